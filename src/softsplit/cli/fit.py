@@ -17,6 +17,7 @@ from softsplit.cli.inputs import (
     cost_matrix,
     grouped,
     minimum_rates,
+    monotone_effects,
     option_advice,
     read,
     training_rows,
@@ -74,6 +75,7 @@ def fit(
     steepness: options.Steepness = None,
     scale: options.ScaleOption = None,
     curves: options.Curves = "auto",
+    monotone: options.Monotone = None,
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
     selection: options.SelectionOption = options.Selection.default,
@@ -106,6 +108,7 @@ def fit(
                 "--ridge": ridge, "--steepness": steepness,
                 "--min-rate": min_rate, "--loss cost": loss is options.LossName.cost,
                 "--curves": curves not in ("auto", 0), "--teacher": teacher,
+                "--monotone": monotone,
                 "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
             }
         )  # fmt: skip
@@ -155,6 +158,7 @@ def fit(
         steepness=steepness,
         scale=scale.value if scale else None,
         curves=curves,
+        monotone=monotone_effects(monotone),
         loss=loss.value,
         scope=scope.value if scope else None,
         selection=selection.value,

@@ -265,6 +265,26 @@ def minimum_rates(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
     return {**dict.fromkeys(classes, 0.0), **_by_class("--min-rate", given, classes)}
 
 
+def monotone_effects(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """Return the mapping that ``monotone`` takes, from COLUMN=+, COLUMN=- or COLUMN=CLASS:+."""
+    found: dict[str, Any] = {}
+    for text in given or ():
+        column, equals, wanted = text.rpartition("=")
+        label, colon, sign = wanted.rpartition(":")
+        if not equals or not column or sign not in ("+", "-") or bool(label) != bool(colon):
+            raise ValueError(
+                f"--monotone {shown(text)} names no effect; write COLUMN=+, COLUMN=- or "
+                "COLUMN=CLASS:+."
+            )
+        if column in found and not (label and isinstance(found[column], dict)):
+            raise ValueError(f"--monotone names column {shown(column)} twice; name it once.")
+        if label:
+            found.setdefault(column, {})[label] = sign
+        else:
+            found[column] = sign
+    return found or None
+
+
 def cost_matrix(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
     """Return the cost matrix: the given cost for each error on a named true class, 1 for others."""
     if not given:

@@ -256,6 +256,14 @@ Curves = Annotated[
         rich_help_panel=TREE,
     ),
 ]
+Monotone = Annotated[
+    list[str] | None,
+    of_tree(
+        "--monotone",
+        "An effect that must have a sign: COLUMN=+ or COLUMN=-, for the second class or for all "
+        "classes in their order, or COLUMN=CLASS:+; may be repeated.",
+    ),
+]
 LossOption = Annotated[
     LossName,
     typer.Option(

@@ -10,7 +10,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import grouped, read, training_rows
+from softsplit.cli.inputs import grouped, monotone_effects, read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
 
@@ -44,6 +44,7 @@ def path(
     max_features: options.MaxFeatures = None,
     max_terms: options.MaxTerms = None,
     max_questions: options.MaxQuestions = None,
+    monotone: options.Monotone = None,
     scale: options.ScaleOption = None,
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
@@ -82,6 +83,7 @@ def path(
         max_features=max_features,
         max_terms=max_terms,
         max_questions=max_questions,
+        monotone=monotone_effects(monotone),
     )
     with heartbeat(quiet):
         walked = walk_path(

@@ -52,7 +52,15 @@ from softsplit.support.inputs import (
 from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import WideRows
-from softsplit.variables import CodedRows, Coding, Shared, bent_matrix, column_groups, learn
+from softsplit.variables import (
+    CodedRows,
+    Coding,
+    Shared,
+    bent_matrix,
+    column_groups,
+    learn,
+    monotone_effects,
+)
 
 Described = TypeVar("Described", bound=type)
 
@@ -118,6 +126,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     at_most_one: Any = None
     feature_costs: Any = None
     curves: str | bool | int = "auto"
+    monotone: Any = None
     solver: str | Solver = "native"
     n_starts: int = 10
     effort: str | float = "balanced"
@@ -244,6 +253,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         shared=shared,
         bends=n_knots > 0 and isinstance(matrix, np.ndarray),
         rules=rules,
+        monotone=monotone_effects(estimator.monotone, coding, columns, classes),
     )
 
 

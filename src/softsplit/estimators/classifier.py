@@ -152,6 +152,13 @@ class SoftTreeClassifier(SoftTreeBase):
         "auto" is one knot, the median, and from 2,000 rows on three, the quartiles, with loss
         "log", the native solver and no quantile scaling; there are none otherwise, nor for wide
         sparse matrices and tensors. See docs/tables.md.
+    monotone : mapping of columns to "+" or "-", optional
+        Effects that must have a sign, as in ``{"arrears": "+", "income": "-"}``: all else equal,
+        the probability of the second class never falls (rises) when the column rises, and nor
+        does the predicted class, for all inputs. Of several classes, ``{"age": {"malignant":
+        "+"}}`` names one, and ``{"age": "+"}`` takes them in the order of ``classes_``
+        (first-order stochastic dominance). For numbers and ordered columns; see
+        docs/requirements.md and ``check_monotone``.
     effort : {"fast", "balanced", "thorough"} or float, default="balanced"
         Work of the native solver as a multiple of the default: 0.2, 1 and 5 by name. With loss
         "cost" the search stops when the estimated chance of a better tree is below a threshold

@@ -178,7 +178,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, decision, engine, feature_types, groups, curves, effort, device
+    loss, decision, engine, feature_types, groups, curves, monotone, effort, device
         As in ``SoftTreeClassifier``.
     max_features, max_terms, max_questions
         As in ``SoftTreeClassifier``.

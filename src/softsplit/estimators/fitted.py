@@ -24,6 +24,7 @@ from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
 from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
+from softsplit.reading.monotone_check import MonotoneCheck, check_monotone
 from softsplit.reading.pruning import simplified_model
 from softsplit.reading.ranges import far_warning
 from softsplit.reading.score_card import ScoreCard, make_card
@@ -291,6 +292,29 @@ class FittedTree(TreeHolder, BaseEstimator):
         """
         rows, others = checked_rows(self, X), checked_rows(self, background)
         return shapley_values(self.tree_, rows, others)
+
+    def check_monotone(self, column: Any, sign: Any = None) -> MonotoneCheck:
+        """Prove for all inputs that a column has a monotone effect, or find rows against it.
+
+        What is checked is that, all else equal, neither ``predict_proba`` nor (of trees that
+        predict by their walk, and of two classes) ``predict`` goes the wrong way when the column
+        rises. Missing values are left out: rows are compared in which the column is known.
+
+        Parameters
+        ----------
+        column : str or int
+            Name or position of a column of X.
+        sign : "+", "-" or mapping of classes to them, optional
+            As in the parameter ``monotone``. By default what the tree was trained for, or else
+            the sign that the effect has in the mean.
+
+        Returns
+        -------
+        MonotoneCheck
+            With ``holds`` (None: not decided), ``proved``, ``rows`` (two rows that contradict it)
+            and ``reason``.
+        """
+        return check_monotone(tree_of(self), column, sign)
 
     def to_hard_tree(self) -> HardTree:
         """The tree with every split a plain yes or no; ``agreement(X)`` says how alike they are."""

@@ -134,6 +134,8 @@ class DaskTree(SoftTreeBase):
             raise ValueError(
                 "curves is for rows in memory: on Dask effects are straight; leave it at 'auto'."
             )
+        if self.monotone:
+            raise ValueError("monotone is for rows in memory; leave it out on Dask.")
         run = training_run(self)  # a wrong parameter is told before anything is read
         found = collections(X, y, sample_weight)
         with (

@@ -60,7 +60,7 @@ class DaskTable:
     moments : Moments
     drawn : Samples
         A sample of the rows in original units.
-    classes, names, weighted, coding, target, groups, within, bends, rules
+    classes, names, weighted, coding, target, groups, within, bends, rules, monotone
         As of ``Rows``.
     """
 
@@ -75,6 +75,7 @@ class DaskTable:
     within: None = None
     bends: bool = False
     rules: FeatureRules | None = None
+    monotone: None = None
 
     @classmethod
     def stored(cls, parts: DaskParts, moments: Sequence[Moments], **facts: Any) -> DaskTable:

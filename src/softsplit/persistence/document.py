@@ -29,7 +29,7 @@ from softsplit.support.messages import shown
 from softsplit.support.version import __version__
 from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
-from softsplit.variables import KINDS, Coding, Variable
+from softsplit.variables import KINDS, Coding, MonotoneEffects, Variable
 from softsplit.variables.dates import NAMES, UNITS, part_name
 from softsplit.variables.dates import PARTS as DATE_PARTS
 from softsplit.variables.variable import CATEGORY, DATE, DIGITS, NUMBER, ORDERED
@@ -77,7 +77,7 @@ PARAMETERS = (
     "steepness", "cost_matrix", "class_weight", "min_class_rate", "solver", "n_starts",
     "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
     "engine", "ridge", "feature_types", "groups", "effort", "device", "decision",
-    "max_features", "max_terms", "max_questions", "curves",
+    "max_features", "max_terms", "max_questions", "curves", "monotone",
     "required", "forbidden_together", "at_most_one", "feature_costs",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
@@ -407,6 +407,9 @@ def written_tree(model: TreeModel) -> dict[str, Any]:
         written["call_costs"] = model.call_costs.tolist()
     if model.walk is not None:
         written["walk"] = _written_walk(model.walk)
+    if model.monotone is not None:
+        signs = [{"column": place, "sign": sign} for place, sign in model.monotone.signs]
+        written["monotone"] = {"effects": signs, "levels": list(model.monotone.levels)}
     return written
 
 
@@ -476,7 +479,7 @@ def read_tree(
 ) -> TreeModel:
     """The tree; a ``ModelFileError`` if it does not fit the other sections or itself."""
     keys = ("depth", "steepness", "zero_threshold", "branches", "leaves")
-    found = entries(value, "tree", keys, ("distributions", "call_costs", "walk"))
+    found = entries(value, "tree", keys, ("distributions", "call_costs", "walk", "monotone"))
     depth = whole(found["depth"], "tree.depth", 1, MAX_DEPTH)
     n_branches, n_features = 2**depth - 1, len(names)
     if n_branches * max(n_features, len(classes)) > LIMITS.coefficients:
@@ -510,7 +513,23 @@ def read_tree(
         distributions=shares,
         call_costs=costs,
         walk=walk,
+        monotone=_read_monotone(found["monotone"], len(classes)) if "monotone" in found else None,
     )
+
+
+def _read_monotone(value: Any, n_classes: int) -> MonotoneEffects:
+    where = "tree.monotone"
+    found = entries(value, where, ("effects", "levels"))
+    signs = []
+    for one in items(found["effects"], f"{where}.effects"):
+        effect = entries(one, f"{where}.effects", ("column", "sign"))
+        sign = whole(effect["sign"], f"{where}.effects.sign", -1, 1)
+        signs.append((whole(effect["column"], f"{where}.effects.column", 0, 2**31), sign or 1))
+    levels = [
+        whole(level, f"{where}.levels", 0, n_classes - 1)
+        for level in items(found["levels"], f"{where}.levels", n_classes)
+    ]
+    return MonotoneEffects(tuple(signs), tuple(levels))
 
 
 def _read_branch(value: Any, where: str, n_features: int) -> tuple[float, list[int], FloatArray]:

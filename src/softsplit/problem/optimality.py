@@ -70,9 +70,12 @@ def kkt(
         multipliers = rate_multipliers(problem, parameters, rates)
     if np.any(multipliers):
         slope = problem.evaluate_cost(parameters, multipliers)
+    moves, gap = stationarity(problem, parameters, slope), _leaf_gap(problem, parameters, slope)
+    if problem.order is not None and problem.by_likelihood:  # counts or no penalty at all
+        moves, gap = _in_order(problem, parameters, slope)
     return KKT(
-        stationarity=stationarity(problem, parameters, slope),
-        leaf_gap=_leaf_gap(problem, parameters, slope),
+        stationarity=moves,
+        leaf_gap=gap,
         complementarity=float(np.max(multipliers * np.abs(rates - problem.minimum_rates))),
         violation=problem.violation(parameters, slope.mass).largest,
         multipliers=multipliers,
@@ -151,6 +154,18 @@ def _equations(
     thresholds, bounds = parameters.thresholds, problem.bounds
     inside = (thresholds > bounds.threshold_low) & (thresholds < bounds.threshold_high)
     return smooth, inside & problem.free_branches
+
+
+def _in_order(
+    problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation
+) -> tuple[float, float]:
+    """Return stationarity and leaf gap within a monotone order, on the support of the tree."""
+    assert problem.order is not None
+    chart = problem.order.chart_of(parameters, problem.steepness)
+    moves, gap = chart.residual(
+        parameters.weights.T, slope.weights.T, parameters.leaf_classes, slope.leaf_classes
+    )
+    return max(moves, float(np.max(np.abs(slope.thresholds), initial=0.0))), gap
 
 
 def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:

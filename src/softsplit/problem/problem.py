@@ -48,6 +48,7 @@ from softsplit.problem.leaves import (
     violation,
 )
 from softsplit.problem.loss import Evaluation, Loss
+from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import Groups, PenaltyPair
 from softsplit.problem.size_limits import NO_LIMITS, SizeLimits, tree_size
 from softsplit.support.arrays import FloatArray
@@ -105,6 +106,8 @@ class TrainingProblem:
     rules : FeatureRules, optional
         Variables that must be in the tree, or not together; see ``Solver.keeps_rules``. Their costs
         are the prices of ``penalties``.
+    order : MonotoneOrder, optional
+        Monotone effects; ``bounds`` have the signs, and a solver must keep the leaves in order.
     """
 
     rows: RowEngine
@@ -120,6 +123,7 @@ class TrainingProblem:
     ridge: float = 0.0
     limits: SizeLimits = NO_LIMITS
     rules: FeatureRules | None = None
+    order: MonotoneOrder | None = None
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
@@ -384,7 +388,22 @@ class TrainingProblem:
         """Return the largest violation of each family of constraints."""
         rates = self.rates(parameters, mass)
         rule = self.loss.leaf_rule
-        return violation(parameters, rates, self.minimum_rates, rule, self.bounds)
+        found = violation(parameters, rates, self.minimum_rates, rule, self.bounds)
+        if self.order is None:
+            return found
+        order = self.order.violation(parameters, self.steepness)
+        return replace(found, leaves=max(found.leaves, order))
+
+    def within(self, parameters: TreeParameters) -> TreeParameters:
+        """Return a start within the bounds, if these are no box, and in the monotone order.
+
+        Rules draw trees within the box of a formulation by themselves.
+        """
+        if self.order is not None:
+            parameters = self.order.admitted(parameters, self.steepness)
+        if self.bounds.size is None:
+            parameters = self.pin(self.bounds.project_tree(parameters))
+        return parameters
 
     def best_leaves(self, parameters: TreeParameters) -> TreeParameters:
         """Return the tree with the cheapest feasible leaf classes for its routing.

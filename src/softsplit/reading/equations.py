@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.model import TreeModel
+from softsplit.reading.monotone import monotone_lines
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 from softsplit.variables.variable import ORDERED
@@ -317,7 +318,7 @@ def tree_notes(model: TreeModel) -> list[str]:
     predicted, if not as the most probable one."""
     return [
         *_gap_notes(model), *_hour_notes(model), *_order_notes(model), *_other_notes(model),
-        *decision_notes(model),
+        *decision_notes(model), *map(visible, monotone_lines(model)),
     ]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.tree.scaling import Scaling, scaled_rows
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
-from softsplit.variables import Coding
+from softsplit.variables import Coding, MonotoneEffects
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class TreeModel:
     column_costs : array of shape (n_columns,), optional
         What it costs to measure each column of the table, if something was said about it; see
         ``softsplit.reading.case_costs``.
+    monotone : MonotoneEffects, optional
+        The monotone effects that the tree was trained for; see ``softsplit.reading.monotone``.
     """
 
     parameters: TreeParameters
@@ -99,6 +101,7 @@ class TreeModel:
     held_out: HeldOutScores | None = None
     edits: Edits = NO_EDITS
     column_costs: FloatArray | None = None
+    monotone: MonotoneEffects | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -298,9 +301,12 @@ class TreeModel:
 
         They are 1 where the most probable class is predicted. Under a cost matrix of two classes,
         or one whose rows are f_y for every error, they are the costs. Of a tree trained for costs
-        there are none where a leaf has another class than its most frequent one.
+        there are none where a leaf has another class than its most frequent one. Nor has a tree of
+        several classes with monotone effects any: what is lowered would not be monotone.
         """
         n_classes = len(self.classes)
+        if self.monotone is not None and n_classes > 2:
+            return None
         if self.distributions is not None:
             own = self.leaf_shares[self.leaf_predictions, np.arange(len(self.leaf_predictions))]
             return np.ones(n_classes) if np.all(own >= self.leaf_shares.max(axis=0)) else None
@@ -334,6 +340,12 @@ class TreeModel:
             visits[node, np.arange(len(X))] = 1.0
             node = (node - 1) // 2
         return visits
+
+    def check_monotone(self, column: Any, sign: Any = None) -> Any:
+        """Prove or refute a monotone effect; see ``softsplit.reading.monotone_check``."""
+        from softsplit.reading.monotone_check import check_monotone  # which reads this class
+
+        return check_monotone(self, column, sign)
 
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position in ``classes`` of the predicted class, (n_rows,)."""

@@ -88,6 +88,9 @@ class WalkOptions:
     rows_at_once: int = 65_536
     """Rows whose leaves are counted together."""
 
+    level: float = 1e-9
+    """Slopes of a monotone variable that are smaller than this part of a coefficient are none."""
+
     alike: float = 1e-9
     """Scores that differ by less, relative to their range, belong to one value."""
 
@@ -399,6 +402,7 @@ def fit_walk(
     zero_threshold: float = 0.0,
     *,
     constrained: bool = False,
+    monotone: Sequence[NDArray[np.intp]] = (),
 ) -> tuple[TreeParameters, Walk]:
     """Choose the walk of a tree on training rows; return the rounded tree and the walk.
 
@@ -415,10 +419,13 @@ def fit_walk(
     constrained : bool
         Whether the tree was trained under class rates. The mixture meets them, so that leaves take
         the class that it predicts for most of their rows, and its gates are not rounded.
+    monotone : sequence of int arrays
+        Features of each monotone variable, its value and its hinges: rounding keeps the sign of
+        all slopes.
     """
     chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained)
     scores = split_scores(tree, rows.features)
-    made, walk = _rounded(tree, steepness, scaling, rows, scores, chosen, zero_threshold)
+    made, walk = _rounded(tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone)
     return (tree if constrained else made), walk
 
 
@@ -448,6 +455,7 @@ def _rounded(
     scores: FloatArray,
     chosen: Chosen,
     zero_threshold: float,
+    monotone: Sequence[NDArray[np.intp]] = (),
 ) -> tuple[TreeParameters, Walk]:
     """Round the questions of a tree one after the other, from the root down."""
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
@@ -480,7 +488,9 @@ def _rounded(
         change = (sides[0].astype(float) - sides[1]) * rows.weights[at]
         slack = OPTIONS.changed * float(rows.weights.sum())
         sign, width = (1.0, -1.0)[unit < 0], 1.0 / (steepness * abs(unit))
-        question = _question(exact, bound, centre, width, sign, values, at, change, slack)
+        curved = [np.flatnonzero(np.isin(used, own)) for own in monotone]
+        curved = [own[np.argsort(used[own])] for own in curved if len(own) > 1]
+        question = _question(exact, bound, centre, width, sign, values, at, change, slack, curved)
         printed[t, used], bounds[t] = question.coefficients, question.bound
         above = sign * (question.coefficients @ values - question.bound)
         holds[t] = above > OPTIONS.tie * abs(question.bound)
@@ -505,15 +515,18 @@ def _question(
     at: NDArray[np.intp],
     change: FloatArray,
     slack: float,
+    curved: Sequence[NDArray[np.intp]] = (),
 ) -> Question:
     """Round one question: the fewest digits that change the class of few rows.
 
-    ``at`` are the rows that arrive, ``change`` what going left instead of right is worth for each.
+    ``at`` are the rows that arrive, ``change`` what going left instead of right is worth for each,
+    ``curved`` the places of the value and the hinges of monotone variables.
     """
     sums = exact @ values
     best = np.maximum(change, 0.0).sum()
     for digits in OPTIONS.digits:
         coefficients = np.array([significant(c, digits) for c in exact])
+        coefficients = _of_one_sign(coefficients, exact, curved)
         rounded = coefficients @ values
         # Where coefficients were rounded, sums have moved, and so have threshold and centre.
         near = values[:, np.argsort(np.abs(sums - bound))[: max(10, len(sums) // 10)]]
@@ -533,6 +546,25 @@ def _question(
         shortest(middle, middle - step, middle + step),
         significant(width, OPTIONS.width_digits),
     )
+
+
+def _of_one_sign(
+    coefficients: FloatArray, exact: FloatArray, columns: Sequence[NDArray[np.intp]]
+) -> FloatArray:
+    """Rounded coefficients of a question whose slopes keep the sign of the exact ones.
+
+    ``columns`` are places of the value and the hinges of each monotone variable among the
+    coefficients. A hinge after which the slope would have another sign makes it level instead.
+    """
+    found = coefficients.copy()
+    for own in columns:
+        sign = np.sign(np.sum(np.cumsum(exact[own])))
+        total = 0.0
+        for place in own:
+            if sign * (total + found[place]) < OPTIONS.level * abs(found[place]):
+                found[place] = float(f"{-total:.12g}") + 0.0
+            total += found[place]
+    return found
 
 
 def significant(value: float, digits: int) -> float:

@@ -295,6 +295,9 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
         f"--feature-cost {shlex.quote(f'{_named(names, column)}={_short(cost)}')}"
         for column, cost in (tree.feature_costs or {}).items()
     ]
+    for column, sign in (tree.monotone or {}).items():
+        signs = [sign] if isinstance(sign, str) else [f"{k}:{one}" for k, one in sign.items()]
+        written += [f"--monotone {shlex.quote(f'{column}={one}')}" for one in signs]
     if tree.cost_matrix is not None:
         costs = np.asarray(tree.cost_matrix, dtype=float)
         own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])

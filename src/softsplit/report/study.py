@@ -67,6 +67,8 @@ class FitOptions:
         "minmax", "quantile" or "standard".
     curves : "auto" or int
         Knots at which numbers may bend; see ``SoftTreeClassifier``.
+    monotone : mapping, optional
+        Effects that must have a sign; see ``SoftTreeClassifier``.
     loss : {"log", "cost"}
         What the tree is to lower: the log-loss, or the paper's expected misclassification cost.
     scope : {"size", "global", "local", "both"}, optional
@@ -103,6 +105,7 @@ class FitOptions:
     steepness: float | None = None
     scale: str | None = None
     curves: str | int = "auto"
+    monotone: Any = None
     loss: str = "log"
     scope: str | None = None
     selection: str = "default"
@@ -157,6 +160,7 @@ class FitOptions:
             "at_most_one": self.at_most_one,
             "feature_costs": self.feature_costs,
             "curves": self.curves,
+            "monotone": self.monotone,
         }
 
 

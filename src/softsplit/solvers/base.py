@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.problem.bounds import Bounds
 from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.stopping import EndPoints, SearchSummary
@@ -202,14 +201,11 @@ class Start:
     seed: int = 0
     shallower: TreeParameters | None = None
 
-    def within(self, bounds: Bounds) -> Start:
-        """Return the start with its trees projected onto bounds that are not those of a box.
-
-        Rules draw trees within the box of a formulation by themselves.
-        """
-        if bounds.size is not None:
+    def within(self, problem: TrainingProblem) -> Start:
+        """Return the start with its trees within bounds that are no box, and in their order."""
+        if problem.bounds.size is not None:
             return self
-        trees = [bounds.project_tree(tree) for tree in (self.parameters, *self.rivals)]
+        trees = [problem.within(tree) for tree in (self.parameters, *self.rivals)]
         return replace(self, parameters=trees[0], rivals=tuple(trees[1:]))
 
 
@@ -341,6 +337,9 @@ class Solver(ABC):
     eliminates: ClassVar[bool] = False
     """Whether the solver can minimise the "count" penalty, which has no slope."""
 
+    keeps_order: ClassVar[bool] = False
+    """Whether the solver keeps to the monotone order of a problem."""
+
     compiled_code: ClassVar[str | None] = None
     """Name of the compiled code that the solver needs (training/precompile.py); None for none."""
 
@@ -469,6 +468,11 @@ class Solver(ABC):
 def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     """Raise ``UnsupportedProblem`` in one sentence if the solver cannot solve the problem."""
     for one in (solver, *solver.parts()):
+        if problem.order is not None and not one.keeps_order:
+            raise UnsupportedProblem(
+                f"solver {one.name!r} does not know monotone effects; use solver='native', or "
+                "leave monotone out."
+            )
         reason = one.supports(problem)
         if reason is not None:
             advice = "set loss='cost'" if problem.log_loss else "set loss='log'"

@@ -72,6 +72,7 @@ class RuledSolver(Solver):
 
     inner: Solver
     searches: ClassVar[bool] = True
+    keeps_order: ClassVar[bool] = True  # if ``inner`` does, which is asked too
 
     @property
     def name(self) -> str:
@@ -130,7 +131,7 @@ class RuledSolver(Solver):
             if found and budget.exhausted:
                 break
             part = masked(problem, rules, barred)
-            solution = self.inner.solve(part, start.within(part.bounds), budget)
+            solution = self.inner.solve(part, start.within(part), budget)
             found.append(kept_required(problem, rules, solution, budget))
         return min(found, key=lambda one: (not one.status.usable, one.objective))
 

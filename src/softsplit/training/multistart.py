@@ -88,7 +88,10 @@ def multistart(
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     children = _children(sequence, n_starts)
     chosen = range(n_starts) if numbers is None else numbers
-    jobs = [StartJob(i, children[i], solver.start_rule(problem, i)) for i in chosen]
+    # Monotone effects on the expected cost fix the classes of all leaves.
+    fixed = problem.order is not None and problem.anchor is not None
+    leaves = problem.anchor.leaf_classes if fixed and problem.anchor is not None else None
+    jobs = [StartJob(i, children[i], solver.start_rule(problem, i), leaves) for i in chosen]
     explorers = len(jobs)
     if numbers is None:
         explorers = solver.n_exploring(problem) or explorers

@@ -28,22 +28,24 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
-from softsplit.problem.penalties import Groups
+from softsplit.problem.order import MonotoneOrder
+from softsplit.problem.penalties import Groups, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.monotone import order_directions, ordered_leaves, ordered_walk
 from softsplit.reading.pruning import oriented, simplified
 from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Arriving, Walk, fit_walk
+from softsplit.reading.walk import Arriving, Walk, fit_walk, rounded_shares
 from softsplit.solvers.base import Solution
 from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import on_host
 from softsplit.support.row_budgets import ROWS
-from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.scaling import Scaling, fit_scaling
-from softsplit.variables import Coding, Shared
+from softsplit.tree.parameters import Block, TreeParameters
+from softsplit.tree.scaling import LinearScaling, Scaling, fit_scaling
+from softsplit.variables import Coding, MonotoneEffects, Shared, effect_columns
 
 RAISES = 16
 """Times that a class which a walk finds too rarely is made worth more, by a half each."""
@@ -110,6 +112,9 @@ class TrainingRows(Protocol):
     @property
     def rules(self) -> FeatureRules | None: ...
 
+    @property
+    def monotone(self) -> MonotoneEffects | None: ...
+
     def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """Return the rows, scaled, behind an engine; class weights may be factors on theirs."""
 
@@ -145,6 +150,8 @@ class Rows:
         Class probabilities that a tree is trained on, instead of the labels; rows sum to 1.
     rules : FeatureRules, optional
         Variables that must be in the tree, or not together, and what they cost.
+    monotone : MonotoneEffects, optional
+        Effects whose sign the tree must have.
     """
 
     X: FloatArray
@@ -161,6 +168,7 @@ class Rows:
     bends: bool = False
     targets: FloatArray | None = None
     rules: FeatureRules | None = None
+    monotone: MonotoneEffects | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -241,7 +249,10 @@ class Rows:
         labels, targets = np.maximum(np.cumsum(present)[self.labels] - 1, 0), self.targets
         if targets is not None:
             targets = targets[:, present] / targets[:, present].sum(axis=1, keepdims=True)
-        return replace(self, labels=labels, classes=self.classes[present], targets=targets)
+        effects = None if self.monotone is None else self.monotone.of_classes(present)
+        return replace(
+            self, labels=labels, classes=self.classes[present], targets=targets, monotone=effects
+        )
 
     def training_weight(self, settings: ModelSettings) -> FloatArray:
         """The weights of the rows, times class weights where these are factors on them."""
@@ -324,6 +335,7 @@ class Prepared:
     class_factors : array of shape (n_classes,), optional
         As of ``Placed``, and so is ``labelled``.
     rules : FeatureRules, optional
+    monotone : MonotoneEffects, optional
         As of ``Rows``.
     """
 
@@ -338,6 +350,7 @@ class Prepared:
     class_factors: FloatArray | None = None
     labelled: Samples | None = None
     rules: FeatureRules | None = None
+    monotone: MonotoneEffects | None = None
 
     @property
     def named(self) -> bool:
@@ -455,6 +468,18 @@ class Prepared:
         walk = None
         if self.settings.decision == "walk" and not assigned:
             found, walk, costs = self.walk(found, costs, zero_threshold)
+        shares_there = self.leaf_shares(found) if assigned else None
+        if self.monotone is not None:
+            direction = self.order_directions(found)
+            weights = mass.sum(axis=0)
+            if shares_there is None:
+                again = (lambda one: one) if walk is None else rounded_shares
+                leaves = ordered_leaves(
+                    found.leaf_classes, weights, direction, self.monotone, again
+                )
+                found = replace(found, leaf_classes=leaves)
+            else:
+                shares_there = ordered_leaves(shares_there, weights, direction, self.monotone)
         if importances:
             samples = problem.rows.sample(ROWS.importances)
             shares = feature_importances(found, steepness, samples.features, samples.weights)
@@ -469,13 +494,19 @@ class Prepared:
             importances=None if shares is None else used_shares(shares, found.weights),
             objective=solution.objective,
             n_iter=max(1, solution.n_iter),
-            distributions=self.leaf_shares(found) if assigned else None,
+            distributions=shares_there,
             call_costs=costs,
             coding=self.coding,
             target=self.target,
             walk=walk,
             column_costs=None if self.rules is None else self.rules.costs,
+            monotone=self.monotone,
         )
+
+    def order_directions(self, tree: TreeParameters) -> NDArray[np.intp]:
+        """On which side of each branch monotone effects want the higher levels."""
+        assert self.monotone is not None
+        return order_directions(self.monotone, self.coding, self.scaling.splits(tree)[0])
 
     def walk(
         self, tree: TreeParameters, costs: FloatArray | None, zero_threshold: float
@@ -494,10 +525,13 @@ class Prepared:
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
             made, walk = fit_walk(
                 tree, self.problem.steepness, self.scaling, few, gains, zero_threshold,
-                constrained=constrained,
+                constrained=constrained, monotone=self._bent_columns,
             )  # fmt: skip
             decided = None if constrained else gains
             walk = walk.counted(counted, self.scaling, decided, self.class_factors)
+            if self.monotone is not None:
+                votes = gains.T @ made.leaf_classes
+                walk = ordered_walk(walk, self.monotone, self.coding, gains, votes)
             missed = np.maximum(rates - walk.recall, 0.0)
             if missed.sum() < least:
                 best, least = (made, walk, costs), float(missed.sum())
@@ -507,6 +541,12 @@ class Prepared:
             costs = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * costs
         assert best is not None
         return best
+
+    @property
+    def _bent_columns(self) -> list[NDArray[np.intp]]:
+        """Features of each monotone variable."""
+        signs = () if self.monotone is None else self.monotone.signs
+        return [effect_columns(self.coding, place) for place, _ in signs]
 
     def arriving(self, limit: int | None = None) -> Arriving:
         """Return about ``limit`` rows with their labels, as a walk takes them."""
@@ -587,6 +627,12 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         check_room(rules, limits, topology, groups)
     rates = parse.make_rates(settings.min_class_rate, rows.classes)
     units = formulation.units(settings, kind, engine.n_features, row_unit)
+    bounds = formulation.bounds(engine.n_features, topology.n_branches)
+    order = None
+    if rows.monotone is not None:
+        refuse_beside_monotone(settings, rows, penalties, rates)
+        order = _monotone_order(rows.monotone, rows.coding, placed.scaling)
+        bounds = order.bounds(bounds, strict=bounds.boxed)
     problem = TrainingProblem(
         rows=engine,
         topology=topology,
@@ -594,11 +640,14 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         penalties=penalties.of_groups(_priced_groups(groups, rules, engine.n_features)),
         minimum_rates=rates,
         steepness=units.steepness,
-        bounds=formulation.bounds(engine.n_features, topology.n_branches),
+        bounds=bounds,
         ridge=units.ridge,
         limits=limits,
         rules=rules,
+        order=order,
     )
+    if order is not None and isinstance(loss.leaf_rule, ClassAssignment):
+        problem = _with_ordered_leaves(problem, order)
     return Prepared(
         settings,
         rows.classes,
@@ -611,6 +660,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         placed.class_factors,
         placed.labelled,
         rules,
+        rows.monotone,
     )
 
 
@@ -622,3 +672,65 @@ def _priced_groups(
     if prices is None:
         return None if groups is None else Groups(groups)
     return Groups(np.arange(n_features) if groups is None else groups, prices)
+
+
+def _monotone_order(
+    effects: MonotoneEffects, coding: Coding | None, scaling: Scaling
+) -> MonotoneOrder:
+    """Return the effects in terms of the columns of a problem."""
+    units = scaling.span if isinstance(scaling, LinearScaling) else np.ones(scaling.n_features)
+    return MonotoneOrder(
+        tuple(effect_columns(coding, place) for place, _ in effects.signs),
+        tuple(sign for _, sign in effects.signs),
+        np.where(np.isfinite(units), units, 1.0),
+        np.array(effects.levels, dtype=np.intp),
+    )
+
+
+def _with_ordered_leaves(problem: TrainingProblem, order: MonotoneOrder) -> TrainingProblem:
+    """Return the problem with the classes on fixed leaves, in order of their levels.
+
+    Every class has a leaf, and the others go where most rows for each leaf are.
+    """
+    totals, n_leaves = problem.rows.class_totals, problem.topology.n_leaves
+    counts = np.ones(len(totals), dtype=int)
+    for _ in range(n_leaves - len(totals)):
+        counts[int(np.argmax(totals / counts))] += 1
+    classes = np.argsort(order.levels, kind="stable")
+    leaves = np.eye(len(totals))[:, np.repeat(classes, counts[classes])]
+    neutral = TreeParameters.neutral(problem.n_features, len(totals), problem.topology)
+    whole = Block(tuple(range(problem.topology.n_branches)), ())
+    return problem.restrict(whole, replace(neutral, leaf_classes=leaves))
+
+
+def refuse_beside_monotone(
+    settings: ModelSettings, rows: TrainingRows, penalties: PenaltyPair, rates: FloatArray
+) -> None:
+    """Raise ValueError, in one sentence, for what does not go together with monotone effects."""
+    formulation = formulation_of(settings.loss)
+    if not isinstance(settings.loss, str):
+        raise ValueError(
+            "monotone is for loss='log' and loss='cost'; leave it out for other losses."
+        )
+    if settings.device is not None or settings.engine != "memory" or not isinstance(rows, Rows):
+        raise ValueError(
+            "monotone is for rows in the memory of this process; leave device and engine out, or "
+            "leave monotone out."
+        )
+    if isinstance(rows, RowsThere) or not isinstance(rows.X, np.ndarray):
+        raise ValueError(
+            "monotone is for tables and dense matrices; make X dense, or leave monotone out."
+        )
+    if not formulation.prunes:
+        return
+    strength = penalties.local.strength + penalties.global_.strength
+    if strength > 0 and not penalties.counts:
+        raise ValueError(
+            "monotone with loss='log' needs penalty='count' or no penalty at all; leave penalty "
+            "at 'auto'."
+        )
+    if np.any(rates > 0):
+        raise ValueError(
+            "monotone and min_class_rate cannot be asked for together with loss='log'; leave one "
+            "of them out, or raise the rate of a class by class_weight."
+        )

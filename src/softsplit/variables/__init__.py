@@ -8,6 +8,7 @@ from softsplit.variables.coding import (
     column_groups,
     learn,
 )
+from softsplit.variables.monotone import MonotoneEffects, effect_columns, monotone_effects
 from softsplit.variables.shares import Shared
 from softsplit.variables.variable import KINDS, Cells, Variable
 
@@ -17,9 +18,12 @@ __all__ = [
     "CodedRows",
     "Coding",
     "ColumnsLeftOut",
+    "MonotoneEffects",
     "Shared",
     "Variable",
     "bent_matrix",
     "column_groups",
+    "effect_columns",
     "learn",
+    "monotone_effects",
 ]

@@ -124,6 +124,7 @@ class BasinHoppingSolver(Solver):
     releases_gil: bool = True
     zero_threshold: float = 0.0
     searches: ClassVar[bool] = True
+    keeps_order: ClassVar[bool] = True
     compiled_code: ClassVar[str | None] = "cost"
 
     def supports(self, problem: TrainingProblem) -> str | None:
@@ -134,7 +135,7 @@ class BasinHoppingSolver(Solver):
         """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
         run = self._run(problem, budget)
-        start = start.within(problem.bounds)
+        start = start.within(problem)
         point = (start.parameters.splits, start.parameters.leaf_classes)
         status = Status.INTERRUPTED
         try:

@@ -35,7 +35,9 @@ from scipy.optimize import minimize
 from softsplit.engines.base import Sums, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.samples import Samples
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.leaves import CountedDistributions
+from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.elimination.lbfgs import (
@@ -58,6 +60,7 @@ from softsplit.solvers.elimination.objective import (
     softmax,
 )
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
+from softsplit.solvers.elimination.ordered import ordered_coordinates, turned_leaves
 from softsplit.solvers.elimination.second_order import (
     damped_inverse,
     hessian,
@@ -136,7 +139,7 @@ class RowDescents:
         self.unit = problem.row_unit
         features = unit * (samples.features.astype(float, copy=False) - 0.5)
         self.rows = StandardisedRows(features, samples.starts, samples.weights, rule.pseudo_counts)
-        self.bounds = problem.bounds
+        self.bounds, self.order = problem.bounds, problem.order
         self.steps = 0
         self.compared = compared
         self._pace = 0.0
@@ -152,7 +155,12 @@ class RowDescents:
         some = copy(self)
         some.rows = self.rows._replace(features=np.ascontiguousarray(self.rows.features[columns]))
         some.bounds = self.bounds.restrict(columns)
+        some.order = None if self.order is None else self.order.restrict(columns)
         return some
+
+    def turned(self, tree: SupportTree) -> SupportTree:
+        """A tree that has just grown, with its new leaves in the monotone order if there is one."""
+        return tree if self.order is None else turned_leaves(tree, self.order)
 
     @property
     def n_rows(self) -> int:
@@ -203,8 +211,9 @@ class RowDescents:
         allowed = min(max_iter, self.budget.max_iter or max_iter)
         if self.bounds.finite:
             function = row_function(tree, rows, shrinkage, free)
-            box = tree.vector_bounds(self.bounds)
-            end = bounded_descent(function, vector, free, box, self.check, allowed, decrease, tol)
+            end = descent_within(
+                tree, function, free, self.bounds, self.order, self.check, allowed, decrease, tol
+            )
             self.steps += end.steps
             return tree.moved_to(end.x), end.value, end.over
         inverse = NO_INVERSE
@@ -349,10 +358,10 @@ class EngineDescents:
             return self._descend(everywhere, tree, few, shrinkage, limit, decrease, tol)
         tree, _, _ = self.few.descend(tree, shrinkage, options.near_steps, options.near_decrease)
         if self.problem.bounds.finite:
-            box = tree.vector_bounds(self.problem.bounds)
-            end = bounded_descent(
-                everywhere, tree.vector, tree.free, box, self.few.check, limit, decrease, tol
-            )
+            end = descent_within(
+                tree, everywhere, tree.free, self.problem.bounds, self.problem.order,
+                self.few.check, limit, decrease, tol,
+            )  # fmt: skip
             self.steps += end.steps
             return tree.moved_to(end.x), end.value, end.over
         few, middle = self.few.on(tree), self._middle(tree)
@@ -507,6 +516,27 @@ class BoundedEnd(NamedTuple):
     value: float
     steps: int
     over: bool
+
+
+def descent_within(
+    tree: SupportTree,
+    function: SmoothFunction,
+    free: NDArray[np.bool_],
+    bounds: Bounds,
+    order: MonotoneOrder | None,
+    check: Callable[[], None],
+    max_iter: int,
+    decrease: float,
+    tol: float,
+) -> BoundedEnd:
+    """Descend from ``tree`` within ``bounds``, and in a monotone ``order`` if there is one."""
+    limits = check, max_iter, decrease, tol
+    if order is None:
+        return bounded_descent(function, tree.vector, free, tree.vector_bounds(bounds), *limits)
+    low, high = tree.vector_bounds(bounds)  # what has no room does not move
+    chart = ordered_coordinates(tree, order, function, free & (low < high))
+    end = bounded_descent(chart.function, chart.begun, chart.free, chart.box, *limits)
+    return end._replace(x=chart.vector(end.x))
 
 
 def bounded_descent(

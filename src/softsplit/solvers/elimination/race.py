@@ -111,11 +111,11 @@ def single_leaf(rows: StandardisedRows) -> SupportTree:
 def grown_to(descents: RowDescents, shallower: SupportTree, n_branches: int) -> SupportTree:
     """Grow ``shallower`` level by level to ``n_branches``, with short descents in between."""
     options, decrease = descents.options.growth, descents.options.race.decrease
-    tree = grown(shallower, descents.rows, options)
+    tree = descents.turned(grown(shallower, descents.rows, options))
     while len(tree.splits) < n_branches:
         shrinkage = _shrinkage(descents, race_strength(descents, len(tree.splits)))
         tree, _, _ = descents.descend(tree, shrinkage, options.descent_steps, decrease)
-        tree = grown(tree, descents.rows, options)
+        tree = descents.turned(grown(tree, descents.rows, options))
     return tree
 
 

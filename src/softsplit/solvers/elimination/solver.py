@@ -27,6 +27,7 @@ from softsplit.solvers.base import Budget, OutOfBudget, Path, Solution, Solver, 
 from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, class_shares
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
+from softsplit.solvers.elimination.ordered import sharpened_in_order
 from softsplit.solvers.elimination.path import (
     Criterion,
     EliminationPath,
@@ -64,6 +65,7 @@ class EliminationSolver(Solver):
     releases_gil: bool = True
     zero_threshold: float = 0.0
     eliminates: ClassVar[bool] = True
+    keeps_order: ClassVar[bool] = True
     compiled_code: ClassVar[str | None] = "log"
 
     def supports(self, problem: TrainingProblem) -> str | None:
@@ -145,7 +147,7 @@ class EliminationRun:
         *,
         compared: bool = False,
     ) -> None:
-        start = start.within(problem.bounds)
+        start = start.within(problem)
         self.problem, self.start, self.budget, self.options = problem, start, budget, options
         self.began = time.perf_counter()
         rows = options.rows.to_compare(problem.n_classes) if compared else options.rows.support
@@ -384,7 +386,10 @@ class EliminationRun:
             if fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
                 decrease = options.fine_decrease
             tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
-            if fine and over:
+            if fine and over and problem.order is not None:
+                function = rows.function(tree, shrinkage, tree.free)
+                tree = sharpened_in_order(tree, problem.order, function, small, rows.n_rows, newton)
+            elif fine and over:
                 tree = sharpened(tree, rows.on(tree), shrinkage, small, problem.bounds, newton)
         self._last[id(picked)] = tree
         self._ends[key] = FinalTree(tree, value, self._status(over))

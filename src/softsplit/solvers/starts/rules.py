@@ -36,7 +36,7 @@ def draw_start(
     if rule not in RULES:
         raise ValueError(f"unknown start rule {rule!r}; choose one of {sorted(RULES)}.")
     drawn = RULES[rule](problem, rng, 1 + rivals)
-    trees = [problem.pin(_within_bounds(problem, tree)) for tree in drawn]
+    trees = [problem.pin(problem.within(tree)) for tree in drawn]
     return Start(trees[0], rule, tuple(trees[1:]))
 
 
@@ -87,14 +87,6 @@ def _points_tree(problem: TrainingProblem, rng: np.random.Generator) -> TreePara
     through = samples.features[:, rows]
     thresholds = np.sum(weights * through, axis=0) / problem.n_features
     return _with_leaves(problem, weights, np.clip(thresholds, -1, 1))
-
-
-def _within_bounds(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
-    """The tree with its weights and thresholds projected where bounds differ from a box.
-
-    Rules draw within the box by themselves.
-    """
-    return tree if problem.bounds.size is not None else problem.bounds.project_tree(tree)
 
 
 def _with_leaves(

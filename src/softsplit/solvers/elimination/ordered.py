@@ -1,0 +1,120 @@
+"""Descents of trees under monotone effects: in the chart of problem/order.py they have bounds only.
+
+Coordinates y are the splits, with slopes in place of the weights of a variable that bends, then the
+continuation log-odds of the leaves, as differences along a chain, then the log-odds of the classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.order import MonotoneOrder, OrderedChart
+from softsplit.solvers.elimination.objective import SmoothFunction
+from softsplit.solvers.elimination.options import NewtonOptions
+from softsplit.solvers.elimination.second_order import (
+    differenced_hessian,
+    newton_descent,
+    of_parameters,
+)
+from softsplit.solvers.elimination.support_tree import SupportTree
+from softsplit.support.arrays import FloatArray
+
+
+class OrderedCoordinates(NamedTuple):
+    """Where a descent begins, what may move, its box, and the way back to vectors of a tree."""
+
+    begun: FloatArray
+    free: NDArray[np.bool_]
+    box: tuple[FloatArray, FloatArray]
+    function: SmoothFunction
+    vector: Callable[[FloatArray], FloatArray]
+
+
+def ordered_coordinates(
+    tree: SupportTree, order: MonotoneOrder, function: SmoothFunction, free: NDArray[np.bool_]
+) -> OrderedCoordinates:
+    """Return ``function`` of the vector of ``tree`` in coordinates that keep to ``order``."""
+    chart, shape = chart_of(tree, order), tree.splits.shape
+    size, n_classes = tree.splits.size, len(tree.log_odds)
+
+    def parts(y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return y[:size].reshape(shape), y[size:].reshape(chart.n_steps + n_classes, -1)
+
+    def vector(y: FloatArray) -> FloatArray:
+        splits, steps = parts(y)
+        weights = chart.weights_of(splits[:, :-1])
+        log_odds = chart.log_shares_of(steps)
+        return np.concatenate([np.column_stack([weights, splits[:, -1]]).ravel(), log_odds.ravel()])
+
+    def charted(y: FloatArray) -> tuple[float, FloatArray]:
+        steps = parts(y)[1]
+        value, gradient = function(vector(y))
+        by_split, by_leaf = gradient[:size].reshape(shape), gradient[size:].reshape(n_classes, -1)
+        by_split = np.column_stack([chart.by_slopes(by_split[:, :-1]), by_split[:, -1]])
+        by_steps = chart.by_steps(steps, by_leaf)
+        return value, np.concatenate([by_split.ravel(), by_steps.ravel()])
+
+    slopes = np.column_stack([chart.slopes_of(tree.splits[:, :-1]), tree.splits[:, -1]])
+    steps = chart.steps_of(tree.log_odds)
+    low, high = (np.full(size + steps.size, end) for end in (-np.inf, np.inf))
+    for ends, sign in ((low, 1.0), (high, -1.0)):
+        held = ends[:size].reshape(shape)[:, :-1]
+        held[chart.sign == sign] = 0.0
+    rising = low[size:].reshape(steps.shape)[: chart.n_steps]
+    rising[:, chart.differences] = 0.0
+    moving = np.concatenate([free[:size], np.full(steps.size, bool(free[size:].any()))])
+    begun = np.clip(np.concatenate([slopes.ravel(), steps.ravel()]), low, high)
+    return OrderedCoordinates(begun, moving, (low, high), charted, vector)
+
+
+def chart_of(tree: SupportTree, order: MonotoneOrder) -> OrderedChart:
+    """The chart of trees with the support of ``tree``."""
+    shut = np.where(tree.saturated, np.sign(tree.splits[:, -1]), 0.0).astype(np.intp)
+    return order.restrict(tree.columns).chart(tree.support, shut)
+
+
+def turned_leaves(tree: SupportTree, order: MonotoneOrder) -> SupportTree:
+    """Return a tree that has just grown with the lower level of each pair of leaves on the left."""
+    shares = np.exp(tree.log_odds - tree.log_odds.max(axis=0))
+    mean = order.levels @ (shares / shares.sum(axis=0))
+    wrong = np.flatnonzero(mean[0::2] > mean[1::2])
+    splits, log_odds = tree.splits.copy(), tree.log_odds.copy()
+    splits[len(splits) // 2 + wrong] *= -1.0
+    log_odds[:, 2 * wrong], log_odds[:, 2 * wrong + 1] = (
+        tree.log_odds[:, 2 * wrong + 1],
+        tree.log_odds[:, 2 * wrong],
+    )
+    return tree.moved_to(np.concatenate([splits.ravel(), log_odds.ravel()]))
+
+
+def sharpened_in_order(
+    tree: SupportTree,
+    order: MonotoneOrder,
+    function: SmoothFunction,
+    tol: float,
+    n_rows: int,
+    options: NewtonOptions,
+) -> SupportTree:
+    """Return the tree after Newton steps within its order, as of ``second_order.sharpened``.
+
+    Coordinates at a bound stay there. The Hessian is that of differences of ``function``.
+    """
+    chart = ordered_coordinates(tree, order, function, tree.free)
+    low, high = chart.box
+    begun = chart.begun.copy()
+    index = np.flatnonzero(chart.free & (begun > low) & (begun < high))
+    if not options.affordable(len(index), n_rows, len(tree.splits)):
+        return tree
+    inner = of_parameters(begun, index, chart.function)
+    begun[index] = newton_descent(
+        inner,
+        lambda y: differenced_hessian(inner, y, options.difference),
+        begun[index],
+        tol,
+        options,
+    )
+    return tree.moved_to(chart.vector(begun)) if np.all((begun >= low) & (begun <= high)) else tree

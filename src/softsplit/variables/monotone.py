@@ -1,0 +1,213 @@
+"""Monotone effects that a user asks for: columns, signs, and an order of the classes.
+
+With levels lev_k of the classes, an effect of sign + says that for all rows
+
+    P(level >= i | x)    never falls when x_j rises and all else is equal,      i = 1, 2, ...
+
+which is first-order stochastic dominance of the levels. For two classes the second has level 1 and
+the first level 0; ``{"age": {"malignant": "+"}}`` gives one class level 1 and all others level 0;
+``{"age": "+"}`` with several classes takes their order for the levels. A sign - says never rises.
+All effects of a tree speak of the same levels, or of the same in reverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.variables.coding import Coding
+from softsplit.variables.variable import BOOLEAN, CATEGORY, DATE
+
+SIGNS = {"+": 1, "-": -1}
+
+
+@dataclass(frozen=True)
+class MonotoneEffects:
+    """Signs of effects, and the levels of the classes they speak of.
+
+    Attributes
+    ----------
+    signs : tuple of (int, int)
+        Place of a column among those of the table, and 1 or -1.
+    levels : tuple of int
+        Level of each class, from 0; every level has a class.
+    """
+
+    signs: tuple[tuple[int, int], ...]
+    levels: tuple[int, ...]
+
+    def of_classes(self, present: NDArray[np.bool_]) -> MonotoneEffects | None:
+        """Return the effects on some of the classes; None where these have one level only."""
+        kept = np.array(self.levels)[present]
+        found = np.unique(kept, return_inverse=True)[1]
+        return MonotoneEffects(self.signs, tuple(found.tolist())) if found.max() > 0 else None
+
+    @property
+    def thresholds(self) -> NDArray[np.bool_]:
+        """Which classes have at least level 1, 2, ...: (n_levels - 1, n_classes)."""
+        levels = np.array(self.levels)
+        return levels >= np.arange(1, levels.max() + 1)[:, None]
+
+    def at_least(self, shares: FloatArray) -> FloatArray:
+        """P(level >= i) of class shares (n_classes, ...), i from 1: (n_levels - 1, ...)."""
+        return np.tensordot(self.thresholds.astype(float), shares, 1)
+
+    def outcome(self, sign: int, labels: Sequence[Any]) -> str:
+        """What never happens under an effect of this sign when the column rises, in words."""
+        levels, classes = np.array(self.levels), np.array(list(map(str, labels)))
+        verb = "falls" if sign > 0 else "rises"
+        if levels.max() == 1:
+            high = classes[levels == 1].tolist()
+            low = classes[levels == 0].tolist()
+            if len(high) > 1 and len(low) == 1:
+                return f"probability of {low[0]} never {'rises' if sign > 0 else 'falls'}"
+            return f"probability of {' or '.join(high)} never {verb}"
+        if levels.max() == 2 and len(levels) > 3:
+            ends = [classes[levels == at][0] for at in (2, 0)]
+            ends = ends if sign > 0 else ends[::-1]
+            return f"probability of {ends[0]} never falls, and that of {ends[1]} never rises,"
+        order = " < ".join(classes[np.argsort(levels, kind="stable")].tolist())
+        return f"probability of the classes ({order}) never moves {'down' if sign > 0 else 'up'}"
+
+
+def effect_columns(coding: Coding | None, place: int) -> NDArray[np.intp]:
+    """Columns of a problem by which a column of the table acts: its value, then its hinges."""
+    if coding is None:
+        return np.array([place])
+    homes = [i for i, at in enumerate(coding.places) if at == place]
+    if not homes:
+        return np.zeros(0, dtype=np.intp)
+    columns = coding.columns_of(homes[0])
+    variable = coding.variables[homes[0]]
+    return columns[: 1 + variable.n_hinges]
+
+
+def monotone_effects(
+    given: Any, coding: Coding | None, names: Sequence[str], classes: NDArray[Any]
+) -> MonotoneEffects | None:
+    """Return the effects that ``monotone`` asks for, checked; None if there are none.
+
+    Raises
+    ------
+    ValueError
+        In one sentence, for what is no column, no sign or no class, for a column without an order,
+        and for classes in several orders.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"monotone must map columns to '+' or '-', as in {{'age': '+'}}, got {shown(given)}."
+        )
+    signs: list[tuple[int, int]] = []
+    levels: tuple[int, ...] | None = None
+    first: Any = None
+    for column, wanted in given.items():
+        place = column_place(column, names, "monotone")
+        if place in dict(signs):
+            raise ValueError(f"monotone names column {shown(names[place])} twice; name it once.")
+        _refuse_unordered(coding, place, names)
+        sign, own = _wanted(column, wanted, classes.tolist())
+        if levels is None:
+            levels, first = own, column
+        elif own != levels:
+            reverse = tuple(max(levels) - level for level in levels)
+            if own != reverse:
+                raise ValueError(
+                    f"monotone speaks of other classes for {shown(column)} than for "
+                    f"{shown(first)}; name the same classes for all columns."
+                )
+            sign = -sign
+        signs.append((place, sign))
+    return None if levels is None else MonotoneEffects(tuple(signs), levels)
+
+
+def column_place(column: Any, names: Sequence[str], said_by: str) -> int:
+    """Return the place of a column of X, by its name or position; ValueError if it has none."""
+    listed = list(map(str, names))
+    if isinstance(column, str) and column in listed:
+        return listed.index(column)
+    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
+    if whole and 0 <= column < len(listed):
+        return int(column)
+    close = get_close_matches(str(column), listed, n=1)
+    hint = f"did you mean {shown(close[0])}?" if close else "name columns of X."
+    raise ValueError(f"{said_by} names {shown(column, 40)}, which is no column of X; {hint}")
+
+
+def _refuse_unordered(coding: Coding | None, place: int, names: Sequence[str]) -> None:
+    if coding is None:
+        return
+    why = dict(coding.left_out).get(names[place])
+    name = shown(names[place])
+    if why is not None:
+        raise ValueError(f"monotone names column {name}, which is left out ({why}); remove it.")
+    kinds = {v.kind for v, at in zip(coding.variables, coding.places, strict=True) if at == place}
+    if CATEGORY in kinds and DATE not in kinds:
+        raise ValueError(
+            f"monotone names column {name}, a category without an order; name a number, or give "
+            f"its order, such as feature_types={{{names[place]!r}: 'ordered: low < mid < high'}}."
+        )
+    if DATE in kinds or len(kinds) != 1:
+        raise ValueError(
+            f"monotone names column {name}, a date; make a column of the number of days of it."
+        )
+
+
+def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[int, ...]]:
+    """Sign of an effect and the levels of the classes."""
+    if isinstance(wanted, str) and wanted in SIGNS:
+        return SIGNS[wanted], tuple(range(len(classes)))
+    if not isinstance(wanted, Mapping) or not wanted:
+        raise ValueError(
+            f"monotone says {shown(wanted)} for column {shown(column)}; say '+', '-' or a class, "
+            f"as in {{{classes[-1]!r}: '+'}}."
+        )
+    named: dict[int, int] = {}
+    for label, sign in wanted.items():
+        places = [k for k, known in enumerate(classes) if known == label or str(known) == label]
+        if not places:
+            raise ValueError(
+                f"monotone names {shown(label)} for column {shown(column)}, which is no class of "
+                f"y; the classes are {', '.join(map(shown, classes[:8]))}."
+            )
+        if not (isinstance(sign, str) and sign in SIGNS):
+            raise ValueError(
+                f"monotone says {shown(sign)} for class {shown(label)} and column "
+                f"{shown(column)}; say '+' or '-'."
+            )
+        named[places[0]] = SIGNS[sign]
+    rising, falling = ([k for k, sign in named.items() if sign == one] for one in (1, -1))
+    if len(classes) == 2:
+        if len(named) == 2 and len(rising) != 1:
+            raise ValueError(
+                f"monotone lets both classes go the same way with column {shown(column)}; the "
+                "probabilities of two classes add up to one, so name one of them."
+            )
+        second = named.get(1, -named.get(0, 0))
+        return second, (0, 1)
+    if len(rising) > 1 or len(falling) > 1:
+        raise ValueError(
+            f"monotone names several classes that go the same way with column {shown(column)}; "
+            "name at most one class with '+' and one with '-'."
+        )
+    if len(rising) + len(falling) == 1:
+        one = (rising or falling)[0]
+        return (1 if rising else -1), tuple(int(k == one) for k in range(len(classes)))
+    found = tuple(2 if k in rising else 0 if k in falling else 1 for k in range(len(classes)))
+    return 1, found
+
+
+def numeric(coding: Coding | None, place: int) -> bool:
+    """Whether a column of the table takes any number, rather than 0 and 1 or ranks of levels."""
+    if coding is None:
+        return True
+    found = [v for v, at in zip(coding.variables, coding.places, strict=True) if at == place]
+    return bool(found) and found[0].kind not in (BOOLEAN, CATEGORY) and not found[0].levels

@@ -1,0 +1,212 @@
+"""Monotone effects: they hold for all inputs, are proved, and cost little."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from monotone_cases import table, violations
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
+from softsplit.problem.order import MonotoneOrder
+from softsplit.reading.model import TreeModel
+from softsplit.reading.monotone import MonotoneEffect, ordered_classes
+from softsplit.reading.monotone_check import check_monotone
+from softsplit.reading.summary import FeatureSummary
+from softsplit.reading.text import tree_text
+from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.scaling import LinearScaling
+from softsplit.variables import MonotoneEffects
+
+WISHES = [
+    (2, {"a": "+", "e": "-", "o": "+"}),
+    (3, {"a": "+", "e": "-"}),
+    (4, {"a": {"k1": "+"}, "e": {"k1": "-"}}),
+    (4, {"a": {"k3": "+", "k0": "-"}}),
+]
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+@pytest.mark.parametrize(("n_classes", "wish"), WISHES)
+def test_holds_for_rows_that_training_has_not_seen(loss, n_classes, wish):
+    frame, y = table(n_classes, n_classes)
+    curves = 3 if loss == "log" else "auto"
+    given = {"n_starts": 2, "random_state": 0, "max_iter": 300, "curves": curves}
+    if loss == "cost":
+        given.update(effort=0.1, global_strength=0.002 * len(y))
+    tree = SoftTreeClassifier(loss=loss, monotone=wish, **given).fit(frame, y)
+    used = set(tree.selected_features_)
+    assert any(list(frame).index(column) in used for column in wish)
+    for column in wish:
+        assert violations(tree, frame, column, 4000) == 0
+        found = tree.check_monotone(column)
+        assert found.holds and found.proved
+    again = loads_model(dumps_model(tree))
+    assert again.tree_.monotone == tree.tree_.monotone
+    assert "(proved for all inputs)" in tree_text(again.tree_)
+
+
+def test_a_wrong_sign_takes_the_column_out_or_leaves_it_level():
+    frame, y = table(7, 2, 400)
+    tree = SoftTreeClassifier(monotone={"e": "+"}, n_starts=2, random_state=0).fit(frame, y)
+    assert violations(tree, frame, "e", 4000) == 0
+    free = SoftTreeClassifier(n_starts=2, random_state=0).fit(frame, y)
+    assert free.objective_ < tree.objective_
+    found = free.check_monotone("e", "+")
+    assert found.holds is False
+    low, high = free.predict_proba(found.rows)[:, 1]
+    assert found.rows["e"].iloc[0] < found.rows["e"].iloc[1] and low > high
+
+
+def test_the_choice_by_cross_validation_keeps_to_it():
+    frame, y = table(3, 2, 150)
+    search = SoftTreeClassifierCV(
+        monotone={"a": "+"}, depths=[1, 2], cv=3, n_starts=1, random_state=0
+    ).fit(frame, y)
+    assert search.check_monotone("a").proved and violations(search, frame, "a", 2000) == 0
+
+
+def _random_model(rng: np.random.Generator, depth: int, n_classes: int) -> TreeModel:
+    n_branches, n_features = 2**depth - 1, 3
+    weights = rng.normal(size=(n_features, n_branches)) * 3
+    weights[rng.random(weights.shape) < 0.3] = 0.0
+    leaves = rng.dirichlet(np.ones(n_classes), n_branches + 1).T
+    if rng.random() < 0.5:  # half of the trees have leaves in order and mostly one sign
+        leaves = leaves[:, np.argsort(leaves[-1])]
+        weights[0] = -np.abs(weights[0])
+    ends = np.zeros(n_features), np.ones(n_features)
+    return TreeModel(
+        TreeParameters(weights, rng.normal(size=n_branches) * 0.5, leaves), 6.0,
+        LinearScaling(*ends), np.array([f"k{k}" for k in range(n_classes)], dtype=object),
+        ("u", "v", "w"), FeatureSummary(*ends, np.full(3, 0.5), np.full(3, "number")),
+    )  # fmt: skip
+
+
+def test_proofs_and_contradictions_agree_with_dense_sampling():
+    rng, verdicts = np.random.default_rng(0), []
+    axis = np.linspace(-0.5, 1.5, 13)
+    grid = np.array(list(itertools.product(np.linspace(-1, 2, 25), axis, axis)))
+    for number in range(60):
+        model = _random_model(rng, 1 + number % 3, 2 + number % 2)
+        said = model.predict_proba(grid)[:, -1].reshape(25, -1)
+        falls = np.diff(said, axis=0).min() < -1e-7
+        sign = "+" if len(model.classes) == 2 else {"k2": "+"}
+        found = check_monotone(model, "u", sign)
+        if found.holds:
+            assert found.proved and not falls
+        if falls:
+            assert found.holds is False
+            pair = model.predict_proba(found.rows)[:, -1]
+            assert found.rows[0, 0] < found.rows[1, 0] and pair[1] < pair[0]
+        verdicts.append(found.holds)
+    assert verdicts.count(True) >= 10 and verdicts.count(False) >= 10
+    assert verdicts.count(None) <= 6
+
+
+def test_boxes_prove_what_leaf_ranges_do_not():
+    # Both children ask the same: the left one says more everywhere, though ranges overlap.
+    weights = np.zeros((2, 3))
+    weights[0, 0], weights[1, 1], weights[1, 2] = 4.0, 4.0, 4.0
+    second = np.array([0.9, 0.3, 0.5, 0.1])
+    tree = TreeParameters(weights, np.ones(3), np.vstack([1 - second, second]))
+    ends = np.zeros(2), np.ones(2)
+    summary = FeatureSummary(*ends, np.full(2, 0.5), np.full(2, "number"))
+    model = TreeModel(tree, 6.0, LinearScaling(*ends), np.array(["no", "yes"]), ("u", "v"), summary)
+    levels = MonotoneEffects(((0, 1),), (0, 1))
+    assert not MonotoneEffect(model, 0, 1, levels).proba_proved
+    found = check_monotone(model, "u", "+")
+    assert found.proved and "boxes" in found.reason
+
+
+def test_the_best_order_of_leaf_classes_is_that_of_brute_force():
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        worth, levels = rng.random((3, 8)), (0, 1, 2)
+        direction = rng.integers(-1, 2, 7)
+        found = ordered_classes(worth, np.argmax(worth, axis=0), direction, levels)
+        best = max(
+            sum(worth[k, leaf] for leaf, k in enumerate(classes))
+            for classes in itertools.product(range(3), repeat=8)
+            if _in_order(classes, direction)
+        )
+        assert _in_order(found, direction)
+        assert sum(worth[k, leaf] for leaf, k in enumerate(found)) == pytest.approx(best)
+
+
+def _in_order(classes, direction):
+    topology = Topology.with_branches(len(direction))
+    for t in np.flatnonzero(direction):
+        left, right = ([classes[i] for i in topology.leaves_below(2 * t + s)] for s in (1, 2))
+        low, high = (right, left) if direction[t] > 0 else (left, right)
+        if max(low) > min(high):
+            return False
+    return True
+
+
+def test_the_chart_is_consistent_with_its_derivatives():
+    rng = np.random.default_rng(2)
+    order = MonotoneOrder(
+        (np.array([0, 1, 2]),), (1,), np.array([2.0, 0.5, 1.0, 1.0]), np.array([0, 1, 1, 2])
+    )
+    used = rng.random((3, 4)) < 0.8
+    used[0] = True
+    chart = order.chart(used, np.zeros(3, dtype=int))
+    weights = np.where(used, rng.normal(size=(3, 4)), 0.0)
+    assert chart.weights_of(chart.slopes_of(weights)) == pytest.approx(weights)
+    steps = rng.normal(size=(6, 4))
+    steps[:2, 1:] = np.abs(steps[:2, 1:])
+    shares = np.exp(chart.log_shares_of(steps))
+    assert shares.sum(axis=0) == pytest.approx(np.ones(4))
+    for least in (1, 2):
+        assert np.all(np.diff(shares[order.levels >= least].sum(axis=0)) >= -1e-12)
+    assert chart.log_shares_of(chart.steps_of(np.log(shares))) == pytest.approx(np.log(shares))
+    by_shares = rng.normal(size=shares.shape)
+    mean = np.sum(shares * by_shares, axis=0)
+    found = chart.by_steps(steps, shares * (by_shares - mean))
+    for place in np.ndindex(*steps.shape):
+        moved = []
+        for change in (1e-6, -1e-6):
+            there = steps.copy()
+            there[place] += change
+            moved.append(np.sum(by_shares * np.exp(chart.log_shares_of(there))))
+        assert found[place] == pytest.approx((moved[0] - moved[1]) / 2e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (["a"], "must map columns"),
+        ({"aa": "+"}, "did you mean 'a'"),
+        ({"nothing": "+"}, "no column of X"),
+        ({9: "+"}, "no column of X"),
+        ({"a": "up"}, "say '+', '-'"),
+        ({"c": "+"}, "a category without an order"),
+        ({"a": {"k9": "+"}}, "no class of y"),
+        ({"a": {"k1": "more"}}, "say '+' or '-'"),
+        ({"a": {}}, "say '+', '-'"),
+        ({"a": {"k0": "+", "k1": "+"}}, "go the same way"),
+        ({"a": {"k0": "+"}, "e": {"k1": "+"}}, "name the same classes"),
+        ({"a": "+", 0: "+"}, "twice"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_told_in_one_sentence(wish, words):
+    frame, y = table(0, 3, 60)
+    with pytest.raises(ValueError, match=r"monotone") as caught:
+        SoftTreeClassifier(monotone=wish).fit(frame, y)
+    assert words in str(caught.value) and str(caught.value).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"penalty": "l0"}, "penalty='count'"),
+        ({"min_class_rate": 0.3}, "min_class_rate"),
+        ({"solver": "decomposition", "penalty": None}, "does not know monotone"),
+        ({"engine": "other"}, "memory"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(given, words):
+    frame, y = table(0, 2, 60)
+    with pytest.raises(ValueError, match=words):
+        SoftTreeClassifier(monotone={"a": "+"}, **given).fit(frame, y)
