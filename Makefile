@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
+.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -101,6 +101,9 @@ bench-sparse: $(VENV)/.test ## a wide sparse table beside L1 logistic regression
 
 bench-alternatives: rivals ## trees as good as the chosen one, on held-out rows
 	$(BIN)/python benchmarks/alternatives.py $(ARGS)
+
+bench-requirements: $(VENV)/.test ## trees under requirements: PART=monotone, ...
+	$(BIN)/python benchmarks/requirements.py $(or $(PART),monotone) --document docs/results/requirements.md $(ARGS)
 
 bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
 	$(BIN)/python benchmarks/ordinary.py run $(ARGS)

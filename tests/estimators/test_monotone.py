@@ -6,15 +6,19 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
 
 from monotone_cases import table, violations
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
+from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.order import MonotoneOrder
 from softsplit.reading.model import TreeModel
 from softsplit.reading.monotone import MonotoneEffect, ordered_classes
 from softsplit.reading.monotone_check import check_monotone
 from softsplit.reading.summary import FeatureSummary
 from softsplit.reading.text import tree_text
+from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import LinearScaling
 from softsplit.variables import MonotoneEffects
@@ -65,6 +69,32 @@ def test_the_choice_by_cross_validation_keeps_to_it():
         monotone={"a": "+"}, depths=[1, 2], cv=3, n_starts=1, random_state=0
     ).fit(frame, y)
     assert search.check_monotone("a").proved and violations(search, frame, "a", 2000) == 0
+
+
+def test_no_feasible_tree_from_other_starts_is_a_thousandth_better():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(120, 3))
+    y = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + rng.logistic(size=120) > 0
+    # the sign of the last column is against that of its effect
+    given = {"depth": 1, "penalty": None, "curves": False, "decision": "mixture"}
+    tree = SoftTreeClassifier(monotone={0: "+", 2: "+"}, n_starts=3, random_state=0, **given).fit(
+        X, y
+    )
+    rows = training_rows(clone(tree), X, y, None)
+    problem = prepare(model_settings(clone(tree)), rows).problem
+
+    def value(v):
+        odds = np.array([v[4], v[4] + v[5]])
+        leaves = 1 / (1 + np.exp(np.vstack([odds, -odds])))
+        return problem.objective(TreeParameters(v[:3, None], v[3:4], leaves))
+
+    bounds = [(None, 0), (None, None), (None, 0), (None, None), (None, None), (0, None)]
+    best = min(
+        minimize(value, rng.normal(size=6), method="L-BFGS-B", bounds=bounds).fun for _ in range(8)
+    )
+    assert value(np.array([0.0, 0, 0, 0, 0, 0])) > tree.objective_
+    assert tree.objective_ <= best * 1.001
+    assert tree.weights_[2] == 0 and tree.solution_.stationarity < 1e-4
 
 
 def _random_model(rng: np.random.Generator, depth: int, n_classes: int) -> TreeModel:
