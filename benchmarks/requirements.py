@@ -252,9 +252,9 @@ def monotone(args: argparse.Namespace) -> None:
         f"numbers (one with missing values), a category and an ordered column; {args.pairs:,} "
         "random pairs of rows for each effect that differ in its column alone, with columns "
         "drawn by themselves and the column itself from three standard deviations. A pair "
-        "contradicts an effect if a probability that must not fall falls by more than 1e-9, or the predicted "
-        'class goes the wrong way (of several classes with `loss="cost"`, which predicts by mixture, '
-        "probabilities only).",
+        "contradicts an effect if a probability that must not fall falls by more than 1e-9, or "
+        'the predicted class goes the wrong way (of several classes with `loss="cost"`, which '
+        "predicts by mixture, probabilities only).",
         "",
         "| loss | problems | effects | proved for all inputs | pairs that contradict |",
         "|---|---|---|---|---|",

@@ -143,7 +143,7 @@ def test_boxes_prove_what_leaf_ranges_do_not():
     ends = np.zeros(2), np.ones(2)
     summary = FeatureSummary(*ends, np.full(2, 0.5), np.full(2, "number"))
     model = TreeModel(tree, 6.0, LinearScaling(*ends), np.array(["no", "yes"]), ("u", "v"), summary)
-    levels = MonotoneEffects(((0, 1),), (0, 1))
+    levels = MonotoneEffects(((0, 1),), (0, 1), ((0,),))
     assert not MonotoneEffect(model, 0, 1, levels).proba_proved
     found = check_monotone(model, "u", "+")
     assert found.proved and "boxes" in found.reason

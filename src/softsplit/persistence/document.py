@@ -408,7 +408,12 @@ def written_tree(model: TreeModel) -> dict[str, Any]:
     if model.walk is not None:
         written["walk"] = _written_walk(model.walk)
     if model.monotone is not None:
-        signs = [{"column": place, "sign": sign} for place, sign in model.monotone.signs]
+        signs = [
+            {"column": place, "sign": sign, "features": list(columns)}
+            for (place, sign), columns in zip(
+                model.monotone.signs, model.monotone.columns, strict=True
+            )
+        ]
         written["monotone"] = {"effects": signs, "levels": list(model.monotone.levels)}
     return written
 
@@ -513,23 +518,28 @@ def read_tree(
         distributions=shares,
         call_costs=costs,
         walk=walk,
-        monotone=_read_monotone(found["monotone"], len(classes)) if "monotone" in found else None,
+        monotone=_read_monotone(found["monotone"], n_features, len(classes))
+        if "monotone" in found
+        else None,
     )
 
 
-def _read_monotone(value: Any, n_classes: int) -> MonotoneEffects:
+def _read_monotone(value: Any, n_features: int, n_classes: int) -> MonotoneEffects:
     where = "tree.monotone"
     found = entries(value, where, ("effects", "levels"))
-    signs = []
+    signs, columns = [], []
     for one in items(found["effects"], f"{where}.effects"):
-        effect = entries(one, f"{where}.effects", ("column", "sign"))
+        effect = entries(one, f"{where}.effects", ("column", "sign", "features"))
         sign = whole(effect["sign"], f"{where}.effects.sign", -1, 1)
         signs.append((whole(effect["column"], f"{where}.effects.column", 0, 2**31), sign or 1))
+        listed = items(effect["features"], f"{where}.effects.features")
+        last = n_features - 1
+        columns.append(tuple(whole(j, f"{where}.effects.features", 0, last) for j in listed))
     levels = [
         whole(level, f"{where}.levels", 0, n_classes - 1)
         for level in items(found["levels"], f"{where}.levels", n_classes)
     ]
-    return MonotoneEffects(tuple(signs), tuple(levels))
+    return MonotoneEffects(tuple(signs), tuple(levels), tuple(columns))
 
 
 def _read_branch(value: Any, where: str, n_features: int) -> tuple[float, list[int], FloatArray]:

@@ -29,7 +29,7 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology
-from softsplit.variables import Coding, MonotoneEffects, effect_columns
+from softsplit.variables import MonotoneEffects, effect_columns
 
 LEVEL = 1e-9
 """Slopes up to this part of the coefficients, and differences of probabilities up to this, count as
@@ -181,7 +181,8 @@ def required_effects(model: TreeModel) -> list[MonotoneEffect]:
     known = model.monotone
     if known is None:
         return []
-    return [MonotoneEffect(model, place, sign, known) for place, sign in known.signs]
+    there = [(place, sign) for place, sign in known.signs if place < len(model.column_names)]
+    return [MonotoneEffect(model, place, sign, known) for place, sign in there]
 
 
 def monotone_lines(model: TreeModel) -> list[str]:
@@ -197,14 +198,12 @@ def monotone_lines(model: TreeModel) -> list[str]:
 # --- keeping a tree in order ----------------------------------------------------------------------
 
 
-def order_directions(
-    effects: MonotoneEffects, coding: Coding | None, coefficients: FloatArray
-) -> NDArray[np.intp]:
+def order_directions(effects: MonotoneEffects, coefficients: FloatArray) -> NDArray[np.intp]:
     """For each branch 1 if higher levels must be on its left, -1 on its right, 0 for no order, 2
     where two effects contradict each other, so that both sides must say the same."""
     found = np.zeros(len(coefficients), dtype=np.intp)
-    for place, sign in effects.signs:
-        own = directions(slopes_at(coefficients, effect_columns(coding, place)))
+    for (_, sign), columns in zip(effects.signs, effects.columns, strict=True):
+        own = directions(slopes_at(coefficients, np.array(columns, dtype=np.intp)))
         own = np.where(own == 2, 2, sign * own)
         clash = (found != 0) & (own != 0) & (found != own)
         found = np.where(clash, 2, np.where(found == 0, own, found))
@@ -286,7 +285,6 @@ def ordered_classes(
 def ordered_walk(
     walk: Walk,
     effects: MonotoneEffects,
-    coding: Coding | None,
     gains: FloatArray,
     votes: FloatArray,
 ) -> Walk:
@@ -294,7 +292,7 @@ def ordered_walk(
 
     ``gains`` as of ``fit_walk``; ``votes`` (n_classes, n_leaves) decide where few rows arrive.
     """
-    direction = order_directions(effects, coding, walk.coefficients)
+    direction = order_directions(effects, walk.coefficients)
     direction = np.where((direction == 2) | walk.upwards, direction, -direction)
     unit = 1e-6 * max(float(walk.counts.sum()), 1.0)
     worth = gains.T @ walk.counts + unit * votes / max(float(votes.max()), 1e-300)

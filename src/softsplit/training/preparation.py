@@ -45,7 +45,7 @@ from softsplit.support.inputs import on_host
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.scaling import LinearScaling, Scaling, fit_scaling
-from softsplit.variables import Coding, MonotoneEffects, Shared, effect_columns
+from softsplit.variables import Coding, MonotoneEffects, Shared
 
 RAISES = 16
 """Times that a class which a walk finds too rarely is made worth more, by a half each."""
@@ -506,7 +506,7 @@ class Prepared:
     def order_directions(self, tree: TreeParameters) -> NDArray[np.intp]:
         """On which side of each branch monotone effects want the higher levels."""
         assert self.monotone is not None
-        return order_directions(self.monotone, self.coding, self.scaling.splits(tree)[0])
+        return order_directions(self.monotone, self.scaling.splits(tree)[0])
 
     def walk(
         self, tree: TreeParameters, costs: FloatArray | None, zero_threshold: float
@@ -531,7 +531,7 @@ class Prepared:
             walk = walk.counted(counted, self.scaling, decided, self.class_factors)
             if self.monotone is not None:
                 votes = gains.T @ made.leaf_classes
-                walk = ordered_walk(walk, self.monotone, self.coding, gains, votes)
+                walk = ordered_walk(walk, self.monotone, gains, votes)
             missed = np.maximum(rates - walk.recall, 0.0)
             if missed.sum() < least:
                 best, least = (made, walk, costs), float(missed.sum())
@@ -545,8 +545,8 @@ class Prepared:
     @property
     def _bent_columns(self) -> list[NDArray[np.intp]]:
         """Features of each monotone variable."""
-        signs = () if self.monotone is None else self.monotone.signs
-        return [effect_columns(self.coding, place) for place, _ in signs]
+        columns = () if self.monotone is None else self.monotone.columns
+        return [np.array(own, dtype=np.intp) for own in columns]
 
     def arriving(self, limit: int | None = None) -> Arriving:
         """Return about ``limit`` rows with their labels, as a walk takes them."""
@@ -631,7 +631,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     order = None
     if rows.monotone is not None:
         refuse_beside_monotone(settings, rows, penalties, rates)
-        order = _monotone_order(rows.monotone, rows.coding, placed.scaling)
+        order = _monotone_order(rows.monotone, placed.scaling)
         bounds = order.bounds(bounds, strict=bounds.boxed)
     problem = TrainingProblem(
         rows=engine,
@@ -674,13 +674,11 @@ def _priced_groups(
     return Groups(np.arange(n_features) if groups is None else groups, prices)
 
 
-def _monotone_order(
-    effects: MonotoneEffects, coding: Coding | None, scaling: Scaling
-) -> MonotoneOrder:
+def _monotone_order(effects: MonotoneEffects, scaling: Scaling) -> MonotoneOrder:
     """Return the effects in terms of the columns of a problem."""
     units = scaling.span if isinstance(scaling, LinearScaling) else np.ones(scaling.n_features)
     return MonotoneOrder(
-        tuple(effect_columns(coding, place) for place, _ in effects.signs),
+        tuple(np.array(columns, dtype=np.intp) for columns in effects.columns),
         tuple(sign for _, sign in effects.signs),
         np.where(np.isfinite(units), units, 1.0),
         np.array(effects.levels, dtype=np.intp),

@@ -38,16 +38,21 @@ class MonotoneEffects:
         Place of a column among those of the table, and 1 or -1.
     levels : tuple of int
         Level of each class, from 0; every level has a class.
+    columns : tuple of tuple of int
+        Features of the problem by which each column acts: its value, then its hinges.
     """
 
     signs: tuple[tuple[int, int], ...]
     levels: tuple[int, ...]
+    columns: tuple[tuple[int, ...], ...]
 
     def of_classes(self, present: NDArray[np.bool_]) -> MonotoneEffects | None:
         """Return the effects on some of the classes; None where these have one level only."""
         kept = np.array(self.levels)[present]
         found = np.unique(kept, return_inverse=True)[1]
-        return MonotoneEffects(self.signs, tuple(found.tolist())) if found.max() > 0 else None
+        if found.max() == 0:
+            return None
+        return MonotoneEffects(self.signs, tuple(found.tolist()), self.columns)
 
     @property
     def thresholds(self) -> NDArray[np.bool_]:
@@ -126,7 +131,10 @@ def monotone_effects(
                 )
             sign = -sign
         signs.append((place, sign))
-    return None if levels is None else MonotoneEffects(tuple(signs), levels)
+    if levels is None:
+        return None
+    columns = tuple(tuple(effect_columns(coding, place).tolist()) for place, _ in signs)
+    return MonotoneEffects(tuple(signs), levels, columns)
 
 
 def column_place(column: Any, names: Sequence[str], said_by: str) -> int:
