@@ -2,6 +2,9 @@
 
     python benchmarks/requirements.py monotone      one part of the issue each, with its own figures
 
+``costs`` and ``hostile`` stand in modules of their own, requirements_costs.py and
+requirements_hostile.py.
+
 ``monotone``:
 
 1. Random problems of 2 to 6 classes with numbers, one of them with missing values, a category and
@@ -18,6 +21,7 @@ The table goes to docs/results/requirements.md with --document.
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import time
 import warnings
@@ -300,6 +304,12 @@ def monotone(args: argparse.Namespace) -> None:
     put_part(args.document, "monotone", "\n".join(lines))
 
 
+def other_part(args: argparse.Namespace) -> None:
+    """A part in a module of its own."""
+    lines = importlib.import_module(f"requirements_{args.part}").lines()
+    put_part(args.document, args.part, "\n".join(lines))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = parser.add_subparsers(dest="part", required=True)
@@ -311,6 +321,8 @@ def main() -> None:
     part.add_argument("--few", type=int, default=40, help="problems of 50 rows")
     part.add_argument("--cost", action="store_true", help="shared sets with loss='cost' as well")
     part.set_defaults(run=monotone)
+    for name, told in (("costs", "feature costs"), ("hostile", "what cannot hold")):
+        parts.add_parser(name, help=told).set_defaults(run=other_part)
     for one in parts.choices.values():
         one.add_argument("--document", type=Path, help="document that gets the figures")
     args = parser.parse_args()

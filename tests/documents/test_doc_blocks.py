@@ -6,6 +6,7 @@ commands. How pages run: docs/site/printed.py.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from itertools import pairwise
@@ -49,6 +50,8 @@ def test_pages_show_what_their_code_prints_and_draws(
     for module, package in NEEDS.items():
         if re.search(rf"^(import|from) {module}\b|softsplit.plots\b", code, re.MULTILINE):
             pytest.importorskip(module, reason=f"needs {package}")
+    if "SOFTSPLIT_DATA" in code and not os.environ.get("SOFTSPLIT_DATA"):
+        pytest.skip("needs the data sets of the paper: set SOFTSPLIT_DATA")
     with printed.empty_folder():
         session = Session(page, draws=lambda path: path.endswith(".svg")).run()
     if not same_machine():

@@ -6,9 +6,9 @@ import itertools
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 
+from requirement_cases import HOSTILE, NAMES, hostile_table, rows, table
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -18,78 +18,19 @@ from softsplit import (
     strength_path,
 )
 
-NAMES = list("abcdef")
-
-
-def rows(seed=0, n=120, n_features=6):
-    """Numbers of which the first three say most, the first two of these nearly the same."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, n_features))
-    X[:, 1] = X[:, 0] + 0.3 * rng.normal(size=n)
-    y = (X[:, 0] + X[:, 2] + 0.7 * rng.normal(size=n) > 0).astype(int)
-    return X, y
-
-
-def table(seed=0, n=120):
-    """The same with names, a category that says something, and a gap."""
-    X, y = rows(seed, n)
-    frame = pd.DataFrame(X, columns=NAMES)
-    frame["town"] = np.where(X[:, 3] > 0.5, "ulm", np.where(X[:, 4] > 0, "bonn", "köln"))
-    frame.loc[3, "b"] = np.nan
-    return frame, y
-
 
 def small(**given):
     return SoftTreeClassifier(**{"depth": 2, "n_starts": 1, "random_state": 0, **given})
 
 
-# --- hostile combinations: (parameters, words of the sentence); colleagues add theirs -------------
-
-HOSTILE = [
-    ({"required": ["nope"]}, "required names 'nope', which is no column of X"),
-    ({"required": ["towns"]}, "did you mean 'town'"),
-    ({"required": [99]}, "required names 99"),
-    ({"required": [True]}, "required names True"),
-    ({"required": "a"}, "required must list columns"),
-    ({"required": []}, "required is empty"),
-    ({"required": ["a", "a"]}, "required names 'a' twice"),
-    ({"required": ["a", 0]}, "required names 'a' twice"),
-    ({"required": ["still"]}, "required names 'still'"),
-    ({"required": ["dropped"]}, "required names 'dropped', which is not used in training"),
-    ({"required": ["a", "b"], "forbidden_together": [["b", "a"]]}, "does not allow in one tree"),
-    ({"required": ["a", "c"], "at_most_one": [["a", "b", "c"]]}, "does not allow in one tree"),
-    ({"required": ["a", "b"], "max_features": 1}, "max_features=1 allows fewer"),
-    ({"required": list("abcd"), "max_terms": 1, "depth": 1}, "have no room"),
-    ({"required": list("abc"), "max_terms": 1, "max_questions": 2}, "have no room"),
-    ({"forbidden_together": [["a"]]}, "a set of one column"),
-    ({"forbidden_together": [["a", "b", "c"]]}, "give sets to at_most_one"),
-    ({"forbidden_together": ["ab"]}, "must hold lists of columns"),
-    ({"forbidden_together": "ab"}, "must list sets of columns"),
-    ({"forbidden_together": []}, "forbidden_together is empty"),
-    ({"at_most_one": [[]]}, "at_most_one is empty"),
-    ({"at_most_one": [["a", "a"]]}, "at_most_one names 'a' twice"),
-    ({"at_most_one": [["a", "z"]]}, "at_most_one names 'z'"),
-    ({"at_most_one": {"a": "b"}}, "must list sets of columns"),
-    ({"feature_costs": {"nope": 1.0}}, "feature_costs names 'nope'"),
-    ({"feature_costs": {"a": -1.0}}, "a cost is a number from 0"),
-    ({"feature_costs": {"a": float("nan")}}, "a cost is a number from 0"),
-    ({"feature_costs": {"a": float("inf")}}, "a cost is a number from 0"),
-    ({"feature_costs": {"a": "dear"}}, "a cost is a number from 0"),
-    ({"feature_costs": {"a": True}}, "a cost is a number from 0"),
-    ({"feature_costs": {"a": None}}, "a cost is a number from 0"),
-    ({"feature_costs": {}}, "feature_costs is empty"),
-    ({"feature_costs": [1.0, 2.0]}, "feature_costs must map columns"),
-    ({"feature_costs": {"a": 1.0, 0: 2.0}}, "feature_costs names 'a' twice"),
-    ({"required": ["a"], "solver": "decomposition", "penalty": "l0"}, "use solver='native'"),
-]
+# --- hostile combinations -------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:column 'still'")
 @pytest.mark.parametrize(("given", "said"), HOSTILE, ids=[words for _, words in HOSTILE])
 @pytest.mark.parametrize("estimator", [SoftTreeClassifier, SoftTreeClassifierCV])
 def test_hostile_requirements_are_one_sentence_and_nothing_is_trained(estimator, given, said):
-    frame, y = table()
-    frame["still"], frame["dropped"] = 1.0, np.arange(len(y)) % 7
+    frame, y = hostile_table()
     given = {"feature_types": {"dropped": "drop"}, **given}
     if estimator is SoftTreeClassifierCV:
         names = {"depth": "depths", "penalty": "penalties"}

@@ -265,6 +265,11 @@ def _show(
                 "classes": [str(label) for label in tree.classes_],
                 "depth": int(np.log2(tree.leaf_classes_.shape[1])),
                 "selected_features": names,
+                **(
+                    {}
+                    if tree.feature_costs is None
+                    else {"expected_cost": tree.expected_cost(rows.coded_as(tree.tree_.coding))}
+                ),
                 "strength": strength_of(tree),
                 "local_strength": float(tree.local_strength),
                 "global_strength": float(tree.global_strength),

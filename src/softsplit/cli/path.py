@@ -10,7 +10,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import grouped, monotone_effects, read, training_rows
+from softsplit.cli.inputs import column_rules, grouped, monotone_effects, read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
 
@@ -45,6 +45,10 @@ def path(
     max_terms: options.MaxTerms = None,
     max_questions: options.MaxQuestions = None,
     monotone: options.Monotone = None,
+    required: options.Required = None,
+    forbidden_together: options.ForbiddenTogether = None,
+    at_most_one: options.AtMostOne = None,
+    feature_cost: options.FeatureCost = None,
     scale: options.ScaleOption = None,
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
@@ -84,6 +88,7 @@ def path(
         max_terms=max_terms,
         max_questions=max_questions,
         monotone=monotone_effects(monotone),
+        **column_rules(rows.coding.names, required, forbidden_together, at_most_one, feature_cost),
     )
     with heartbeat(quiet):
         walked = walk_path(

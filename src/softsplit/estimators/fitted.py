@@ -43,6 +43,7 @@ from softsplit.support.messages import shown, warn_user
 from softsplit.support.options import late
 from softsplit.tree.scaling import Scaling
 from softsplit.variables import CodedRows, Coding
+from softsplit.variables.columns import column_costs
 
 
 class FittedTree(TreeHolder, BaseEstimator):
@@ -258,7 +259,7 @@ class FittedTree(TreeHolder, BaseEstimator):
             return explain(self.tree_, rows.X[0], rows.cells)
         return explain(self.tree_, rows[0].astype(np.float64, copy=False))
 
-    def expected_cost(self, X: Any, *, per_row: bool = False) -> Any:
+    def expected_cost(self, X: Any, *, feature_costs: Any = None, per_row: bool = False) -> Any:
         """What it costs on average to answer the questions for a row of X.
 
         A column is measured when a question on the way of the row needs it, and paid once, at the
@@ -268,11 +269,15 @@ class FittedTree(TreeHolder, BaseEstimator):
         Parameters
         ----------
         X : rows
+        feature_costs : dict, optional
+            Costs in place of those that the tree was trained with.
         per_row : bool, default=False
             Return the cost of each row, (n_samples,), instead of the mean.
         """
-        rows = checked_rows(self, X)
-        costs = arriving_shares(self.tree_, rows) @ CaseCosts.of(self.tree_).of_leaves
+        rows, tree = checked_rows(self, X), self.tree_
+        if feature_costs is not None:
+            tree = replace(tree, column_costs=column_costs(feature_costs, tree.column_names))
+        costs = arriving_shares(tree, rows) @ CaseCosts.of(tree).of_leaves
         return costs if per_row else float(np.mean(costs))
 
     def shapley_values(self, X: Any, background: Any) -> ShapleyValues:

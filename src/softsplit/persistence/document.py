@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.formulations.feature_rules import column_costs
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
 from softsplit.reading.conformal import HeldOutScores
 from softsplit.reading.edits import Edit, Edits
@@ -30,6 +29,7 @@ from softsplit.support.version import __version__
 from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
 from softsplit.variables import KINDS, Coding, MonotoneEffects, Variable
+from softsplit.variables.columns import column_costs
 from softsplit.variables.dates import NAMES, UNITS, part_name
 from softsplit.variables.dates import PARTS as DATE_PARTS
 from softsplit.variables.variable import CATEGORY, DATE, DIGITS, NUMBER, ORDERED

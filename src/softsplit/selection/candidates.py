@@ -206,6 +206,9 @@ class CandidateSearch:
         if chosen[0].penalty != "count" or np.rint(self.board.mean(chosen, "long_terms")) < 1:
             return
         depth = next((d for d in depths if d > chosen[0].depth), chosen[0].depth)
+        rules = self.trainer.rows.rules
+        if rules is not None and len(rules.required) > most * (2**depth - 1):
+            return  # what is required has no room in short questions
         short = [chosen[0]._replace(depth=depth, max_terms=most)]
         self._evaluate(short, self._screen(short))
 

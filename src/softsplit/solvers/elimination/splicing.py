@@ -148,7 +148,7 @@ class Splicing:
             int(of[np.flatnonzero(self._rules.of == v)[0]]) for v in self._rules.required
         ))  # fmt: skip
         saturated, splits = start.saturated.copy(), start.splits.copy()
-        open_ = np.arange(-(-len(groups) // most))
+        open_ = np.arange(min(-(-len(groups) // most), len(splits)))
         splits[open_[saturated[open_]], -1], saturated[open_] = 0.0, False
         tree = replace(
             start, saturated=saturated, splits=splits, groups=self.descents.problem.groups
@@ -156,7 +156,7 @@ class Splicing:
         tree = tree.with_support(np.zeros_like(tree.support))
         for number, group in enumerate(groups):
             columns = np.flatnonzero((of == group) & np.isin(self._rules.of, self._rules.required))
-            tree = tree.with_columns(columns, np.array([number // most]))
+            tree = tree.with_columns(columns, np.array([min(number // most, len(splits) - 1)]))
         return saturate_idle(self.descents, tree).compact()
 
     def _shorter(self, tree: SupportTree, numbers: NDArray[np.intp], longest: int) -> SupportTree:
