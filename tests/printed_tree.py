@@ -29,8 +29,9 @@ class PrintedTree:
         )
         self.steps = {
             name: {level: int(n) for n, level in (s.split(" ", 1) for s in steps.split(", "))}
-            for name, steps in (
-                re.match(r"(.*) counts as (0 .*)", line).groups()
+            | {None: other}
+            for name, steps, other in (
+                re.match(r"(.*) counts as (0 .*); any other level counts as (.*)", line).groups()
                 for line in notes
                 if re.match(r".*[^:] counts as 0 ", line) and ": unknown counts as " not in line
             )
@@ -83,7 +84,7 @@ class PrintedTree:
         return found
 
     def gate(self, condition: str, gate: str, row: dict) -> float:
-        if found := re.match(r"left with (\S+) % where it holds, else with (\S+) %", gate):
+        if found := re.match(r"p = (\S+) % where it holds, (\S+) % elsewhere", gate):
             return float(found[1 if self.holds(condition, row) else 2]) / 100
         centre, width = map(float, re.match(r"centre (\S+), width (\S+)", gate).groups())
         total, sign, _ = self.parts(condition, row)
@@ -119,7 +120,8 @@ class PrintedTree:
         if order := re.match(r"(.*) \(0 .* to \d+ .*\)$", name):
             cell = row[order[1]]
             level = self.imputed[order[1]] if pd.isna(cell) else str(cell)
-            return Fraction(self.steps[order[1]][level])
+            steps = self.steps[order[1]]
+            return Fraction(steps[level if level in steps else steps[None]])
         cell = self.cell(name, row)
         return Fraction(self.imputed[name]) if pd.isna(cell) else Fraction(repr(float(cell)))
 

@@ -50,9 +50,9 @@ def made_table(seed: int, n_rows: int, n_classes: int) -> tuple[pd.DataFrame, np
 
 
 def new_rows(seed: int) -> pd.DataFrame:
-    """Rows that training did not have: a new level, values at and beyond the ends."""
+    """Rows that training did not have: new levels, values at and beyond the ends."""
     X, _ = made_table(seed + 1000, 40, 3)
-    X.loc[3, "job"] = "astronaut"
+    X.loc[3, ["job", "size"]] = ["astronaut", "huge"]
     X.loc[4, ["income", "age"]] = [1e7, 140.0]
     X.loc[5, "joined"] = pd.Timestamp("2031-12-31 23:59:59.999")
     return X

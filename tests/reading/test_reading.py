@@ -507,3 +507,17 @@ def test_importances_of_a_branch_that_hardly_matters():
     np.testing.assert_allclose(found, 1)
     steep = feature_importances(tree, 1455.0, features, weights)
     assert np.all(np.isfinite(steep))
+
+
+def test_a_question_with_one_class_on_both_sides_is_said_to_change_the_probability_only():
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"arrears": rng.normal(size=2000)})
+    y = np.where(rng.random(2000) < np.where(X["arrears"] > 0, 0.3, 0.02), "late", "paid")
+    tree = SoftTreeClassifier(depth=1, random_state=0).fit(X, y)
+    assert set(tree.predict(X)) == {"paid"}
+    note = "question 1 changes the probability only: the class is paid on both sides"
+    for text in (export_text(tree), export_markdown(tree)):
+        assert note in text
+    assert "changes the probability only" not in export_text(
+        SoftTreeClassifier(depth=1, random_state=0).fit(X, X["arrears"] > 0)
+    )

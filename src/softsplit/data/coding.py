@@ -17,10 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.data.dataset import Dataset
-from softsplit.support.arrays import FloatArray
-
-LARGEST_WHOLE = 2.0**53
-"""Beyond this floats do not represent all integers, and beyond 2^63 they exceed int64."""
+from softsplit.support.arrays import LARGEST_WHOLE, FloatArray
 
 PlainCoding = Literal["onehot", "drop-first", "binary-once", "ordinal", "none"]
 

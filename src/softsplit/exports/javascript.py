@@ -10,10 +10,8 @@ from typing import Any, ClassVar
 from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup
 from softsplit.exports.printing import HEADER, CodePrinter, model_in, remark, written
 from softsplit.exports.program import program_of
+from softsplit.support.arrays import LARGEST_WHOLE
 from softsplit.support.output_files import PathName
-
-LARGEST_WHOLE = 2**53
-"""Larger integers are BigInt: numbers of JavaScript cannot hold all of them."""
 
 READERS = {
     "number": r"""
@@ -150,7 +148,7 @@ def _label(label: Any) -> str:
     if isinstance(label, str):
         return quoted(label)
     if isinstance(label, int) and not isinstance(label, bool) and abs(label) > LARGEST_WHOLE:
-        return f"{label}n"
+        return f"{label}n"  # BigInt: a number of JavaScript is a double
     if isinstance(label, float) and not math.isfinite(label):
         return "NaN" if math.isnan(label) else f"{'-' if label < 0 else ''}Infinity"
     return json.dumps(label)

@@ -26,16 +26,30 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
-ACTIVE_RATE = 1e-5
-"""A rate within this of its minimum may carry a multiplier."""
 
-RIDGE = 1e-7
+@dataclass(frozen=True)
+class KKTOptions:
+    """Tolerances of the residuals.
 
-NO_SLOPE = 1e-150
-"""A rate whose slope is below this part of the objective's is moved by no variable."""
+    Attributes
+    ----------
+    active_rate : float
+        A rate within this of its minimum may carry a multiplier.
+    ridge : float
+        Weight of the multipliers' own size: dependent rates share a multiplier.
+    no_slope : float
+        A rate whose slope is below this part of the objective's is moved by no variable.
+    small_weight : float
+        Weights below this do not help to determine the multipliers: they may be zeros.
+    """
 
-SMALL_WEIGHT = 1e-4
-"""Weights below this do not help to determine the multipliers: they may be zeros."""
+    active_rate: float = 1e-5
+    ridge: float = 1e-7
+    no_slope: float = 1e-150
+    small_weight: float = 1e-4
+
+
+OPTIONS = KKTOptions()
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,7 @@ def rate_multipliers(
     condition is an equation.
     """
     multipliers = np.zeros(problem.n_classes)
-    active = np.flatnonzero(rates <= problem.minimum_rates + ACTIVE_RATE)
+    active = np.flatnonzero(rates <= problem.minimum_rates + OPTIONS.active_rate)
     if len(active) == 0:
         return multipliers
     base = problem.evaluate_cost(parameters)
@@ -128,9 +142,9 @@ def rate_multipliers(
     slopes = [problem.rate_gradient(parameters, k) for k in active.tolist()]
     matrix = np.column_stack([stack(slope.weights, slope.thresholds) for slope in slopes])
     scale = np.max(np.abs(matrix), initial=0.0)
-    if scale > NO_SLOPE * np.max(np.abs(target), initial=0.0):
+    if scale > OPTIONS.no_slope * np.max(np.abs(target), initial=0.0):
         # A little ridge: a rate that no variable moves must not get a huge multiplier.
-        ridged = np.vstack([matrix / scale, RIDGE * np.eye(len(active))])
+        ridged = np.vstack([matrix / scale, OPTIONS.ridge * np.eye(len(active))])
         padded = np.concatenate([target / scale, np.zeros(len(active))])
         multipliers[active] = nnls(ridged, padded)[0]
     return multipliers
@@ -141,13 +155,13 @@ def _equations(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return masks of the weights and thresholds whose stationarity condition is an equation."""
     sizes = np.abs(parameters.weights)
-    smooth = (sizes > SMALL_WEIGHT) & problem.bounds.inside(parameters.weights)
+    smooth = (sizes > OPTIONS.small_weight) & problem.bounds.inside(parameters.weights)
     smooth &= problem.free_branches
     if problem.penalties.global_.strength > 0:
         paid = problem.penalties.global_
         rows = paid.rows(sizes)
         top = np.maximum(np.max(rows, axis=1), problem.global_floor)[:, None]
-        near_top = rows > top - SMALL_WEIGHT
+        near_top = rows > top - OPTIONS.small_weight
         # A unique maximum is smooth; two or more share the slope in an unknown proportion.
         shared = near_top & (np.sum(near_top, axis=1, keepdims=True) > 1)
         smooth &= paid.from_rows(shared.astype(float)) == 0

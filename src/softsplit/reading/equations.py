@@ -171,7 +171,7 @@ class Split:
             return f"left with {percentage(self.left_share)}"
         if self.lefts is not None:
             held, else_ = (f"{100 * share:.3g} %" for share in self.lefts)
-            return f"left with {held} where it holds, else with {else_}"
+            return f"p = {held} where it holds, {else_} elsewhere"
         return (
             f"centre {number(self.centre, self.digits)}, width "
             f"{number(self.gate_width, self.digits)}"
@@ -376,7 +376,10 @@ def _order_notes(model: TreeModel) -> list[str]:
     for variable in used:
         if variable.kind == ORDERED and len(variable.levels) > 2:
             steps = ", ".join(f"{i} {visible(level)}" for i, level in enumerate(variable.levels))
-            notes.append(f"{visible(variable.name)} counts as {steps}")
+            notes.append(
+                f"{visible(variable.name)} counts as {steps}; any other level counts as "
+                f"{visible(variable.display_imputed)}"
+            )
     return notes
 
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.support.arrays import FloatArray
+from softsplit.support.arrays import LARGEST_WHOLE, FloatArray
 
 NUMBER, INTEGER, BINARY = "number", "integer", "binary"
 FEATURE_KINDS = (NUMBER, INTEGER, BINARY)
 
 ROWS_AT_ONCE = 65_536
-LARGEST_INTEGER = 2.0**53
-"""Beyond this, doubles no longer hold every integer."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class FeatureSummary:
 
 
 def _countable(low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
-    return np.asarray(np.maximum(np.abs(low), np.abs(high)) <= LARGEST_INTEGER)
+    return np.asarray(np.maximum(np.abs(low), np.abs(high)) <= LARGEST_WHOLE)
 
 
 def _whole(X: FloatArray, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:

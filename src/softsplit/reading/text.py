@@ -39,9 +39,33 @@ def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | N
             f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision or 4)
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
-    lines += curve_lines(model, root)
-    notes = [*tree_notes(model), *cost_notes(model), *edit_lines(model)]
-    return "\n".join([*lines, *probability_lines(model, root), *notes])
+    return "\n".join([*lines, *lines_below(model, root)])
+
+
+def lines_below(model: TreeModel, root: OutlineNode) -> list[str]:
+    """What stands under a tree: its curves, how probabilities follow, what unknown values count
+    as, what a case costs, and how it was edited."""
+    return [
+        *curve_lines(model, root), *probability_lines(model, root),
+        *same_class_lines(model, root), *tree_notes(model), *cost_notes(model),
+        *edit_lines(model),
+    ]  # fmt: skip
+
+
+def same_class_lines(model: TreeModel, root: OutlineNode) -> list[str]:
+    """For questions of a walk above leaves of one class: that they change the probability only."""
+    if model.walk is None:
+        return []
+    lines = []
+    for found in root.questions():
+        predicted = {end.classes[0][0] for end in found.ends()}
+        if len(predicted) == 1:
+            label = visible(model.labels[predicted.pop()])
+            lines.append(
+                f"question {found.number} changes the probability only: "
+                f"the class is {label} on both sides"
+            )
+    return lines
 
 
 def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
@@ -134,7 +158,7 @@ def tree_markdown(
     if said := probability_lines(model, root):
         formula, *places = said
         parts.append("\n".join([escape(formula), "", *(f"- {escape(p.strip())}" for p in places)]))
-    if notes := [*tree_notes(model), *cost_notes(model)]:
+    if notes := [*same_class_lines(model, root), *tree_notes(model), *cost_notes(model)]:
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
     if said := edit_lines(model):
         parts.append("\n".join(["Edits:", "", *(f"- {escape(line)}" for line in said[1:])]))

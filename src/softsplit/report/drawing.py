@@ -17,21 +17,13 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.case_costs import cost_notes
-from softsplit.reading.equations import (
-    UNCOUNTED,
-    Split,
-    number,
-    rank_places,
-    read_split,
-    tree_notes,
-)
+from softsplit.reading.equations import UNCOUNTED, Split, number, rank_places, read_split
 from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.reading.term_curves import TermCurve, term_curves
-from softsplit.reading.text import curve_lines, probability_lines, ranked_features
+from softsplit.reading.text import lines_below, ranked_features
 from softsplit.report.elements import add, element, shortened, text_width
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
@@ -521,7 +513,6 @@ def tree_outline(model: TreeModel) -> ET.Element:
     for j in ranked:
         places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
-    said = [*tree_notes(model), *cost_notes(model)]
-    for line in [*curve_lines(model, root), *probability_lines(model, root), *said]:
+    for line in lines_below(model, root):
         add(outer, "p", {"class": "quiet"}, line.strip())
     return outer

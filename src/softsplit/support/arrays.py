@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+LARGEST_WHOLE = 2.0**53
+"""Up to here, double precision holds every whole number."""
+
 
 def mean_and_error(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
     """Return the weighted mean of ``values`` and its standard error."""

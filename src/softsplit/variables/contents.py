@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softsplit.support.arrays import FloatArray
+from softsplit.support.arrays import LARGEST_WHOLE, FloatArray
 from softsplit.support.inputs import checked_table, is_sparse
 from softsplit.support.messages import shown
 
@@ -121,7 +121,6 @@ LISTED = 5
 TRIED = 100
 """A format of dates is tried if it fits one of this many first values."""
 TRUTHS = {"true": 1.0, "false": 0.0}
-LARGEST_WHOLE = 2.0**53
 EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)
 
