@@ -195,16 +195,28 @@ def _copied(value):
 
 
 def run_excel(tree, X):
-    """In LibreOffice: the batch sheet of the workbook, saved as CSV."""
+    return run_workbooks([(tree, X)])[0]
+
+
+def run_workbooks(cases):
+    """In one LibreOffice: the batch sheets of workbooks, saved as CSV."""
     with tempfile.TemporaryDirectory() as folder:
-        book = Path(folder) / "tree.xlsx"
-        export_excel(tree, book, X)
+        books = [str(Path(folder) / f"tree{i}.xlsx") for i in range(len(cases))]
+        for (tree, X), book in zip(cases, books, strict=True):
+            export_excel(tree, book, X)
         profile = f"-env:UserInstallation=file://{folder}/profile"
         # Separator, quotes, UTF-8, from line 1, formatted as shown: no, all sheets.
         how = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
-        _run(["soffice", profile, "--headless", "--convert-to", how, "--outdir", folder, str(book)])
-        with open(Path(folder) / "tree-Batch.csv", encoding="utf-8", newline="") as file:
-            lines = list(csv.reader(file))
+        _run(["soffice", profile, "--headless", "--convert-to", how, "--outdir", folder, *books])
+        return [
+            _batch_sheet(tree, X, Path(folder) / f"tree{i}-Batch.csv")
+            for i, (tree, X) in enumerate(cases)
+        ]
+
+
+def _batch_sheet(tree, X, path):
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file))
     n_classes = len(tree.classes_)
     rows = [line[: n_classes + 1] for line in lines[1 : len(X) + 1]]
     labels = [text_of(label) for label in tree.classes_]
