@@ -40,8 +40,10 @@ from softsplit.experiments.tables import paper_figures
 SELECTION_METHODS = (
     "tree", "tree-sparse", "tree-best", "peer", "peer-log", "peer-default", "cart", "ebm", "abess",
 )  # fmt: skip
-LARGER = ("letter", "pendigits", "optdigits", "satimage", "shuttle", "magic", "adult")
-LARGER_METHODS = ("tree", "peer", "cart")
+LARGER = (
+    "letter", "pendigits", "optdigits", "satimage", "shuttle", "magic", "adult", "covertype",
+)  # fmt: skip
+LARGER_METHODS = ("tree", "peer", "cart", "ebm")
 LARGER_ROWS = 5000
 LARGER_ITERATIONS = 300
 """Of the peer at most: more would take it hours."""
