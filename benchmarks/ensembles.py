@@ -36,7 +36,8 @@ SIZES = (1, 2, 5, 10, 20, 30, 50, 100)
 
 
 def tree(n_rows: int, n_starts: int, seed: int) -> SoftTreeClassifier:
-    return SoftTreeClassifier(global_strength=PRICE * n_rows, n_starts=n_starts, random_state=seed)
+    settings = {"loss": "cost", "n_starts": n_starts, "random_state": seed}
+    return SoftTreeClassifier(global_strength=PRICE * n_rows, **settings)
 
 
 def used_features(ensemble: Any) -> list[set[int]]:

@@ -11,7 +11,9 @@ Every method comes as it is offered, with the choice it makes by itself on five 
 - cart: a tree of scikit-learn, pruned by one of some thirty strengths of its own path;
 - ebm: explainable boosting without interactions, of ``interpret``;
 - abess: best-subset logistic regression;
-- boosting: histogram boosting of scikit-learn, which chooses nothing; for its time.
+- boosting: histogram boosting of scikit-learn, which chooses nothing;
+- bag: 20 bagged ``SoftTreeClassifier()``; bag-free: the same of trees of depth 2 with no price for
+  features and coefficients, as the trees of forests are not pruned either.
 
 A row holds accuracy, balanced accuracy (mean over the classes among the test rows) and log-loss on
 rows kept aside, features and nonzero coefficients (splits of a tree of scikit-learn, values of the
@@ -36,6 +38,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -43,12 +46,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from softsplit import SoftTreeClassifierCV, load_dataset
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, load_dataset
 from softsplit.experiments.peers import Boosting
 from softsplit.experiments.tables import markdown
 
 FOLDS = 5
 ALPHAS = 30
+BAGGED = 20
+"""Trees of a bag."""
 SMALLEST = 1e-15
 """No probability counts as less in a log-loss."""
 
@@ -184,6 +189,14 @@ def fit_boosting(X: np.ndarray, y: np.ndarray, iterations: int) -> Fit:
     return Fit(boosting.model, np.unique(splits), len(splits))
 
 
+def fit_bag(X: np.ndarray, y: np.ndarray, iterations: int, **given: Any) -> Fit:
+    tree = SoftTreeClassifier(random_state=0, **given)
+    model = BaggingClassifier(tree, n_estimators=BAGGED, random_state=0).fit(X, y)
+    used = [fitted.selected_features_ for fitted in model.estimators_]
+    coefficients = sum(int(np.sum(fitted.weights_ != 0)) for fitted in model.estimators_)
+    return Fit(model, np.unique(np.concatenate(used)), coefficients)
+
+
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fit]] = {
     "tree": fit_tree,
     "tree-sparse": partial(fit_tree, selection="sparse"),
@@ -196,6 +209,8 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fit]] = {
     "ebm": fit_ebm,
     "abess": fit_abess,
     "boosting": fit_boosting,
+    "bag": fit_bag,
+    "bag-free": partial(fit_bag, depth=2, local_strength=0.0, global_strength=0.0, n_starts=1),
 }
 
 

@@ -15,7 +15,7 @@ default seed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,9 @@ LARGER_ITERATIONS = 300
 PUZZLES = ["monks-1", "monks-2"]
 """No linear rule can learn these; figures are given with and without them."""
 
+FIGURES = ("accuracy", "balanced", "log_loss", "features", "coefficients", "seconds")
+"""Figures of which there is a table."""
+
 BEHIND = 0.015
 """More than this below the peer is a loss to be explained."""
 
@@ -63,6 +66,9 @@ def main() -> None:
     arguments(parser, "results/selection.jsonl", SELECTION_METHODS)
     parser.add_argument("--document", type=Path, help="file to put the tables into")
     parser.add_argument("--larger", action="store_true", help="the larger data sets")
+    parser.add_argument(
+        "--figures", nargs="*", choices=FIGURES, default=list(FIGURES), help="tables of these alone"
+    )
     parser.add_argument("--draws", type=int, default=3, help="of each of the larger data sets")
     parser.add_argument("--fold-seed", type=int, default=2026)
     parser.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)))
@@ -112,19 +118,20 @@ def table(args: argparse.Namespace) -> str:
     """The 24 data sets, then the larger ones if there are rows of them."""
     rows = read_rows(args, fold_seed=args.fold_seed)
     larger = rows["dataset"].isin(LARGER)
-    texts = [section(rows[~larger])] if not larger.all() else []
+    texts = [section(rows[~larger], args.figures)] if not larger.all() else []
     if larger.any():
-        texts.append(f"## Larger data sets\n\n{section(rows[larger])}")
+        texts.append(f"## Larger data sets\n\n{section(rows[larger], args.figures)}")
     return "\n".join(texts)
 
 
-def section(rows: pd.DataFrame) -> str:
+def section(rows: pd.DataFrame, figures: Sequence[str] = FIGURES) -> str:
     """What the figures come to, then a table for each of them."""
     rows = rows.assign(rows=rows["rows"] + rows["test_rows"])
     facts = rows.groupby("dataset", sort=False)[["rows", "columns", "classes"]].max().astype(int)
-    tables = [beside(rows, "accuracy", ["dataset"], facts)]
-    others = ("balanced", "log_loss", "features", "coefficients", "seconds")
-    tables += [beside(rows, figure, ["dataset"]) for figure in others]
+    tables = [
+        beside(rows, figure, ["dataset"], facts if figure == "accuracy" else None)
+        for figure in figures
+    ]
     return "\n".join([f"{len(facts)} data sets.\n", summary(rows), *tables])
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris
@@ -11,11 +14,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.engines.outer import LOGARITHM
+from softsplit.engines.compiled import CompiledRows, PassOptions
+from softsplit.engines.outer import LOGARITHM, OUTERS
+from softsplit.engines.samples import Samples
 from softsplit.estimators.base import model_settings
 from softsplit.report.study import told_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.teachers import lessons_of
+from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import Shrinkage
+from softsplit.solvers.elimination.second_order import row_function
+from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.preparation import Rows, prepare
 from softsplit.training.run import Run
 from softsplit.tree.parameters import TreeParameters
@@ -58,6 +68,68 @@ def test_the_loss_is_the_cross_entropy_with_its_gradient():
         step[at] = 1e-6
         found = (value(splits + step) - value(splits - step)) / 2e-6
         assert slope[at] == pytest.approx(found, rel=1e-5, abs=1e-4)
+
+
+def _pairs(rows: Rows, targets: np.ndarray) -> Samples:
+    """The same rows as weighted pairs of row and class, which have no row twice in a class."""
+    made = rows.taught(targets).paired()
+    return Samples.from_arrays(made.X, made.labels, len(rows.classes), made.weight)
+
+
+@pytest.mark.parametrize("outer", OUTERS)
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_a_pass_over_rows_with_targets_gives_the_sums_of_pairs(outer, n_classes):
+    """Rows that occur twice, rows of one class, and classes that a tile does not have."""
+    rows = _rows(400, n_classes)
+    rows.X[50:100] = rows.X[:50]
+    targets = _targets(rows)
+    targets[200:] = np.eye(n_classes)[rows.labels[200:]]
+    pairs = _pairs(rows, targets)
+    taught = replace(pairs, per_row=pairs.n_rows / 400)
+    once = taught.distinct
+    assert pairs.distinct is None and once is not None and once.features.shape[1] == 350
+    assert_allclose(once.targets.sum(axis=1), pairs.class_totals, rtol=1e-12)
+    rng = np.random.default_rng(1)
+    for n_branches in (1, 3, 7):
+        splits = rng.normal(size=(n_branches, 5))
+        table = rng.dirichlet(np.ones(n_classes), n_branches + 1).T
+        expected = CompiledRows(pairs).evaluate(splits, table, outer, 4.0)
+        found = CompiledRows(taught, PassOptions(chunk_rows=96)).evaluate(splits, table, outer, 4.0)
+        assert found.value == pytest.approx(expected.value, rel=1e-12)
+        for part in ("splits", "mass", "table"):
+            theirs = getattr(expected, part)
+            atol = 1e-12 * np.max(np.abs(theirs))
+            assert_allclose(getattr(found, part), theirs, rtol=1e-12, atol=atol)
+
+
+def test_descents_take_rows_with_targets_once():
+    """Value and gradient of the elimination are those of pairs, and the gradient that of finite
+    differences."""
+    rows = _rows(200, 3)
+    settings = model_settings(SoftTreeClassifier(depth=2))
+    problem = prepare(settings, rows.taught(_targets(rows))).problem
+    descents = RowDescents(problem, Budget(), problem.rows.sample())
+    assert descents.taught is not None and descents.taught.features.shape[1] == 200
+    assert descents.rows.features.shape[1] == np.count_nonzero(_targets(rows))
+    rng = np.random.default_rng(2)
+    support = np.ones((3, 4), dtype=bool)
+    tree = SupportTree(
+        rng.normal(size=(3, 5)), rng.normal(size=(3, 4)), np.arange(4), support,
+        np.zeros(3, dtype=bool),
+    )  # fmt: skip
+    for some in (np.arange(4), np.array([1, 3])):
+        chosen = tree.on_columns(some)
+        of_rows = descents.restricted(some) if len(some) < 4 else descents
+        asked = Shrinkage(0.5, 0.1, 0.2), chosen.free
+        once = of_rows.function(chosen, *asked)
+        pairs = row_function(chosen, of_rows.rows, *asked)
+        x = chosen.vector
+        (value, gradient), (theirs, expected) = once(x), pairs(x)
+        assert value == pytest.approx(theirs, rel=1e-12)
+        assert_allclose(gradient, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
+        step = 1e-6 * np.eye(len(x))
+        differences = [(once(x + e)[0] - once(x - e)[0]) / 2e-6 for e in step]
+        assert_allclose(gradient, differences, rtol=1e-5, atol=1e-4)
 
 
 def test_the_units_of_a_problem_do_not_depend_on_how_sure_targets_are():

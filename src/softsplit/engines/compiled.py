@@ -25,7 +25,8 @@ from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.row_sums import row_sums
-from softsplit.engines.samples import OfSamples, Samples
+from softsplit.engines.samples import OfSamples, Samples, TargetRows
+from softsplit.engines.target_pass import target_pass
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, from_python
@@ -209,6 +210,8 @@ class CompiledRows(OfSamples, InMemory):
         if self.n_rows > BUDGETS.row_sums:
             return ThreadedRows(self.samples).evaluate(splits, table, outer, steepness)
         table = np.ascontiguousarray(table)
+        if self.samples.distinct is not None:
+            return self._target_sums(self.samples.distinct, splits, table, outer, steepness)
         found = self._pass(splits, table, outer, steepness)
         if outer == IDENTITY:
             return found
@@ -238,6 +241,27 @@ class CompiledRows(OfSamples, InMemory):
             slopes[:-1] += np.dot(features, scores.T) / n_features
             slopes[-1] -= scores.sum(axis=1)
         return Sums(float(value), slopes.T, mass, mass)
+
+    def _target_sums(
+        self, rows: TargetRows, splits: FloatArray, table: FloatArray, outer: int, steepness: float
+    ) -> Sums:
+        """Return the sums of rows with class probabilities as targets, by chunks."""
+        value, masses = 0.0, np.zeros((2, *table.shape))
+        slopes, chunk = np.zeros_like(splits), self.options.chunk_rows
+        for begin in range(0, rows.features.shape[1], chunk):
+            features = rows.features[:, begin : begin + chunk]
+            targets = np.ascontiguousarray(rows.targets[:, begin : begin + chunk])
+            scores = splits[:, :-1] @ features / self.n_features - splits[:, -1:]
+            by_score, part = np.empty_like(scores), np.empty_like(table)
+            if outer != IDENTITY:
+                target_pass(scores, by_score, targets, table, float(steepness), IDENTITY, part)
+                masses[0] += part
+            value += target_pass(scores, by_score, targets, table, float(steepness), outer, part)
+            masses[1] += part
+            slopes[:, :-1] += by_score @ features.T / self.n_features
+            slopes[:, -1] -= by_score.sum(axis=1)
+        mass = masses[1] if outer == IDENTITY else masses[0]
+        return Sums(float(value), slopes, mass, masses[1])
 
     def passes(self, n_branches: int, n_leaves: int, outer: int, nonlinear: bool = False) -> Passes:
         samples = self.samples

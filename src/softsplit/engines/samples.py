@@ -27,6 +27,21 @@ CHUNK = 16_384
 
 
 @dataclass(frozen=True)
+class TargetRows:
+    """Rows with their weight in every class, each row once.
+
+    Attributes
+    ----------
+    features : array of shape (n_features, n_rows)
+    targets : array of shape (n_classes, n_rows)
+        Weight of a row times the probability of a class.
+    """
+
+    features: FloatArray
+    targets: FloatArray
+
+
+@dataclass(frozen=True)
 class Samples:
     """Grouped, merged, weighted training rows.
 
@@ -96,6 +111,32 @@ class Samples:
             return self
         found = self.first(np.minimum(np.diff(self.starts), ROWS.class_centre))
         return replace(found, class_totals=np.add.reduceat(found.weights, found.starts[:-1]))
+
+    @cached_property
+    def distinct(self) -> TargetRows | None:
+        """Each row once, where rows have class probabilities as targets; None where they have not.
+
+        Rows with the same likeliest class and the same classes of positive probability stand side
+        by side, so that a pass over some of them meets few classes.
+        """
+        if self.per_row <= 1.0:
+            return None
+        pieces = [slice(low, low + CHUNK) for low in range(0, self.n_rows, CHUNK)]
+        keys = np.concatenate([_row_hashes(_fixed(self.features[:, some].T)) for some in pieces])
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        same = (
+            np.array_equal(self.features[:, some], self.features[:, first[place[some]]])
+            for some in pieces
+        )
+        if not all(same):  # two rows of one hash, which is not to be expected
+            return None
+        ends = zip(self.starts, self.starts[1:], strict=False)
+        targets = np.array(
+            [np.bincount(place[a:b], self.weights[a:b], len(first)) for a, b in ends]
+        )
+        order = np.lexsort((*(targets > 0), targets.argmax(axis=0)))
+        parts = self.features[:, first[order]], targets[:, order]
+        return TargetRows(*map(np.ascontiguousarray, parts))
 
     def stratified(
         self, limit: int, smallest: int = 30, columns: NDArray[np.intp] | None = None

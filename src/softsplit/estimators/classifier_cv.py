@@ -191,8 +191,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         trained on: a random forest, histogram boosting, any classifier of scikit-learn's kind, or
         its probabilities (n_samples, n_classes), a column for each class in sorted order, of rows
         that it has not seen. What weight it gets, none among them, is chosen with the other
-        settings, and judged by the true labels alone. "auto" is a forest and one weight, with loss
-        "log" and up to 25,000 rows in memory, and no teacher otherwise.
+        settings, and judged by the true labels alone. "auto" is a small forest of extremely
+        randomised trees and one weight, with loss "log" and up to 25,000 rows in memory, and no
+        teacher otherwise.
     rare_classes : {"auto", "argmax"}, default="auto"
         Which class ``predict`` returns with loss "log", where no ``cost_matrix`` is given. "argmax"
         is the most probable one. "auto" is the same, except that a class with less than half of an

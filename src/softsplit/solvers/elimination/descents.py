@@ -55,6 +55,7 @@ from softsplit.solvers.elimination.objective import (
     Shrinkage,
     SmoothFunction,
     StandardisedRows,
+    TaughtRows,
     by_log_odds,
     shrink,
     softmax,
@@ -139,6 +140,11 @@ class RowDescents:
         self.unit = problem.row_unit
         features = unit * (samples.features.astype(float, copy=False) - 0.5)
         self.rows = StandardisedRows(features, samples.starts, samples.weights, rule.pseudo_counts)
+        self.taught: TaughtRows | None = None
+        if (once := samples.distinct) is not None:
+            features = unit * (once.features.astype(float, copy=False) - 0.5)
+            known = once.targets, once.targets.sum(axis=0), rule.pseudo_counts
+            self.taught = TaughtRows(features, *known)
         self.bounds, self.order = problem.bounds, problem.order
         self.steps = 0
         self.compared = compared
@@ -150,10 +156,20 @@ class RowDescents:
             return self.rows
         return self.rows._replace(features=np.ascontiguousarray(self.rows.features[tree.columns]))
 
+    def summed(self, tree: SupportTree) -> StandardisedRows | TaughtRows:
+        """The same for descents: rows that have class probabilities as targets stand there once."""
+        if self.taught is None:
+            return self.on(tree)
+        if len(tree.columns) == len(self.taught.features):
+            return self.taught
+        return self.taught._replace(features=self.taught.features[tree.columns])
+
     def restricted(self, columns: NDArray[np.intp]) -> RowDescents:
         """Descents over the same rows of some columns."""
         some = copy(self)
         some.rows = self.rows._replace(features=np.ascontiguousarray(self.rows.features[columns]))
+        if self.taught is not None:
+            some.taught = self.taught._replace(features=self.taught.features[columns])
         some.bounds = self.bounds.restrict(columns)
         some.order = None if self.order is None else self.order.restrict(columns)
         return some
@@ -176,7 +192,7 @@ class RowDescents:
         self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
     ) -> SmoothFunction:
         """The smooth log-loss of all parameters of trees shaped like ``tree``."""
-        return row_function(tree, self.on(tree), shrinkage, free)
+        return row_function(tree, self.summed(tree), shrinkage, free)
 
     def hessian(
         self, tree: SupportTree, ridge: float, prices: FloatArray | None
@@ -205,12 +221,13 @@ class RowDescents:
         ``decrease`` and ``tol`` are those of ``lbfgs.descend``.
         """
         rows = self.on(tree) if rows is None else rows
+        summed = rows if self.taught is None else self.summed(tree)
         vector, free = tree.vector, tree.free
         if not leaves:
             free[tree.splits.size :] = False
         allowed = min(max_iter, self.budget.max_iter or max_iter)
         if self.bounds.finite:
-            function = row_function(tree, rows, shrinkage, free)
+            function = row_function(tree, summed, shrinkage, free)
             end = descent_within(
                 tree, function, free, self.bounds, self.order, self.check, allowed, decrease, tol
             )
@@ -226,11 +243,13 @@ class RowDescents:
         while True:
             self.check()
             done = steps_of(memory)
-            size = rows.features.shape[1] * len(tree.splits)
+            size = summed.features.shape[1] * len(tree.splits)
             pace = self._pace or race.step_seconds * size
             part = min(allowed - done, max(1, int(race.slice_seconds / pace)))
             began = self.budget.now()
-            value = descend(vector, rows, shrinkage, free, tree.shape, memory, part, decrease, tol)
+            value = descend(
+                vector, summed, shrinkage, free, tree.shape, memory, part, decrease, tol
+            )
             made = steps_of(memory) - done
             self.steps += made
             self._pace = (self.budget.now() - began) / max(made, 1) if size > 1e5 else 0.0

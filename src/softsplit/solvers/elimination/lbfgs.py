@@ -12,7 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.solvers.elimination.objective import Shrinkage, StandardisedRows, value_and_gradient
+from softsplit.solvers.elimination.objective import (
+    Shrinkage,
+    StandardisedRows,
+    TaughtRows,
+    value_and_gradient,
+)
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.support.linear_algebra import sum_of_products
@@ -121,8 +126,8 @@ def descend(x, rows, shrinkage, free, shape, memory, max_iter, decrease, tol):  
 
 
 def evaluation(
-    x: FloatArray, rows: StandardisedRows, shrinkage: Shrinkage, free: NDArray[np.bool_],
-    shape: tuple[int, int],
+    x: FloatArray, rows: StandardisedRows | TaughtRows, shrinkage: Shrinkage,
+    free: NDArray[np.bool_], shape: tuple[int, int],
 ) -> tuple[float, FloatArray]:  # fmt: skip
     """Return value and gradient at ``x``.
 

@@ -6,7 +6,8 @@ With standardised rows z, the log-odds of going left at branch t and the leaves'
 
 and the function is, over the rows i with weight_i, class y_i and leaf probabilities P_il,
 
-    - sum_i weight_i log sum_l P_il c_{y_i l}                 log-loss
+    - sum_i weight_i log sum_l P_il c_{y_i l}                 log-loss; with targets t_ik
+                                                              - sum_ik weight_i t_ik log V_ik
     - sum_kl pseudo_k log c_kl                                prior of the leaves
     + ridge / 2 sum w_jt^2                                    ridge
     + entry sum_jt phi(|w_jt|) + group sum_j phi(|w_j|_2)     only while a support is searched
@@ -35,9 +36,10 @@ from numpy.typing import NDArray
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, logarithms
 from softsplit.engines.products import scores_of, sums_of
+from softsplit.engines.target_pass import target_pass
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, compiled_by_type
 
 SmoothFunction = Callable[[FloatArray], tuple[float, FloatArray]]
 """Value and gradient at a vector of parameters."""
@@ -62,12 +64,39 @@ class StandardisedRows(NamedTuple):
     pseudo: FloatArray  # (n_classes,)
 
 
+class TaughtRows(NamedTuple):
+    """The same for rows with class probabilities as targets, each row once."""
+
+    features: FloatArray  # (n_columns, n_rows)
+    targets: FloatArray  # (n_classes, n_rows): weight in each class
+    weights: FloatArray  # (n_rows,)
+    pseudo: FloatArray  # (n_classes,)
+
+
 class Shrinkage(NamedTuple):
     """Strengths of the terms that shrink weights."""
 
     ridge: float
     entry: float = 0.0  # phi of each weight
     group: float = 0.0  # phi of the norm of each column's weights
+
+
+@compiled
+def _pass_labelled(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
+    return tree_pass(
+        scores, scores, rows.starts, rows.weights, leaves, 1.0, LOGARITHM, mass,
+        np.empty(0),
+    )  # fmt: skip
+
+
+@compiled
+def _pass_taught(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
+    return target_pass(scores, scores, rows.targets, leaves, 1.0, LOGARITHM, mass)
+
+
+@compiled_by_type({StandardisedRows: _pass_labelled, TaughtRows: _pass_taught})
+def pass_scores(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
+    """Return the log-loss; replace ``scores`` by its derivative and write that by ``leaves``."""
 
 
 @compiled
@@ -84,13 +113,10 @@ def value_and_gradient(x, rows, shrinkage, free, gradient, scores, mass):  # typ
     by_split = gradient[:size].reshape(n_branches, n_columns + 1)
     by_leaf = gradient[size:].reshape(n_classes, n_leaves)
     leaves = np.empty((n_classes, n_leaves))
-    # prior of the leaves, then the log-loss; tree_pass turns scores into d loss / d score
+    # prior of the leaves, then the log-loss; the pass turns scores into d loss / d score
     value = softmax(x[size:].reshape(n_classes, n_leaves), rows.pseudo, leaves)
     score_columns(splits, rows.features, scores)
-    value += tree_pass(
-        scores, scores, rows.starts, rows.weights, leaves, 1.0, LOGARITHM, mass,
-        np.empty(0),
-    )  # fmt: skip
+    value += pass_scores(rows, scores, leaves, mass)
     _gather(scores, rows.features, by_split)
     by_log_odds(leaves, mass, rows.pseudo, by_leaf)
     value += shrink(splits, shrinkage, by_split)

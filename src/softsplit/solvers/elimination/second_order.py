@@ -50,6 +50,7 @@ from softsplit.solvers.elimination.objective import (
     Shrinkage,
     SmoothFunction,
     StandardisedRows,
+    TaughtRows,
     softmax,
 )
 from softsplit.solvers.elimination.options import NewtonOptions
@@ -290,7 +291,10 @@ def sharpened(
 
 
 def row_function(
-    tree: SupportTree, rows: StandardisedRows, shrinkage: Shrinkage, free: NDArray[np.bool_]
+    tree: SupportTree,
+    rows: StandardisedRows | TaughtRows,
+    shrinkage: Shrinkage,
+    free: NDArray[np.bool_],
 ) -> SmoothFunction:
     """The smooth log-loss over rows in memory, of all parameters of trees shaped like ``tree``."""
     return partial(evaluation, rows=rows, shrinkage=shrinkage, free=free, shape=tree.shape)
