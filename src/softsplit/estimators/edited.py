@@ -6,17 +6,27 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date as calendar
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import _check_sample_weight
 
+from softsplit.estimators.base import keep as keep_outcome
+from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.fitted import checked_rows, know_table
+from softsplit.estimators.fitted import checked_rows, know_table, read_rows, validated_rows
+from softsplit.formulations.settings import make_numbers, make_weights
 from softsplit.reading import editing
-from softsplit.reading.edits import Edit
+from softsplit.reading.differences import Comparison, compare_trees
+from softsplit.reading.edits import Edit, Edits
 from softsplit.reading.model import TreeModel, holder_of
 from softsplit.support.messages import shown
+from softsplit.training.preparation import Prepared, Rows, prepare
+from softsplit.training.refit import placed_rows, refitted, training_loss
+from softsplit.training.run import train
+from softsplit.variables import CodedRows
 
 
 class EditedTree(SoftTreeClassifier):
@@ -145,27 +155,56 @@ class EditedTree(SoftTreeClassifier):
 
     @property
     def code(self) -> str:
-        """Lines of Python that repeat the edits on a tree named ``tree``."""
+        """Lines of Python that repeat the edits on a tree named ``tree``, and refits on X and y."""
         known = len(self.original_.edits.listed)
         lines = []
         for edit in self.tree_.edits.listed[known:]:
             reason = "" if edit.reason is None else f", reason={edit.reason!r}"
-            lines.append(f"    .{edit.call[:-1]}{reason})")
+            call = (
+                edit.call
+                if edit.verb != "refit"
+                else f"refit(X, y, keep={edit.arguments['keep']!r})"
+            )
+            lines.append(f"    .{call[:-1]}{reason})")
         return "\n".join(["edited = (", "    tree.edit()", *lines, ")"])
+
+    def compare(self, X: Any, y: Any) -> Comparison:
+        """Figures of the tree before the edits and after them, on rows and their classes."""
+        tree, before = self.tree_, copy.copy(self)
+        before.tree_ = self.original_
+        if before.tree_.labels != tree.labels:
+            raise ValueError("classes were renamed: compare before you rename them.")
+        if before.tree_.column_names != tree.column_names:
+            pairs = zip(before.tree_.column_names, tree.column_names, strict=True)
+            before.tree_ = editing.rename(before.tree_, {a: b for a, b in pairs if a != b})
+        know_table(before, before.tree_, named=hasattr(self, "feature_names_in_"))
+        rows, labels = [checked_rows(one, X) for one in (before, self)], known_labels(tree, y)
+        return compare_trees(before.tree_, tree, rows[0], rows[1], labels)
+
+    @property
+    def day(self) -> str:
+        """The day that is noted with edits: the one that was given, or today."""
+        given: str | None = vars(self).get("date_")
+        return given or calendar.today().isoformat()
 
     def _changed(
         self, verb: Callable[..., TreeModel], given: dict[str, Any], reason: str | None
     ) -> Self:
-        if reason is not None and not isinstance(reason, str):
-            raise ValueError(f"reason must be a text or None, got {shown(reason)}.")
+        given_reason = checked_reason(reason)
         tree = verb(self.tree_, **given)
         plain = {name: _plain(value) for name, value in given.items()}
-        day = vars(self).get("date_") or calendar.today().isoformat()
-        edit = Edit(verb.__name__, plain, day, reason)
+        edit = Edit(verb.__name__, plain, self.day, given_reason)
         made = copy.copy(self)
         made.tree_ = replace(tree, edits=tree.edits.noted(edit))
         know_table(made, made.tree_, named=hasattr(self, "feature_names_in_"))
         return made
+
+
+def checked_reason(reason: Any) -> str | None:
+    """The reason of an edit, a text or None."""
+    if reason is not None and not isinstance(reason, str):
+        raise ValueError(f"reason must be a text or None, got {shown(reason)}.")
+    return reason
 
 
 def known_labels(tree: TreeModel, y: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -197,6 +236,110 @@ def edited(estimator: Any, date: str | None = None) -> EditedTree:
         made.date_ = date
     know_table(made, made.tree_, named=hasattr(holder, "feature_names_in_"))
     return made
+
+
+KEEPS = ("edited", "structure", "features")
+
+
+def refit(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    keep: str,
+    sample_weight: Any = None,
+    reason: str | None = None,
+    date: str | None = None,
+) -> SoftTreeClassifier:
+    """A copy of a fitted tree, or of the one that a search has chosen, trained again."""
+    if keep not in KEEPS:
+        raise ValueError(f"keep must be one of {', '.join(map(repr, KEEPS))}, got {shown(keep)}.")
+    holder, given = holder_of(estimator), checked_reason(reason)
+    tree: TreeModel = holder.tree_
+    made = edited(estimator, date or vars(estimator).get("date_"))
+    found = read_rows(made, X, whole=True)
+    labels = known_labels(tree, y)
+    matrix = found.X if isinstance(found, CodedRows) else found
+    if len(matrix) != len(labels):
+        raise ValueError(f"X has {len(matrix)} rows, y has {len(labels)} classes.")
+    weight = make_weights(
+        _check_sample_weight(
+            make_numbers("sample_weight", sample_weight), matrix, dtype=np.float64,
+            ensure_non_negative=True,
+        )
+    )  # fmt: skip
+    rows = Rows(
+        X=matrix,
+        labels=labels,
+        weight=weight,
+        classes=tree.classes,
+        names=np.array(tree.feature_names, dtype=object),
+        coding=tree.coding,
+        target=tree.target,
+    ).counted()
+    prepared = placed_rows(model_settings(made), tree, rows)
+    after = refitted(prepared, tree, rows, keep_edited=keep == "edited")
+    if keep == "features":
+        anew = _trained_anew(made, X, y, sample_weight)
+        there = validated_rows(anew, X)[weight > 0]
+        losses = [
+            training_loss(prepared, one, replace(rows, X=its))
+            for one, its in ((anew.tree_, there), (tree, rows.X))
+        ]
+        if losses[0] <= losses[1]:
+            listed = Edits(tree.edits.listed)
+            made, after = _like(made, anew), replace(anew.tree_, edits=listed)
+    arguments = {"keep": keep, "rows": len(rows.labels)}
+    edit = Edit("refit", arguments, made.day, given)
+    made.tree_ = replace(after, edits=after.edits.noted(edit))
+    know_table(made, made.tree_, named=hasattr(holder, "feature_names_in_"))
+    if isinstance(estimator, EditedTree):
+        made.original_ = estimator.original_
+        return made
+    plain = SoftTreeClassifier(**made.get_params(deep=False))
+    know_table(plain, made.tree_, named=hasattr(holder, "feature_names_in_"))
+    plain.tree_ = made.tree_
+    return plain
+
+
+def _trained_anew(made: EditedTree, X: Any, y: Any, sample_weight: Any) -> SoftTreeClassifier:
+    """A tree with the parameters of ``made`` that may use the columns of its tree alone."""
+    tree = made.tree_
+    used = {tree.column_names[int(j)] for j in tree.selected_columns}
+    places = set(tree.selected_columns.tolist())
+    anew = SoftTreeClassifier(**made.get_params(deep=False))
+
+    def allowed(prepared: Prepared) -> Prepared:
+        coding, n_features = prepared.coding, prepared.problem.n_features
+        if coding is None:
+            free = np.isin(np.arange(n_features), list(places))
+        else:
+            own = [coding.names[coding.places[home]] in used for home in coding.homes]
+            free = np.array(own, dtype=bool)
+        bounds = prepared.problem.bounds
+        narrowed = replace(
+            bounds,
+            low=np.where(free[:, None], bounds.low, 0.0),
+            high=np.where(free[:, None], bounds.high, 0.0),
+        )
+        return replace(prepared, problem=replace(prepared.problem, bounds=narrowed))
+
+    run = training_run(anew)
+    rows = training_rows(anew, X, y, sample_weight)
+    if type(rows) is not Rows:
+        raise ValueError(
+            "keep='features' is for rows in memory that are not sparse; fit a tree to the columns "
+            "themselves."
+        )
+    prepared = allowed(prepare(model_settings(anew, X), rows))
+    run = run.adapted(prepared, partial(validated_rows, anew)).ready()
+    keep_outcome(anew, prepared, train(prepared, run), run.solver.zero_threshold)
+    return anew
+
+
+def _like(made: EditedTree, anew: SoftTreeClassifier) -> EditedTree:
+    twin = copy.copy(made)
+    know_table(twin, anew.tree_, named=hasattr(anew, "feature_names_in_"))
+    return twin
 
 
 def _plain(value: Any) -> Any:

@@ -367,6 +367,36 @@ class FittedTree(TreeHolder, BaseEstimator):
         check_is_fitted(self, "tree_")
         return late("softsplit.estimators.edited", "edited")(self, date)
 
+    def refit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        keep: str = "structure",
+        sample_weight: Any = None,
+        reason: str | None = None,
+        date: str | None = None,
+    ) -> Any:
+        """A copy of the tree, trained again on new rows with what is to be kept of it.
+
+        Its loss on these rows is not higher than that of the tree as it is; where nothing better
+        is found, the tree stays as it is. The list of edits says that it was refitted.
+
+        Parameters
+        ----------
+        X, y : rows and their classes, those that the tree knows
+        keep : {"structure", "edited", "features"}, default="structure"
+            "structure": questions and their features stay, and all numbers are fitted. "edited":
+            so do the numbers that were set by hand (``edit``). "features": a new tree is trained
+            that may use the columns of this one, with its parameters.
+        sample_weight : array of shape (n_samples,), optional
+        reason, date : str, optional
+            As of the edits.
+        """
+        check_is_fitted(self, "tree_")
+        found = late("softsplit.estimators.edited", "refit")
+        return found(self, X, y, keep, sample_weight, reason, date)
+
     def to_frame(self) -> pd.DataFrame:
         """The tree as a table: one row per question and leaf, in the order of the text.
 

@@ -303,11 +303,40 @@ class Chosen:
         return found
 
 
+class Held(NamedTuple):
+    """What a walk is to keep of questions and leaves; NaN, or -1 for classes, where it is free.
+
+    Attributes
+    ----------
+    coefficients : array of shape (n_branches, n_features)
+    thresholds : array of shape (n_branches,)
+    centres, cuts : arrays of shape (n_branches,)
+        Of the questions with a threshold: the centre of the gate in the units of the sum, and the
+        threshold in units of scores.
+    ranked : array of bool, shape (n_branches,)
+        Whether those questions speak of ranks.
+    classes : array of int, shape (n_leaves,)
+        Those of leaves that are kept, with their shares.
+    """
+
+    coefficients: FloatArray
+    thresholds: FloatArray
+    centres: FloatArray
+    cuts: FloatArray
+    ranked: NDArray[np.bool_]
+    classes: NDArray[np.intp]
+
+    def kept(self, classes: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The classes of all leaves, those that are kept in their places."""
+        return np.where(self.classes >= 0, self.classes, classes)
+
+
 def choose_walk(
     scores: FloatArray,
     votes: FloatArray,
     gains: FloatArray,
     leaf_votes: FloatArray,
+    held: Held | None = None,
 ) -> Chosen:
     """Choose cuts and leaf classes on training rows.
 
@@ -321,24 +350,30 @@ def choose_walk(
         class with the largest sum.
     leaf_votes : array of shape (n_classes, n_leaves)
         Votes of the leaves of the mixture, for leaves at which no row arrives.
+    held : Held, optional
     """
     n_branches, n_rows = scores.shape
     # Branches that look at no feature decide nothing about single rows.
     asking = [t for t in range(n_branches) if np.ptp(scores[t]) > 0] if n_rows else []
+    first_cuts = np.zeros(n_branches)
+    if held is not None:
+        fixed = ~np.isnan(held.thresholds)
+        first_cuts[fixed] = held.cuts[fixed]
+        asking = [t for t in asking if not fixed[t]]
     orders = {t: np.argsort(-scores[t], kind="stable") for t in asking}
     unit = votes.max(axis=0).sum() / max(n_rows, 1)
     prior = 1e-6 * unit * leaf_votes / max(float(leaf_votes.max()), 1e-300)
-    start = scores > 0.0
+    start = scores > first_cuts[:, None]
 
     def classes_at(holds: NDArray[np.bool_]) -> NDArray[np.intp]:
         at = arrivals(holds)
         total = [np.bincount(at, gain, n_branches + 1) for gain in gains]
         found: NDArray[np.intp] = np.argmax(np.array(total) + prior, axis=0)
-        return found
+        return found if held is None else held.kept(found)
 
     def ascend(classes: NDArray[np.intp]) -> tuple[float, Chosen]:
         """Coordinate ascent from d = 0 and these classes; the sum that it reaches."""
-        cuts, holds = np.zeros(n_branches), start.copy()
+        cuts, holds = first_cuts.copy(), start.copy()
         for _ in range(OPTIONS.sweeps):
             before, moved = classes, False
             for t in asking:
@@ -366,6 +401,7 @@ def choose_walk(
     total, chosen = ascend(first)
     # Under costs the rows on both sides of d = 0 may ask for one class, and no cut would move.
     own: NDArray[np.intp] = np.argmax(leaf_votes, axis=0)
+    own = own if held is None else held.kept(own)
     if not np.array_equal(own, first):
         other, found = ascend(own)
         chosen = found if other > total + 1e-9 * abs(total) else chosen
@@ -403,6 +439,7 @@ def fit_walk(
     *,
     constrained: bool = False,
     monotone: Sequence[NDArray[np.intp]] = (),
+    held: Held | None = None,
 ) -> tuple[TreeParameters, Walk]:
     """Choose the walk of a tree on training rows; return the rounded tree and the walk.
 
@@ -422,10 +459,14 @@ def fit_walk(
     monotone : sequence of int arrays
         Features of each monotone variable, its value and its hinges: rounding keeps the sign of
         all slopes.
+    held : Held, optional
+        What stays as it is.
     """
-    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained)
+    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, held=held)
     scores = split_scores(tree, rows.features)
-    made, walk = _rounded(tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone)
+    made, walk = _rounded(
+        tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone, held
+    )
     return (tree if constrained else made), walk
 
 
@@ -436,6 +477,7 @@ def chosen_walk(
     gains: FloatArray,
     *,
     constrained: bool = False,
+    held: Held | None = None,
 ) -> Chosen:
     """Choose cuts and leaf classes of a tree on training rows; arguments as of ``fit_walk``."""
     scores = split_scores(tree, rows.features)
@@ -444,7 +486,7 @@ def chosen_walk(
     agreement = np.zeros((len(leaf_votes), len(mixed)))
     agreement[mixed, np.arange(len(mixed))] = rows.weights
     worth = agreement if constrained else gains[rows.labels].T * rows.weights
-    return choose_walk(scores, agreement, worth, leaf_votes)
+    return choose_walk(scores, agreement, worth, leaf_votes, held)
 
 
 def _rounded(
@@ -456,6 +498,7 @@ def _rounded(
     chosen: Chosen,
     zero_threshold: float,
     monotone: Sequence[NDArray[np.intp]] = (),
+    held: Held | None = None,
 ) -> tuple[TreeParameters, Walk]:
     """Round the questions of a tree one after the other, from the root down."""
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
@@ -472,12 +515,17 @@ def _rounded(
         if not len(used):
             bounds[t] = -1.0 if intercept[t] > chosen.cuts[t] else 1.0
             continue
-        unit = float(coef[t, used[0]])
+        fixed = np.full(len(used), np.nan) if held is None else held.coefficients[t, used]
+        first = 0 if np.all(np.isnan(fixed)) else int(np.argmax(~np.isnan(fixed)))
+        unit = float(coef[t, used[first]])
+        unit = unit if np.isnan(fixed[first]) else unit / float(fixed[first])
         exact = coef[t, used] / unit
         centre, bound = -intercept[t] / unit, (chosen.cuts[t] - intercept[t]) / unit
         upwards[t], ranked[t] = unit > 0, not scaling.linear
         values = rows.features[used]
-        if ranked[t] and len(used) == 1 and 0 < bound < 1:
+        if held is not None and not np.isnan(held.thresholds[t]):
+            ranked[t], bound = held.ranked[t], held.thresholds[t]
+        elif ranked[t] and len(used) == 1 and 0 < bound < 1:
             ranked[t], bound = False, scaling.to_original(int(used[0]), bound)
         if not ranked[t]:
             values = np.array([scaling.restored(int(j), rows.features[j]) for j in used])
@@ -490,7 +538,11 @@ def _rounded(
         sign, width = (1.0, -1.0)[unit < 0], 1.0 / (steepness * abs(unit))
         curved = [np.flatnonzero(np.isin(used, own)) for own in monotone]
         curved = [own[np.argsort(used[own])] for own in curved if len(own) > 1]
-        question = _question(exact, bound, centre, width, sign, values, at, change, slack, curved)
+        question = _question(
+            exact, bound, centre, width, sign, values, at, change, slack, fixed, curved
+        )
+        if held is not None and not np.isnan(held.thresholds[t]):
+            question = question._replace(bound=held.thresholds[t], centre=held.centres[t])
         printed[t, used], bounds[t] = question.coefficients, question.bound
         above = sign * (question.coefficients @ values - question.bound)
         holds[t] = above > OPTIONS.tie * abs(question.bound)
@@ -501,6 +553,8 @@ def _rounded(
             offset = float(question.coefficients @ scaling.low[used])
             thresholds[t] = slope * (question.centre - offset)
     shares = rounded_shares(tree.leaf_classes)
+    if held is not None:
+        shares = np.where(held.classes >= 0, tree.leaf_classes, shares)
     walk = Walk(printed, bounds, upwards, ranked, np.zeros(shares.shape), chosen.classes)
     return TreeParameters(weights, thresholds, shares), walk
 
@@ -515,18 +569,21 @@ def _question(
     at: NDArray[np.intp],
     change: FloatArray,
     slack: float,
+    fixed: FloatArray,
     curved: Sequence[NDArray[np.intp]] = (),
 ) -> Question:
     """Round one question: the fewest digits that change the class of few rows.
 
     ``at`` are the rows that arrive, ``change`` what going left instead of right is worth for each,
-    ``curved`` the places of the value and the hinges of monotone variables.
+    ``fixed`` coefficients that are not rounded, NaN for the others, ``curved`` the places of the
+    value and the hinges of monotone variables.
     """
     sums = exact @ values
     best = np.maximum(change, 0.0).sum()
     for digits in OPTIONS.digits:
         coefficients = np.array([significant(c, digits) for c in exact])
         coefficients = _of_one_sign(coefficients, exact, curved)
+        coefficients = np.where(np.isnan(fixed), coefficients, fixed)
         rounded = coefficients @ values
         # Where coefficients were rounded, sums have moved, and so have threshold and centre.
         near = values[:, np.argsort(np.abs(sums - bound))[: max(10, len(sums) // 10)]]

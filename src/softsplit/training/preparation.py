@@ -37,7 +37,7 @@ from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.monotone import order_directions, ordered_leaves, ordered_walk
 from softsplit.reading.pruning import oriented, simplified
 from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Arriving, Walk, fit_walk, rounded_shares
+from softsplit.reading.walk import Arriving, Held, Walk, fit_walk, rounded_shares
 from softsplit.solvers.base import Solution
 from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
@@ -509,9 +509,15 @@ class Prepared:
         return order_directions(self.monotone, self.scaling.splits(tree)[0])
 
     def walk(
-        self, tree: TreeParameters, costs: FloatArray | None, zero_threshold: float
+        self,
+        tree: TreeParameters,
+        costs: FloatArray | None,
+        zero_threshold: float,
+        held: Held | None = None,
     ) -> tuple[TreeParameters, Walk, FloatArray | None]:
         """Return the rounded tree, its walk with the training rows that arrive, and the costs.
+
+        ``held`` parts of the walk stay as they are.
 
         Under minimum class rates, errors of classes that the walk finds too rarely cost more and
         more, until it meets the rates on the training rows, or ``RAISES`` times.
@@ -525,10 +531,11 @@ class Prepared:
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
             made, walk = fit_walk(
                 tree, self.problem.steepness, self.scaling, few, gains, zero_threshold,
-                constrained=constrained, monotone=self._bent_columns,
+                constrained=constrained, monotone=self._bent_columns, held=held,
             )  # fmt: skip
             decided = None if constrained else gains
             walk = walk.counted(counted, self.scaling, decided, self.class_factors)
+            walk = walk if held is None else replace(walk, classes=held.kept(walk.classes))
             if self.monotone is not None:
                 votes = gains.T @ made.leaf_classes
                 walk = ordered_walk(walk, self.monotone, gains, votes)

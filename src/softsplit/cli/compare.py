@@ -1,0 +1,112 @@
+"""``softsplit compare``: two trees side by side on the rows of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softsplit.cli import options
+from softsplit.cli.console import echo, print_json, say
+from softsplit.cli.inputs import load_stored, read, rows_for
+from softsplit.support.messages import counted, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from softsplit.data.files import Table
+    from softsplit.reading.differences import Comparison
+    from softsplit.reading.model import TreeModel
+
+CHANGED = 1
+"""Exit code where more rows change class than are allowed."""
+
+EPILOG = (
+    "Example: softsplit compare old.json new.json data.csv. Exit codes: 0 every row keeps its "
+    "class (or no more than --allow change), 1 more rows change, 2 an error."
+)
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Model file of the tree before.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Model file of the tree after.")],
+    data: options.Data,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="Column with the classes, if the models do not know it.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    allow: Annotated[
+        float,
+        typer.Option("--allow", min=0.0, max=1.0, help="Share of the rows that may change class."),
+    ] = 0.0,
+    encoding: options.Encoding = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare two trees: questions that changed, rows whose class changes, figures side by side.
+
+    Figures (accuracy, balanced accuracy, log-loss, and the area under the ROC curve of two classes)
+    need the classes of the rows. Each tree reads the columns that it uses.
+    """
+    from softsplit.reading.differences import compare_trees
+
+    before, after = load_stored(old), load_stored(new)
+    table = read(data, encoding, quiet)
+    rows = [rows_for(one, table).X for one in (before, after)]
+    if not len(rows[0]):
+        raise ValueError("the table has no rows to compare the trees on.")
+    labels, known = _labels(before.model, after.model, table, target, quiet)
+    if labels is not None:
+        rows = [X[known] for X in rows]
+    found = compare_trees(before.model, after.model, rows[0], rows[1], labels)
+    if as_json:
+        print_json(_as_object(found))
+    else:
+        echo(str(found))
+    if found.changed_share > allow:
+        raise typer.Exit(CHANGED)
+
+
+def _labels(
+    before: TreeModel, after: TreeModel, table: Table, target: str | None, quiet: bool
+) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_] | None]:
+    """Positions of the classes of rows that have one, and which rows these are; None if unknown."""
+    import numpy as np
+
+    from softsplit.data.learning import class_texts
+
+    name = target or before.target or after.target
+    if target is not None and target not in table.frame.columns:
+        raise ValueError(f"there is no column {shown(target)}; --target names the classes.")
+    if name not in table.frame.columns:
+        return None, None
+    names = [[str(label) for label in tree.labels] for tree in (before, after)]
+    if names[0] != names[1]:
+        if not quiet:
+            say("the trees have different classes: no figures are compared.")
+        return None, None
+    place = {label: k for k, label in enumerate(names[0])}
+    found = np.array([place.get(label, -1) for label in class_texts(table.frame[name])])
+    known = found >= 0
+    if not quiet and not np.all(known):
+        say(f"{counted(int(np.sum(~known)), 'row')} without a class that both trees know left out.")
+    return (found[known].astype(np.int64), known) if np.any(known) else (None, None)
+
+
+def _as_object(found: Comparison) -> dict[str, Any]:
+    return {
+        "rows": len(found.before),
+        "changed": [
+            {"row": int(i) + 1, "before": str(found.before[i]), "after": str(found.after[i])}
+            for i in found.changed
+        ],
+        "figures": {name: {"before": a, "after": b} for name, (a, b) in found.figures.items()},
+        "questions": found.questions,
+    }

@@ -1,0 +1,139 @@
+"""Two trees side by side: their questions, the classes they give the same rows, and figures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import ndiff
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from softsplit.reading.equations import number
+from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import answer_words, outline
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import counted, visible
+
+SHOWN_ROWS = 10
+"""Rows whose class changes that a text names."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two trees say about the same rows.
+
+    It prints as text; ``to_frame()`` has the figures.
+
+    Attributes
+    ----------
+    figures : dict of (float, float)
+        Before and after, by name; none without classes of the rows.
+    changed : array of int
+        Rows, from 0, whose class changes.
+    before, after : array
+        The classes of all rows.
+    questions : list of str
+        Lines of the printed trees that differ: "- " before, "+ " after.
+    """
+
+    figures: dict[str, tuple[float, float]]
+    changed: NDArray[np.intp]
+    before: NDArray[np.object_]
+    after: NDArray[np.object_]
+    questions: list[str]
+
+    @property
+    def changed_share(self) -> float:
+        """Share of the rows whose class changes."""
+        return len(self.changed) / max(len(self.before), 1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per figure: before, after, change; the last is how many rows change class."""
+        rows = {name: (a, b, b - a) for name, (a, b) in self.figures.items()}
+        rows["rows whose class changes"] = (np.nan, len(self.changed), np.nan)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["before", "after", "change"])
+
+    def __str__(self) -> str:
+        lines = [*(self.questions or ["The questions are the same."]), ""]
+        if self.figures:
+            lines.append(f"{'':<20}{'before':>10}{'after':>10}{'change':>10}")
+            for name, (a, b) in self.figures.items():
+                lines.append(f"{name:<20}{a:>10.4f}{b:>10.4f}{b - a:>+10.4f}")
+        total = counted(len(self.before), "row")
+        lines.append(f"{len(self.changed)} of {total} change class.")
+        lines += [
+            f"    row {i + 1}: {visible(self.before[i])} -> {visible(self.after[i])}"
+            for i in self.changed[:SHOWN_ROWS]
+        ]
+        more = len(self.changed) - SHOWN_ROWS
+        return "\n".join([*lines, f"    and {more} more"] if more > 0 else lines)
+
+
+def compare_trees(
+    before: TreeModel,
+    after: TreeModel,
+    X_before: FloatArray,
+    X_after: FloatArray,
+    labels: NDArray[np.int64] | None = None,
+) -> Comparison:
+    """Compare two trees on the same rows, each coded as its tree takes them.
+
+    ``labels`` are positions among the classes, which are then those of both trees.
+    """
+    said = [
+        tree.classes[tree.predict_index(X)].astype(object)
+        for tree, X in ((before, X_before), (after, X_after))
+    ]
+    figures: dict[str, tuple[float, float]] = {}
+    if labels is not None:
+        pair = [tree_figures(before, X_before, labels), tree_figures(after, X_after, labels)]
+        figures = {name: (pair[0][name], pair[1][name]) for name in pair[0]}
+    changed = np.flatnonzero(said[0] != said[1])
+    return Comparison(figures, changed, said[0], said[1], changed_lines(before, after))
+
+
+def tree_figures(model: TreeModel, X: FloatArray, labels: NDArray[np.int64]) -> dict[str, float]:
+    """Accuracy, balanced accuracy, log-loss and, of two classes, the area under the ROC curve."""
+    proba, hits = model.predict_proba(X), model.predict_index(X) == labels
+    own = np.maximum(proba[np.arange(len(labels)), labels], np.finfo(float).tiny)
+    found = {
+        "accuracy": float(np.mean(hits)),
+        "balanced accuracy": float(
+            np.mean([np.mean(hits[labels == k]) for k in np.unique(labels)])
+        ),
+        "log-loss": float(-np.mean(np.log(own))),
+    }
+    positive = labels == 1
+    if proba.shape[1] == 2 and 0 < positive.sum() < len(labels):
+        n, m = int(positive.sum()), int((~positive).sum())
+        ranks = rankdata(proba[:, 1])[positive].sum()
+        found["ROC area"] = float((ranks - n * (n + 1) / 2) / (n * m))
+    return found
+
+
+def changed_lines(before: TreeModel, after: TreeModel) -> list[str]:
+    """Lines of the printed trees that differ, without the rows that arrive."""
+    return [line for line in ndiff(_lines(before), _lines(after)) if line[0] in "+-"]
+
+
+def _lines(model: TreeModel) -> list[str]:
+    lines, leaf = [], 0
+    words = answer_words(model.labels)
+    for found in outline(model).walk():
+        lead = "  " * found.depth + ("" if found.side is None else f"{words[found.side]}: ")
+        if found.split is None:
+            leaf += 1
+            shares = model.leaf_shares[:, found.leaf]
+            told = ", ".join(
+                f"{visible(label)} {number(100 * float(share), 4)} %"
+                for label, share in zip(model.labels, shares, strict=True)
+            )
+            label = re.sub(r"   \(.*\)$", "", found.label) if model.walk else found.label
+            lines.append(f"{lead}leaf {leaf}: {label} ({told})")
+        else:
+            asked = found.split.condition() or "always"
+            lines.append(f"{lead}question {found.number}: {asked} ({found.split.gate()})")
+    return lines

@@ -1,0 +1,224 @@
+"""A tree trained again: the loss never rises, what is held stays as printed, commands compare."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from typer.testing import CliRunner
+
+import softsplit
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit.cli import app
+from softsplit.reading.outline import outline
+from softsplit.training.refit import free_question
+
+DAY = "2026-11-18"
+
+
+def wine(part=None):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    y = y.map({0: "barolo", 1: "grignolino", 2: "barbera"}).rename("kind")
+    columns = ["alcohol", "flavanoids", "color_intensity", "hue", "proline"]
+    rows = slice(None) if part is None else slice(part, None, 2)
+    return X[columns].iloc[rows], y.iloc[rows]
+
+
+def made_table(seed=0, n_rows=200):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": np.round(rng.normal(50, 12, n_rows), 1),
+            "job": rng.choice(["nurse", "cook", "clerk"], n_rows),
+            "dose": np.round(rng.gamma(3, 2, n_rows), 2),
+        }
+    )
+    score = frame["age"] / 12 + 2 * (frame["job"] == "cook") + frame["dose"] / 4
+    y = np.where(score + rng.normal(0, 0.5, n_rows) > score.median(), "ill", "well")
+    frame.loc[rng.random(n_rows) < 0.1, "dose"] = np.nan
+    return frame, y
+
+
+KINDS = {
+    "walk": {},
+    "ranks": {"scale": "quantile"},
+    "mixture": {"decision": "mixture"},
+    "cost": {"loss": "cost", "effort": "fast", "global_strength": 0.01},
+    "weighted": {"class_weight": "balanced"},
+    "costs": {"cost_matrix": [[0, 1, 4], [2, 0, 1], [1, 1, 0]]},
+}
+
+
+def fitted(kind, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SoftTreeClassifier(n_starts=1, random_state=0, **KINDS[kind]).fit(X, y)
+
+
+def loss_of(tree, X, y):
+    """What training lowers: the log-loss, or the expected cost of leaves with a class each."""
+    if tree.tree_.distributions is None:
+        weight = None
+        if tree.class_weight == "balanced":
+            counts = y.value_counts()
+            weight = y.map(len(y) / (len(counts) * counts))
+        return log_loss(y, tree.predict_proba(X), sample_weight=weight, labels=tree.classes_)
+    votes = tree.tree_.leaf_proba(X.to_numpy()) @ tree.tree_.parameters.leaf_classes.T
+    return 1 - votes[np.arange(len(y)), np.searchsorted(tree.classes_, y)].mean()
+
+
+def damaged(tree, rng):
+    """A tree with edits that make it worse."""
+    edited = tree.edit(date=DAY)
+    questions = [q for q in outline(tree.tree_).questions() if q.split.lefts is None]
+    for question in questions[:2]:
+        split = question.split
+        move = rng.normal() * 3 * split.gate_width
+        edited = edited.set_threshold(question.number, round(split.threshold + move, 3))
+        if rng.random() < 0.5 and len(split.features) > 1:
+            name = tree.tree_.feature_names[split.features[-1]]
+            edited = edited.set_weight(question.number, name, round(float(rng.normal()), 2) or 1)
+    return edited.set_leaf(1, tree.classes_[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("keep", ["edited", "structure", "features"])
+def test_a_refit_never_raises_the_loss(kind, keep):
+    X, y = wine(0)
+    new_X, new_y = wine(1)
+    tree = fitted(kind, X, y)
+    for seed, start in enumerate(
+        [tree, *(damaged(tree, np.random.default_rng(s)) for s in (1, 2))]
+    ):
+        before = loss_of(start, new_X, new_y)
+        after = start.refit(new_X, new_y, keep=keep, date=DAY)
+        assert loss_of(after, new_X, new_y) <= before + 1e-9
+        if seed and keep == "structure":
+            assert loss_of(after, new_X, new_y) < before
+        assert after.edits_[-1].verb == "refit"
+        if keep == "features":
+            assert set(after.selected_features_) <= set(start.selected_features_)
+        else:
+            assert_array_equal(after.tree_.parameters.weights != 0, start.weights_ != 0)
+
+
+@pytest.mark.parametrize("kind", ["walk", "ranks", "mixture", "cost"])
+def test_what_was_edited_is_printed_as_before(kind):
+    X, y = wine()
+    tree = fitted(kind, X, y)
+    edited = damaged(tree, np.random.default_rng(3))
+    if kind in ("walk", "ranks"):
+        edited = edited.round_weights(1, question=2)
+    after = edited.refit(X, y, keep="edited")
+    old, new = edited.tree_, after.tree_
+    for t in old.edits.thresholds:
+        if old.walk is not None:
+            assert new.walk.thresholds[t] == old.walk.thresholds[t]
+        lead = int(old.used(t)[0])
+        if old.walk is not None:
+            lead = int(np.argmax(old.walk.coefficients[t] == 1.0))
+        centres = [-m.splits[1][t] / m.splits[0][t, lead] for m in (old, new)]
+        assert centres[0] == pytest.approx(centres[1], rel=1e-6)
+    if old.walk is not None:
+        for t, j in old.edits.weights:
+            assert new.walk.coefficients[t, j] == old.walk.coefficients[t, j]
+        assert_array_equal(new.walk.counts.sum(), len(X))
+    leaves = list(old.edits.leaves)
+    assert_array_equal(new.leaf_shares[:, leaves], old.leaf_shares[:, leaves])
+    assert_array_equal(new.leaf_predictions[leaves], old.leaf_predictions[leaves])
+    assert new.edits.thresholds == old.edits.thresholds
+    free = edited.refit(X, y, keep="structure")
+    assert loss_of(free, X, y) <= loss_of(after, X, y) + 1e-9
+
+
+def test_numbers_of_a_question_are_linear_in_its_free_ones():
+    X, y = wine()
+    edited = damaged(fitted("walk", X, y), np.random.default_rng(1))
+    for t in edited.tree_.edits.thresholds:
+        free = free_question(edited.tree_, t, edited.tree_.edits)
+        tree = edited.tree_.parameters
+        assert_allclose(
+            free.matrix @ free.start, [*tree.weights[free.used, t], tree.thresholds[t]], rtol=1e-9
+        )
+
+
+def test_tables_searches_and_plain_trees_are_refitted(tmp_path):
+    X, y = made_table()
+    search = SoftTreeClassifierCV(depths=[1], random_state=0, cv=2).fit(X, y)
+    new_X, new_y = made_table(1)
+    tree = search.refit(new_X, new_y, date=DAY, reason="a new year")
+    assert isinstance(tree, SoftTreeClassifier)
+    assert loss_of(tree, new_X, pd.Series(new_y)) <= log_loss(new_y, search.predict_proba(new_X))
+    assert export_text(tree).endswith("refit(keep='structure', rows=200) - a new year")
+    softsplit.save_model(tree, tmp_path / "tree.json")
+    assert_array_equal(
+        softsplit.load_model(tmp_path / "tree.json").predict_proba(new_X), tree.predict_proba(new_X)
+    )
+    heavy = tree.refit(new_X, new_y, sample_weight=np.where(new_y == "ill", 5.0, 1.0))
+    assert heavy.predict_proba(new_X)[:, 0].mean() > tree.predict_proba(new_X)[:, 0].mean()
+    with pytest.raises(ValueError, match="no class of the tree"):
+        tree.refit(new_X, np.where(new_y == "ill", "dead", new_y))
+    with pytest.raises(ValueError, match="no row of class 'ill'"):
+        tree.refit(new_X[new_y == "well"], new_y[new_y == "well"])
+    with pytest.raises(ValueError, match="keep must be one of"):
+        tree.refit(new_X, new_y, keep="all")
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+def test_figures_before_and_after_are_those_of_scikit_learn():
+    X, y = made_table()
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
+    edited = tree.edit(date=DAY).drop_feature("job").rename({"age": "years"})
+    new = X.rename(columns={"age": "years"})
+    found = edited.compare(new, y)
+    frame = found.to_frame()
+    for column, one, rows in (("before", tree, X), ("after", edited, new)):
+        proba, said = one.predict_proba(rows), one.predict(rows)
+        assert frame.loc["accuracy", column] == np.mean(said == y)
+        assert frame.loc["balanced accuracy", column] == balanced_accuracy_score(y, said)
+        assert frame.loc["log-loss", column] == pytest.approx(log_loss(y, proba))
+        assert frame.loc["ROC area", column] == pytest.approx(
+            roc_auc_score(y == "well", proba[:, 1])
+        )
+    changed = np.flatnonzero(tree.predict(X) != edited.predict(new))
+    assert_array_equal(found.changed, changed)
+    assert f"{len(changed)} of 200 rows change class." in str(found)
+    assert any(line.startswith("- ") and "job" in line for line in found.questions)
+    assert "questions are the same" in str(tree.edit().compare(X, y))
+
+
+def test_the_command_compares_two_files(tmp_path):
+    X, y = made_table()
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, pd.Series(y, name="state"))
+    edited = tree.edit(date=DAY).drop_feature("job")
+    softsplit.save_model(tree, tmp_path / "old.json")
+    softsplit.save_model(edited, tmp_path / "new.json")
+    X.assign(state=y).to_csv(tmp_path / "data.csv", index=False)
+    paths = [str(tmp_path / name) for name in ("old.json", "new.json", "data.csv")]
+    run = CliRunner().invoke(app, ["compare", *paths])
+    assert run.exit_code == 1
+    changed = int(np.sum(tree.predict(X) != edited.predict(X)))
+    assert f"{changed} of 200 rows change class." in run.output
+    assert re.search(r"accuracy +0\.\d{4}", run.output)
+    allowed = CliRunner().invoke(app, ["compare", *paths, "--allow", "0.9", "--json"])
+    assert allowed.exit_code == 0
+    told = json.loads(allowed.stdout)
+    assert len(told["changed"]) == changed and told["figures"]["accuracy"]["after"] == np.mean(
+        edited.predict(X) == y
+    )
+    same = CliRunner().invoke(app, ["compare", paths[0], paths[0], paths[2]])
+    assert same.exit_code == 0 and "The questions are the same." in same.output
+    X.to_csv(tmp_path / "data.csv", index=False)
+    plain = CliRunner().invoke(app, ["compare", *paths, "-q"])
+    assert plain.exit_code == 1 and "accuracy" not in plain.output
+    wrong = CliRunner().invoke(app, ["compare", *paths, "--target", "nothing"])
+    assert wrong.exit_code == 2
