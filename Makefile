@@ -76,6 +76,7 @@ bench-selection: rivals ## tree chosen by cross-validation beside other methods 
 	$(BIN)/python benchmarks/selection.py run $(ARGS)
 	$(BIN)/python benchmarks/selection.py run --larger $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
+	$(BIN)/python benchmarks/selection.py overview
 
 bench-reading: rivals ## trees of given sizes beside best subsets, and how long questions are: TABLES=folder of the made tables
 	$(BIN)/python benchmarks/reading.py sizes run $(if $(TABLES),--tables $(TABLES)) $(ARGS)

@@ -3,6 +3,7 @@
     python benchmarks/selection.py run                fits, one row each, appended to --out
     python benchmarks/selection.py run --larger       the same on larger data sets
     python benchmarks/selection.py table              the rows as tables, also into --document
+    python benchmarks/selection.py overview           means of them into README.md and docs/when.md
 
 The 24 data sets of the paper: five outer folds, stratified, shuffled by --fold-seed. The larger
 ones: 5,000 rows drawn to train (stratified), up to 5,000 others to test, --draws times. The methods
@@ -33,6 +34,7 @@ from methods import (
     wide,
     work,
 )
+from pages import markdown, write_page
 from sklearn.model_selection import train_test_split
 
 from softsplit.experiments.tables import paper_figures
@@ -48,6 +50,20 @@ LARGER_ROWS = 5000
 LARGER_ITERATIONS = 300
 """Of the peer at most: more would take it hours."""
 
+ROOT = Path(__file__).parent.parent
+
+SHOWN = {
+    "tree": "**soft tree** (default)",
+    "tree-sparse": '**soft tree**, `selection="sparse"`',
+    "tree-best": '**soft tree**, `selection="best"`',
+    "peer": "L1 logistic regression, chosen by accuracy",
+    "peer-log": "L1 logistic regression, chosen by log-loss",
+    "cart": "CART, pruned",
+    "abess": "best-subset logistic regression (abess)",
+    "ebm": "explainable boosting (EBM)",
+}
+"""Methods of the overview, as it names them."""
+
 PUZZLES = ["monks-1", "monks-2"]
 """No linear rule can learn these; figures are given with and without them."""
 
@@ -62,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["run", "table"])
+    parser.add_argument("part", choices=["run", "table", "overview"])
     arguments(parser, "results/selection.jsonl", SELECTION_METHODS)
     parser.add_argument("--document", type=Path, help="file to put the tables into")
     parser.add_argument("--larger", action="store_true", help="the larger data sets")
@@ -75,6 +91,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.part == "table":
         put_into(args.document, table(args))
+    elif args.part == "overview":
+        for name, texts in overview(args).items():
+            write_page(ROOT / name, texts)
     elif args.larger:
         args.methods = [method for method in args.methods if method in LARGER_METHODS]
         args.peer_iterations = min(args.peer_iterations, LARGER_ITERATIONS)
@@ -122,6 +141,63 @@ def table(args: argparse.Namespace) -> str:
     if larger.any():
         texts.append(f"## Larger data sets\n\n{section(rows[larger], args.figures)}")
     return "\n".join(texts)
+
+
+def overview(args: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """Texts of README.md and docs/when.md by the names of their places."""
+    rows = read_rows(args, fold_seed=args.fold_seed)
+    larger = rows["dataset"].isin(LARGER)
+    means = means_table(rows[~larger])
+    return {
+        "README.md": {"selection": means},
+        "docs/when.md": {"selection": means, "larger": larger_table(rows[larger])},
+    }
+
+
+def means_table(rows: pd.DataFrame) -> str:
+    """Means of each method over the data sets that it ended on."""
+    figures = ("accuracy", "log_loss", "features", "coefficients", "seconds")
+    found = {figure: wide(rows, figure, ["dataset"]) for figure in figures}
+    lines = []
+    for method in (m for m in SHOWN if m in found["accuracy"]):
+        own = {figure: table[method].dropna() for figure, table in found.items()}
+        plain = own["accuracy"].drop(PUZZLES, errors="ignore")
+        line = [
+            SHOWN[method], len(own["accuracy"]), f"{100 * own['accuracy'].mean():.1f}",
+            f"{100 * plain.mean():.1f}", f"{own['log_loss'].mean():.2f}",
+            f"{own['features'].mean():.1f}", f"{own['coefficients'].mean():.1f}",
+            f"{own['seconds'].median():.1f}",
+        ]  # fmt: skip
+        lines.append(line)
+    head = [
+        "", "data sets", "accuracy", "without Monks-1, -2", "log-loss", "features",
+        "nonzero coefficients", "seconds (median)",
+    ]  # fmt: skip
+    return "\n".join([markdown(head, lines), "", *on_fewer(found["accuracy"])])
+
+
+def on_fewer(accuracy: pd.DataFrame) -> list[str]:
+    """For a method that has not ended on all data sets: the default tree on those it has."""
+    lines = ["Means over the data sets that a method ended on."]
+    for method in (m for m in SHOWN if m in accuracy and "tree" in accuracy):
+        both = accuracy[["tree", method]].dropna()
+        if len(both) < len(accuracy["tree"].dropna()):
+            lines.append(
+                f"On the {len(both)} of {SHOWN[method]} the default tree has "
+                f"{with_and_without(both['tree'], '.1f')}."
+            )
+    return [" ".join(lines)]
+
+
+def larger_table(rows: pd.DataFrame) -> str:
+    """Accuracy on the larger data sets that the tree was run on."""
+    found = wide(rows, "accuracy", ["dataset"]).dropna(subset="tree")
+    lines = [
+        [SHOWN[method], *("-" if np.isnan(a) else f"{100 * a:.1f}" for a in found[method])]
+        for method in SHOWN
+        if method in found
+    ]
+    return markdown(["", *found.index], lines)
 
 
 def section(rows: pd.DataFrame, figures: Sequence[str] = FIGURES) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -73,3 +75,17 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
         if not alive:
             dead.append(link)
     assert dead == []
+
+
+def test_figures_of_the_choice_are_those_of_the_recorded_fits(monkeypatch):
+    """README and docs/when.md show what benchmarks/selection.py makes of the rows on record."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    selection = importlib.import_module("selection")
+    args = argparse.Namespace(
+        out=ROOT / "docs" / "results" / "selection.jsonl", fold_seed=2026, datasets=None,
+        methods=selection.SELECTION_METHODS,
+    )  # fmt: skip
+    for name, texts in selection.overview(args).items():
+        page = (ROOT / name).read_text(encoding="utf-8")
+        for place, text in texts.items():
+            assert f"<!-- begin {place} -->\n\n{text}\n\n<!-- end {place} -->" in page
