@@ -20,7 +20,7 @@ from softsplit.estimators.fitted import checked_rows
 from softsplit.reading.case_costs import CaseCosts, arriving_shares
 
 COSTS = {"TSH": 22.78, "T3": 11.41, "TT4": 14.51, "T4U": 11.41, "FTI": 14.51 + 11.41}
-SCALES = (0.05, 0.1, 0.2, 0.5, 1.0)
+SCALES = (1.0, 3.0)
 FOLDS = 5
 """The scales multiply all costs: what a feature must be worth per unit of cost."""
 

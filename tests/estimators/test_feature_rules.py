@@ -176,14 +176,40 @@ def test_a_dear_column_gives_way_to_a_cheap_one():
 
 
 def test_objective_has_the_price_of_every_feature():
+    """Up to 1 a price is that of the tree; what is above 1 counts by the cases that need it."""
     X, y = rows(2, 150)
-    costs = {0: 0.5, 2: 3.0, 4: 0.0}
-    tree = small(curves=False, feature_costs=costs, global_strength=2.0, local_strength=0.5)
+    y = y + (X[:, 0] > X[:, 2])
+    costs = {0: 0.5, 2: 4.0, 3: 2.0, 4: 0.0}
+    tree = small(curves=False, feature_costs=costs, global_strength=0.5, local_strength=0.1)
     tree.fit(X, y)
-    prices = sum(costs.get(j, 1.0) for j in tree.selected_features_.tolist())
-    n_weights = np.count_nonzero(tree.solution_.parameters.weights)
+    found = tree.solution_.parameters
+    scores = tree.scaling_.transform(X) @ found.weights / X.shape[1] - found.thresholds
+    total = 0.0
+    for j in np.flatnonzero(np.any(found.weights, axis=1)).tolist():
+        needed = np.zeros(len(X), dtype=bool)
+        node = np.zeros(len(X), dtype=int)
+        for _ in range(2):
+            needed |= found.weights[j, node] != 0
+            node = 2 * node + 2 - (scores[np.arange(len(X)), node] > 0)
+        cost = costs.get(j, 1.0)
+        total += min(cost, 1.0) + max(cost - 1.0, 0.0) * needed.mean()
+    n_weights = np.count_nonzero(found.weights)
     loss = tree.solution_.cost
-    assert tree.solution_.objective == pytest.approx(loss + 2.0 * prices + 0.5 * n_weights)
+    assert 2 in tree.selected_features_
+    assert tree.solution_.objective == pytest.approx(loss + 0.5 * total + 0.1 * n_weights)
+
+
+def test_a_dear_column_is_asked_of_those_who_need_it():
+    """A cheap column settles one half of the cases; a dear one is of use for the other half."""
+    rng = np.random.default_rng(0)
+    cheap, dear, near = rng.normal(size=(3, 600))
+    near = dear + 0.1 * near
+    y = np.where(cheap > 0, 0, 1 + (dear > 0))
+    X = np.column_stack([cheap, dear, near])
+    given = {"curves": False, "n_starts": 3}
+    tree = small(**given, feature_costs={1: 20.0, 2: 20.0}).fit(X, y)
+    assert tree.score(X, y) > 0.95
+    assert tree.expected_cost(X) < 0.6 * 21
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])

@@ -247,6 +247,7 @@ def _show(
 ) -> None:
     import numpy as np
 
+    from softsplit.reading.case_costs import CaseCosts, arriving_shares
     from softsplit.report.report_data import strength_of
 
     tree = found.tree
@@ -255,6 +256,8 @@ def _show(
     training_accuracy = float(np.mean(predicted == rows.y))
     accuracy = None if report_data is None else report_data.accuracy(report_data.chosen)
     names = [tree.tree_.column_names[j] for j in tree.selected_features_]
+    costs, shares = CaseCosts.of(tree.tree_), arriving_shares(tree.tree_, matrix).mean(axis=0)
+    cost = float(shares @ costs.of_leaves)
     if as_json:
         print_json(
             {
@@ -265,11 +268,7 @@ def _show(
                 "classes": [str(label) for label in tree.classes_],
                 "depth": int(np.log2(tree.leaf_classes_.shape[1])),
                 "selected_features": names,
-                **(
-                    {}
-                    if tree.feature_costs is None
-                    else {"expected_cost": tree.expected_cost(rows.coded_as(tree.tree_.coding))}
-                ),
+                **({} if tree.feature_costs is None else {"expected_cost": cost}),
                 "strength": strength_of(tree),
                 "local_strength": float(tree.local_strength),
                 "global_strength": float(tree.global_strength),
@@ -294,10 +293,7 @@ def _show(
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
     facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
     if tree.feature_costs is not None and tree.tree_.walk is None:  # else the text says it
-        from softsplit.reading.case_costs import CaseCosts, arriving_shares
-
-        shares = arriving_shares(tree.tree_, matrix).mean(axis=0)
-        facts["costs"] = CaseCosts.of(tree.tree_).sentence(shares)
+        facts["costs"] = costs.sentence(shares)
     if rows.dropped_rows:
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     for name, value in found.provenance:

@@ -141,9 +141,10 @@ class SoftTreeClassifier(SoftTreeBase):
         leave it out of X or give it the type "drop" (``feature_types``).
     feature_costs : dict, optional
         What it costs to measure columns of X, by name or position, as a multiple of the price of an
-        ordinary column: a column of cost c adds c times ``global_strength`` to the objective, and
-        counts as c features in a choice by cross-validation. Columns that are not named cost 1; 0
-        is allowed. ``expected_cost`` tells what a case costs.
+        ordinary column: a column of cost c that all rows need counts as c features, in the
+        objective and in a choice by cross-validation; of a cost above 1, what is above 1 counts by
+        the share of the rows on whose way a question asks for the column. Columns that are not
+        named cost 1; 0 is allowed. ``expected_cost`` tells what a case costs.
     curves : "auto", False or int, default="auto"
         Number of knots at which the effect of a number may bend: beside the column x a split may
         weigh max(x - knot, 0). Knots are rounded quantiles of the training rows;

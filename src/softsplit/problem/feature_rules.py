@@ -8,8 +8,10 @@ some branch, and 0 otherwise, a tree keeps the rules if
     at most one    sum over v in S of u_v <= 1    for every set S
 
 Costs c_v >= 0 multiply the price of a variable in the global penalty, strength * sum_v c_v phi(u_v)
-(problem/penalties.py). Of a group of several columns it is the largest cost in the group: what is
-selected together is measured together. A required variable has no price: it is paid for anyway.
+(problem/penalties.py). When trees are compared, what is above 1 of a cost counts by the share of
+the rows that need the variable on their way (``TrainingProblem.unneeded``). Of a group of several
+columns it is the largest cost in the group: what is selected together is measured together. A
+required variable has no price: it is paid for anyway.
 """
 
 from __future__ import annotations

@@ -52,7 +52,10 @@ from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import Groups, PenaltyPair
 from softsplit.problem.size_limits import NO_LIMITS, SizeLimits, tree_size
 from softsplit.support.arrays import FloatArray
+from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import Block, Topology, TreeParameters
+from softsplit.tree.routing import split_scores
+from softsplit.tree.sparsity import hard_leaves, needed_in_leaves
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,27 @@ class TrainingProblem:
         prices = self.penalties.global_.prices
         return float(np.sum(used if prices is None else prices[used]))
 
+    def unneeded(self, parameters: TreeParameters) -> float:
+        """Return the part of ``price`` that is not paid since not every case needs a feature.
+
+        Of a price above 1 what is above 1 counts by the share of the rows on whose way a question
+        asks for the feature, going left where it is more likely.
+        """
+        prices, rules = self.penalties.global_.prices, self.rules
+        known = rules is not None and rules.costs is not None and self.block is None
+        if not known or prices is None or self.groups is None or not np.any(prices > 1.0):
+            return 0.0
+        kept = parameters.weights != 0
+        few, dear = self._few_rows, np.maximum(prices - 1.0, 0.0)
+        leaves = hard_leaves(split_scores(parameters, few.features))
+        mass = np.bincount(leaves, few.weights, self.topology.n_leaves) / few.weights.sum()
+        needed = needed_in_leaves(self.groups.of, len(prices), kept)
+        return float(dear @ (needed.any(axis=1) - needed @ mass))
+
+    @cached_property
+    def _few_rows(self) -> Samples:
+        return self.rows.sample(ROWS.importances)
+
     def allows(self, parameters: TreeParameters) -> bool:
         """Whether a tree is within the limits of its size and keeps the rules."""
         kept = parameters.weights != 0
@@ -294,7 +318,12 @@ class TrainingProblem:
 
     def objective(self, parameters: TreeParameters) -> float:
         """Return the cost plus both penalties."""
-        return self.cost(parameters) + self.penalty(parameters.weights)
+        return self.cost(parameters) + self.paid(parameters)
+
+    def paid(self, parameters: TreeParameters) -> float:
+        """Return both penalties less what cases do not need of dear features (``unneeded``)."""
+        full, strength = self.penalty(parameters.weights), self.penalties.global_.strength
+        return full - strength * self.unneeded(parameters) if strength > 0 else full
 
     def penalty(self, weights: FloatArray) -> float:
         """Return the sum of both penalties."""

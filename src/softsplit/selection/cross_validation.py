@@ -319,7 +319,7 @@ class FoldTrainer:
                 long = family[0].formulation.choice.long_terms(used, prepared.problem.groups)
                 seen[key] = FoldScore(
                     solution.parameters, score, n_used, n_nonzero, 0.0, valued, long,
-                    prepared.problem.price(used),
+                    prepared.problem.price(used) - prepared.problem.unneeded(solution.parameters),
                 )  # fmt: skip
             scores.append(seen[key])
         each = (time.perf_counter() - began) / max(len(scores), 1)

@@ -152,7 +152,7 @@ class Solution:
             status = Status.OPTIMAL if close else Status.ACCEPTABLE
         return cls(
             parameters=parameters,
-            objective=found.value + problem.penalty(parameters.weights),
+            objective=found.value + problem.paid(parameters),
             cost=found.value,
             violation=residuals.violation,
             stationarity=max(residuals.stationarity, residuals.leaf_gap),
@@ -173,7 +173,7 @@ class Solution:
         unknown = KKT(np.nan, np.nan, np.nan, np.nan, np.zeros(problem.n_classes))
         return cls(
             parameters=parameters,
-            objective=cost + problem.penalty(parameters.weights),
+            objective=cost + problem.paid(parameters),
             cost=cost,
             violation=np.nan,
             stationarity=np.nan,

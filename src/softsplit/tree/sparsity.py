@@ -45,3 +45,15 @@ def needed_in_leaves(
         here[homes[kept[:, t]]] = True
         found[:, 2 * t + 1] = found[:, 2 * t + 2] = here
     return found[:, n_branches:]
+
+
+def hard_leaves(scores: FloatArray) -> NDArray[np.intp]:
+    """Return the leaf of each row that goes left where its score, (n_branches, n_rows), is above
+    zero."""
+    n_branches, n_rows = scores.shape
+    node, rows = np.zeros(n_rows, dtype=np.intp), np.arange(n_rows)
+    top = 0
+    while top < n_branches:  # all rows are on one level
+        node = 2 * node + 2 - (scores[node, rows] > 0)
+        top = 2 * top + 1
+    return node - n_branches

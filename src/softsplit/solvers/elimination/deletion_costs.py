@@ -117,19 +117,23 @@ Routed = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, Float
 
 def deletion_costs(
     x: FloatArray, rows: StandardisedRows, shape: tuple[int, int], support: NDArray[np.bool_],
-    ridge: float, n_exact: int, known: Routed | None = None, prices: FloatArray | None = None,
+    ridge: float, n_exact: int, known: Routed | None = None, sizes: FloatArray | None = None,
+    more: FloatArray | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:  # fmt: skip
     """Return branch (or FEATURE), column, cost and size saved for every coefficient and feature.
 
     The size of a tree is the number of its coefficients plus FEATURE_SIZE for each of its
-    features, times its price if ``prices`` (n_columns,) are given; a feature of one coefficient is
-    removed with it. ``known`` is the result of ``routed``, if the caller has it.
+    features, or its entry of ``sizes`` (n_columns,); a feature of one coefficient is removed with
+    it, and ``more`` (n_branches, n_columns) is saved with coefficients. ``known`` is the result of
+    ``routed``, if the caller has it.
     """
     n_branches, n_columns = support.shape
     scores, gates, gains, root, leaves, _ = known or routed(x, rows, shape)
     splits = x[: n_branches * (n_columns + 1)].reshape(n_branches, n_columns + 1)
-    sizes = FEATURE_SIZE * (np.ones(n_columns) if prices is None else prices)
+    sizes = np.full(n_columns, FEATURE_SIZE) if sizes is None else sizes
     branches, columns, costs, saved = _estimates(splits, rows, support, gates, gains, root, sizes)
+    if more is not None:
+        saved = saved + np.where(branches == FEATURE, 0.0, more[branches, columns])
     order = np.argsort(costs / saved, kind="stable")
     costs[order[n_exact:]] = np.inf
     _exact_costs(

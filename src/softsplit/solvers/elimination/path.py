@@ -34,7 +34,9 @@ from softsplit.problem.feature_rules import FeatureRules
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.deletion_costs import (
     FEATURE,
+    Routed,
     deletion_costs,
+    removal_cost,
     routed,
     saturation_costs,
 )
@@ -48,19 +50,22 @@ from softsplit.solvers.elimination.support_tree import (
     subtree,
 )
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.sparsity import hard_leaves, needed_in_leaves
 
 
 @dataclass(frozen=True)
 class EliminationPoint:
-    """A tree of the path, and the value of its log-loss with prior and ridge."""
+    """A tree of the path, the value of its log-loss with prior and ridge, and the price of its
+    features."""
 
     tree: SupportTree
     value: float
+    price: float
 
     @cached_property
     def counts(self) -> tuple[int, float]:
         """Coefficients and features, these at their prices."""
-        return self.tree.n_coefficients, self.tree.price
+        return self.tree.n_coefficients, self.price
 
     @cached_property
     def squares(self) -> float:
@@ -84,7 +89,7 @@ class PruningStep(NamedTuple):
 
     One coefficient (branch, column); with the branch FEATURE a whole column; with GROUP a whole
     group; with a negative column a branch, with which ``fewer`` coefficients and the size ``saved``
-    are removed.
+    are removed. With ``term`` these columns of one branch.
     """
 
     cost_per_size: float
@@ -93,6 +98,7 @@ class PruningStep(NamedTuple):
     goes_left: bool = False
     fewer: int = 0
     saved: float = 0.0
+    term: tuple[int, ...] = ()
 
 
 class EliminationPath:
@@ -113,7 +119,9 @@ class EliminationPath:
     def __init__(self, descents: RowDescents, tree: SupportTree, shares: FloatArray) -> None:
         self.found: list[EliminationPoint] = []
         value = constant_value(descents.rows, shares, len(tree.splits))
-        self._constant: EliminationPoint | None = EliminationPoint(tree.constant(shares), value)
+        self._constant: EliminationPoint | None = EliminationPoint(
+            tree.constant(shares), value, 0.0
+        )
         rules = descents.problem.rules
         if rules is not None and rules.required:
             self._constant = None
@@ -194,7 +202,7 @@ def _eliminate(descents: RowDescents, tree: SupportTree) -> Iterator[Elimination
         tree, value, _ = descents.descend(
             tree, ridge, options.refit_steps, options.refit_decrease, rows=rows
         )
-        yield EliminationPoint(tree, value)
+        yield EliminationPoint(tree, value, Needs.price(tree, rows))
         if tree.size <= 1.0 + FEATURE_SIZE:  # one coefficient
             return
         smaller = pruned(tree, rows, ridge.ridge, options, rules)
@@ -296,6 +304,8 @@ def pruned(
             group = tree.group_of[step.column] if step.branch != GROUP else step.column
             if step.branch == GROUP:
                 columns = tree.group_of == group
+            elif step.term:
+                columns = list(step.term)
             fewer = int(np.count_nonzero(support[branches, columns]))
             saved = fewer + FEATURE_SIZE * (fewer == in_group[group])
             if gone and gone + saved > 2 * wanted:
@@ -327,13 +337,15 @@ def pruning_steps(
     joint = _joint_groups(tree)
     # The estimate takes each feature for its own group: more exact costs where groups are.
     more = int(tree.support[:, np.isin(tree.group_of, joint)].sum()) if len(joint) else 0
-    known, prices = routed(vector, rows, shape), tree.group_prices
+    known = routed(vector, rows, shape)
+    needs = None if tree.group_prices is None else Needs.of(tree, known[0], rows.weights)
     branches, columns, costs, saved = deletion_costs(
         vector, rows, shape, np.ascontiguousarray(tree.support), ridge, n_exact + 2 * more, known,
-        None if prices is None else prices[tree.group_of],
+        None if needs is None else needs.sizes[tree.group_of],
+        None if needs is None else needs.coefficients,
     )  # fmt: skip
     if len(joint):
-        saved = _saved_in_groups(tree, branches, columns)
+        saved = _saved_in_groups(tree, branches, columns, needs)
     exact = np.isfinite(costs)
     found = list(
         map(
@@ -343,13 +355,15 @@ def pruning_steps(
             columns[exact].tolist(),
         )
     )
-    found += [_whole_group(tree, rows, ridge, int(group)) for group in joint]
+    found += [_whole_group(tree, rows, ridge, int(group), needs) for group in joint]
+    if needs is not None:
+        found += needs.term_steps(rows, known, ridge)
     if np.count_nonzero(~tree.saturated) > 1:
-        found += _branch_steps(tree, saturation_costs(vector, rows, shape, known))
+        found += _branch_steps(tree, saturation_costs(vector, rows, shape, known), needs)
     return sorted(found, key=lambda step: step.cost_per_size)
 
 
-def _branch_steps(tree: SupportTree, costs: FloatArray) -> list[PruningStep]:
+def _branch_steps(tree: SupportTree, costs: FloatArray, needs: Needs | None) -> list[PruningStep]:
     """The steps that saturate a branch to the left or to the right, with the size they save."""
     support = tree.support.astype(float)
     # coefficients that a step removes, and those of the tree, by feature or group
@@ -360,8 +374,8 @@ def _branch_steps(tree: SupportTree, costs: FloatArray) -> list[PruningStep]:
     fewer, whole = removed.sum(axis=1), (removed > 0) & (removed == totals)
     saved = fewer + FEATURE_SIZE * np.count_nonzero(whole, axis=1)
     priced = saved
-    if tree.group_prices is not None:
-        priced = fewer + FEATURE_SIZE * (whole @ tree.group_prices)
+    if needs is not None:
+        priced = fewer + whole @ needs.sizes
     sides = [(t, goes_left) for t in range(len(support)) for goes_left in (True, False)]
     found = (costs.ravel(), fewer, saved, priced)
     numbers = zip(*(values.tolist() for values in found), strict=True)
@@ -370,6 +384,82 @@ def _branch_steps(tree: SupportTree, costs: FloatArray) -> list[PruningStep]:
         for (t, goes_left), (cost, count, size, worth) in zip(sides, numbers, strict=True)
         if not tree.saturated[t] and size > 0
     ]
+
+
+# --- features with prices -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Sizes of features with prices: what is above 1 of a price counts by the share of the rows
+    that need the feature on their way (``TrainingProblem.unneeded``).
+
+    Attributes
+    ----------
+    sizes : array (n_groups,)
+        Size of each feature of ``tree.group_of``, in units of a coefficient.
+    terms : array (n_branches, n_groups)
+        Size saved if a feature is no longer asked for in one branch and stays in others.
+    """
+
+    tree: SupportTree
+    sizes: FloatArray
+    terms: FloatArray
+
+    @classmethod
+    def of(cls, tree: SupportTree, scores: FloatArray, weights: FloatArray) -> Needs:
+        """From the scores of the rows, (n_branches, n_rows), and their weights."""
+        prices = tree.group_prices
+        assert prices is not None
+        kept = np.zeros((len(prices), len(tree.splits)), dtype=bool)
+        np.logical_or.at(kept, tree.group_of, tree.support.T)
+        dear, terms = np.maximum(prices - 1.0, 0.0), np.zeros(kept.T.shape)
+        shares = np.zeros(len(prices))
+        if np.any(dear > 0):
+            mass = np.bincount(hard_leaves(scores), weights, len(tree.splits) + 1) / weights.sum()
+            shares = needed_in_leaves(np.arange(len(prices)), len(prices), kept) @ mass
+            for group in np.flatnonzero(dear > 0):
+                own = np.flatnonzero(kept[group])
+                for branch in own if len(own) > 1 else ():
+                    others = kept[group : group + 1].copy()
+                    others[0, branch] = False
+                    rest = needed_in_leaves(np.zeros(1, dtype=np.intp), 1, others) @ mass
+                    terms[branch, group] = dear[group] * (shares[group] - rest[0])
+        sizes = np.minimum(prices, 1.0) + dear * shares
+        return cls(tree, FEATURE_SIZE * sizes, FEATURE_SIZE * np.maximum(terms, 0.0))
+
+    @classmethod
+    def price(cls, tree: SupportTree, rows: StandardisedRows) -> float:
+        """The price of the features of a tree."""
+        prices = tree.group_prices
+        if prices is None or not np.any(prices > 1.0):
+            return tree.price
+        scores = tree.splits[:, :-1] @ rows.features + tree.splits[:, -1:]
+        used = np.unique(tree.group_of[tree.support.any(axis=0)])
+        return float(cls.of(tree, scores, rows.weights).sizes[used].sum()) / FEATURE_SIZE
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """What ``terms`` are for single coefficients, (n_branches, n_columns): zero where others of
+        the feature stay in the branch."""
+        homes, support = self.tree.group_of, self.tree.support
+        alone = np.zeros_like(self.terms)
+        np.add.at(alone.T, homes, support.T)
+        return np.where(support & (alone == 1)[:, homes], self.terms[:, homes], 0.0)
+
+    def term_steps(self, rows: StandardisedRows, known: Routed, ridge: float) -> list[PruningStep]:
+        """The steps that remove all columns of a feature from one branch."""
+        found = []
+        for branch, group in zip(*np.nonzero(self.terms), strict=True):
+            columns = np.flatnonzero(self.tree.support[branch] & (self.tree.group_of == group))
+            if len(columns) > 1:
+                out = np.zeros_like(self.tree.support)
+                out[branch, columns] = True
+                cost = removal_cost(self.tree.splits, rows, known, out, ridge)
+                size = len(columns) + float(self.terms[branch, group])
+                term = tuple(columns.tolist())
+                found.append(PruningStep(cost / size, int(branch), term[0], term=term))
+        return found
 
 
 # --- groups of features ---------------------------------------------------------------------------
@@ -390,19 +480,25 @@ def _joint_groups(tree: SupportTree) -> NDArray[np.intp]:
 
 
 def _saved_in_groups(
-    tree: SupportTree, branches: NDArray[np.intp], columns: NDArray[np.intp]
+    tree: SupportTree,
+    branches: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    needs: Needs | None,
 ) -> FloatArray:
     """Size, with prices, saved by removing each coefficient, or all of a column."""
     in_column = tree.support.sum(axis=0)
     in_group = _by_group(tree, in_column)[tree.group_of]
     fewer = np.where(branches == FEATURE, in_column[columns], 1)
-    sizes = FEATURE_SIZE * (fewer == in_group[columns])
-    prices = tree.group_prices
-    return fewer + (sizes if prices is None else prices[tree.group_of[columns]] * sizes)
+    last = fewer == in_group[columns]
+    if needs is None:
+        return fewer + FEATURE_SIZE * last
+    # A branch that is FEATURE has an index too, whose entry does not count.
+    single = np.where(branches == FEATURE, 0.0, needs.coefficients[branches, columns])
+    return fewer + np.where(last, needs.sizes[tree.group_of[columns]], single)
 
 
 def _whole_group(
-    tree: SupportTree, rows: StandardisedRows, ridge: float, group: int
+    tree: SupportTree, rows: StandardisedRows, ridge: float, group: int, needs: Needs | None
 ) -> PruningStep:
     """The step that removes all columns of a group, with its exact cost."""
     out = tree.group_of == group
@@ -413,5 +509,5 @@ def _whole_group(
     )
     cost = float(rows.weights @ np.log(before / after))
     cost -= 0.5 * ridge * float(np.sum(tree.splits[:, :-1][:, out] ** 2))
-    size = FEATURE_SIZE if tree.group_prices is None else FEATURE_SIZE * tree.group_prices[group]
+    size = FEATURE_SIZE if needs is None else float(needs.sizes[group])
     return PruningStep(cost / (fewer + size), GROUP, group)

@@ -301,7 +301,7 @@ class EliminationRun:
         constant tree, which is known from the beginning: this bounds its objective from below.
         """
         global_ = problem.penalties.global_
-        least = 1.0 if global_.prices is None else float(global_.prices.min())
+        least = 1.0 if global_.prices is None else min(float(global_.prices.min()), 1.0)
         one = problem.penalties.local.strength + least * global_.strength
         added = min(0.0, self._ridge_cost(problem))
         return self._path_of(problem).up_to(

@@ -93,12 +93,12 @@ class SupportTree:
         nonzero = self.support & (np.abs(found) > ZERO_WEIGHT)
         weights[self.columns] = np.where(nonzero, found, 0.0).T
         if problem.binding_rules is not None:
-            self._raise_required(weights, problem.binding_rules)
+            self._raise_required(weights, problem.binding_rules, problem.bounds)
         thresholds = (0.5 * unit * weights.sum(axis=0) - self.splits[:, -1]) / problem.steepness
         shares = np.exp(self.log_odds - self.log_odds.max(axis=0))
         return TreeParameters(weights, thresholds, shares / shares.sum(axis=0))
 
-    def _raise_required(self, weights: FloatArray, rules: FeatureRules) -> None:
+    def _raise_required(self, weights: FloatArray, rules: FeatureRules, bounds: Bounds) -> None:
         """Raise the largest weight of a required variable to REQUIRED_WEIGHT where it is smaller.
 
         The ridge shrinks what says nothing to zero, and it is to be in the tree.
@@ -109,7 +109,8 @@ class SupportTree:
             sizes = np.where(kept & (rules.of == variable)[:, None], np.abs(weights), -1.0)
             place = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
             if 0.0 <= sizes[place] < REQUIRED_WEIGHT:
-                weights[place] = np.copysign(REQUIRED_WEIGHT, weights[place])
+                sign = weights[place] if sizes[place] > 0 else bounds.high[place] or -1.0
+                weights[place] = np.copysign(REQUIRED_WEIGHT, sign)
 
     @property
     def shape(self) -> tuple[int, int]:
