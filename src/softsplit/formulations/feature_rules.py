@@ -124,7 +124,7 @@ def check_room(
             f"required names {count} columns, and max_features={limits.features} allows fewer; "
             "raise max_features, or require less."
         )
-    questions = topology.n_branches if limits.questions is None else limits.questions
+    questions = min(topology.n_branches, limits.questions or topology.n_branches)
     if limits.terms is not None and count > limits.terms * questions:
         raise ValueError(
             f"required names {count} columns, and {questions} questions of at most max_terms="
