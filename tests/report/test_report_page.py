@@ -68,7 +68,7 @@ def shown(page) -> dict[str, str]:
     assert panels.count() == 1
     facts = panels.locator("[data-fact]")
     said = {f.get_attribute("data-fact"): f.inner_text() for f in facts.all()}
-    said["tree"] = panels.locator("svg.tree").inner_html()
+    said["tree"] = panels.locator(".sheet svg.tree").inner_html()
     said["python"] = panels.locator(".anew pre code").first.text_content()
     said["point"] = panels.get_attribute("data-point")
     return said
@@ -245,7 +245,7 @@ def test_everything_has_a_name_and_one_heading_leads(opened):
     assert page.locator("h1").count() == 1
     assert page.get_by_role("slider", name="Strength of the penalty").count() == 1
     assert page.get_by_role("slider", name="Predict ").count() == 1
-    assert page.get_by_role("button", name="Copy").count() == 2
+    assert page.get_by_role("button", name="Copy").count() == 3
     drawing = page.get_by_role("group", name=re.compile("Drawing of tree"))
     assert drawing.count() == 1
     assert drawing.get_by_role("link", name=re.compile("Question 1: ")).count() == 1
@@ -266,7 +266,7 @@ def test_without_scripts_the_chosen_tree_is_there(browser, pages):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(pages["plain"].as_uri())
-    assert page.locator(".panel:visible svg.tree").count() == 1
+    assert page.locator(".panel:visible .sheet svg.tree").count() == 1
     context.close()
 
 

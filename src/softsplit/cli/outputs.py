@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +47,12 @@ def write_report(
     time_limit: float | None = None,
     repeatable: bool = False,
     search: Any = None,
+    page_rows: int | None = None,
 ) -> tuple[ReportData, bool]:
-    """Write the report of a tree; return its data and whether Ctrl-C cut it short."""
+    """Write the report of a tree; return its data and whether Ctrl-C cut it short.
+
+    ``page_rows`` are the rows that the page holds at most, if they are not the usual number.
+    """
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
 
@@ -59,6 +64,8 @@ def write_report(
     )  # fmt: skip
     hurried = time_limit is not None and time.perf_counter() - began > time_limit
     report_data = make_report_data(name, rows, walked, provenance, search, hurried)
+    if page_rows is not None:
+        report_data = replace(report_data, page_rows=page_rows)
     write_text(path, render_report(report_data))
     return report_data, walked.interrupted
 

@@ -29,6 +29,15 @@ def report(
             rich_help_panel=options.DATA,
         ),
     ] = None,
+    page_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--page-rows",
+            min=0,
+            help="Rows of the table that the page holds, to change the tree there; default 500, 0 "
+            "for none.",
+        ),
+    ] = None,
     encoding: options.Encoding = None,
     time_limit: options.TimeLimit = 0.0,
     jobs: options.Jobs = None,
@@ -54,7 +63,7 @@ def report(
     with heartbeat(quiet):
         report_data, interrupted = write_report(
             out, table.name, rows, tree, provenance,
-            seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None,
+            seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None, page_rows=page_rows,
         )  # fmt: skip
     if as_json:
         print_json(

@@ -255,6 +255,10 @@ def refit(
         raise ValueError(f"keep must be one of {', '.join(map(repr, KEEPS))}, got {shown(keep)}.")
     holder, given = holder_of(estimator), checked_reason(reason)
     tree: TreeModel = holder.tree_
+    if tree.monotone is not None:
+        raise ValueError(
+            "a refit does not keep monotone effects, which this tree has; train a new one with fit."
+        )
     made = edited(estimator, date or vars(estimator).get("date_"))
     found = read_rows(made, X, whole=True)
     labels = known_labels(tree, y)

@@ -324,8 +324,12 @@ def _questioned(
 
 
 def changed_model(model: TreeModel, **changes: Any) -> TreeModel:
-    """The tree with other parts; how training ended, and held-out rows, are not known of it."""
-    made = replace(model, objective=None, n_iter=None, held_out=None, **changes)
+    """The tree with other parts.
+
+    How training ended, what held-out rows said and whether effects are monotone is not known of it.
+    """
+    unknown: dict[str, Any] = dict.fromkeys(("objective", "n_iter", "held_out", "monotone"))
+    made = replace(model, **unknown | changes)
     if made.importances is None:
         return made
     return replace(made, importances=used_shares(made.importances, made.parameters.weights))
@@ -514,6 +518,7 @@ def _renamed_classes(model: TreeModel, names: Mapping[Any, Any]) -> TreeModel:
     return replace(
         model,
         held_out=None,
+        monotone=None,
         classes=np.array([called[k] for k in order], dtype=kind),
         parameters=replace(model.parameters, leaf_classes=leaves),
         distributions=None if model.distributions is None else model.distributions[order],

@@ -21,7 +21,7 @@ from softsplit.persistence import load_model
 from softsplit.reading.model import holder_of
 from softsplit.report.comparison import make_report_data, walk_path
 from softsplit.report.document import render_report
-from softsplit.report.report_data import ReportData
+from softsplit.report.report_data import PAGE_ROWS, ReportData
 from softsplit.report.study import rows_of
 from softsplit.support.messages import shown
 from softsplit.support.output_files import write_file
@@ -78,6 +78,7 @@ def report(
     seed: int = 0,
     n_jobs: int | None = None,
     time_limit: float | None = None,
+    page_rows: int = PAGE_ROWS,
 ) -> Report:
     """The report of a fitted tree: its picture, how good it is on held-out rows, other trees.
 
@@ -99,12 +100,17 @@ def report(
     seed, n_jobs : int
     time_limit : float, optional
         Seconds after which the page is made of what is there.
+    page_rows : int, default=500
+        Rows that the page holds, the columns in use and the class, for the figures of its part
+        "Change the tree"; 0 for a page without rows of the table, and without that part.
 
     Returns
     -------
     Report
         ``report.save(path)``; a notebook shows it by itself.
     """
+    if not isinstance(page_rows, int) or page_rows < 0:
+        raise ValueError(f"page_rows must be an integer >= 0, got {shown(page_rows)}.")
     tree, rows = labelled_rows(model, X, y)
     began = time.perf_counter()
     walked = walk_path(tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit)
@@ -112,6 +118,7 @@ def report(
     search = search if hasattr(search, "alternatives") else None
     hurried = time_limit is not None and time.perf_counter() - began > time_limit
     data = make_report_data(name or "data", rows, walked, search=search, hurried=hurried)
+    data = replace(data, page_rows=page_rows)
     made = Report(render_report(data), data)
     if path is not None:
         made.save(path)

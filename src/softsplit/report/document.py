@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 from softsplit.report.cards import add_card
 from softsplit.report.case import add_case, case_values
+from softsplit.report.editor import add_editor, editor_values
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.measures import threshold_values
 from softsplit.report.other_trees import add_alternatives, add_stability
@@ -31,7 +32,7 @@ from softsplit.report.sections import (
 def render_report(data: ReportData) -> str:
     """The report as HTML."""
     style = _asset("report.css") + _asset("tree.css")
-    script = _asset("report.js") + _asset("case.js")
+    script = "".join(_asset(f"{name}.js") for name in ("report", "tree", "case", "edit"))
     html = element("html", {"lang": "en"})
     _head(html, data, style, script)
     body = add(html, "body")
@@ -43,6 +44,9 @@ def render_report(data: ReportData) -> str:
     case = case_values(data)
     if case is not None:
         add_case(section(main, "try", "Try a case"), data, case)
+    editor = None if case is None else editor_values(data)
+    if editor is not None:
+        add_editor(section(main, "change", "Change the tree"), data, editor)
     add_card(section(main, "card", "As a score card"), data.card)
     add_quality(main, data)
     if data.alternatives is not None:
@@ -50,11 +54,12 @@ def render_report(data: ReportData) -> str:
     if data.stability is not None:
         add_stability(section(main, "stability", "What comes back"), data.stability)
     add_data(main, data)
-    add_provenance(main, data.provenance)
+    edits = [("Edit by hand", line) for line in data.tree.tree_.edits.lines]
+    add_provenance(main, [*data.provenance, *edits])
     add_words(section(main, "words", "Words"))
     said = "Made by softsplit. This page is one file and needs no internet connection."
     add(add(body, "footer"), "p", {"class": "quiet"}, said)
-    add(body, "script", {"type": "application/json", "id": "points"}, _points(data, case))
+    add(body, "script", {"type": "application/json", "id": "points"}, _points(data, case, editor))
     add(body, "script", {}, script)
     return "<!doctype html>\n" + rendered(html) + "\n"
 
@@ -73,14 +78,15 @@ def _head(html: ET.Element, data: ReportData, style: str, script: str) -> None:
     add(head, "style", {}, style)
 
 
-def _points(data: ReportData, case: dict[str, Any] | None) -> str:
-    """What the slider says at each point, and the numbers behind threshold and form."""
+def _points(data: ReportData, case: dict[str, Any] | None, editor: dict[str, Any] | None) -> str:
+    """What the slider says at each point, and the numbers behind threshold and forms."""
     said = [headline(data, point) for point in range(len(data.trees))]
     values = {
         "chosen": data.chosen,
         "said": said,
         "threshold": threshold_values(data),
         "case": case,
+        "edit": editor,
     }
     return json_for_script(values)
 

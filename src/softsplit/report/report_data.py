@@ -37,6 +37,10 @@ from softsplit.selection.strengths import SHARES, price, priced
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 
+PAGE_ROWS = 500
+"""Rows that a page holds by default: errors of two points in the mean, and an answer within
+milliseconds."""
+
 LONGEST_TREE = 200_000
 """Characters of a tree that the report offers to be copied; ranks of many features take more."""
 
@@ -64,6 +68,8 @@ class ReportData:
         Other trees as good as the chosen one, if a search has met some.
     stability : Stability, optional
         What comes back in resamples of the rows.
+    page_rows : int
+        Rows of the table that the page may hold, for figures of a tree that is changed there.
     """
 
     name: str
@@ -75,6 +81,7 @@ class ReportData:
     repeatable: tuple[bool, ...] = ()
     alternatives: Alternatives | None = None
     stability: Stability | None = None
+    page_rows: int = PAGE_ROWS
 
     @property
     def matrix(self) -> FloatArray:

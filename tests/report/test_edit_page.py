@@ -1,0 +1,135 @@
+"""Changing the tree on the report's page, in a real browser: the page and Python agree."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+
+from case_pages import opened, unjudged_page  # noqa: F401
+from softsplit import SoftTreeClassifier
+from softsplit.reading.outline import outline
+from softsplit.report import render_report
+from softsplit.report.anywhere import labelled_rows
+from softsplit.report.editor import FIGURES, editor_values
+from tables import people
+
+KINDS = {
+    "walk": {},
+    "ranks": {"scale": "quantile"},
+    "mixture": {"decision": "mixture"},
+    "two": {"curves": False},
+}
+
+
+def fitted(kind):
+    """A tree, its report, and its rows."""
+    if kind == "two":
+        X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        X, y = X.iloc[:200, :6], y.iloc[:200]
+    else:
+        X, y = load_wine(return_X_y=True, as_frame=True)
+        X = X[["alcohol", "flavanoids", "hue", "proline"]]
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, **KINDS[kind]).fit(X, y)
+    return tree, unjudged_page(*labelled_rows(tree, X, y)), X, y
+
+
+def shown_figures(page, when):
+    cells = page.locator(f'#change [data-when="{when}"]').all()
+    return {c.get_attribute("data-figure"): float(c.get_attribute("data-value")) for c in cells}
+
+
+def changes(page, tree, rng):
+    """Change a threshold, and a term where the page has terms."""
+    question = outline(tree.tree_).questions()[0].split
+    spread = np.ptp(question.sure) if question.sure else 2 * question.gate_width
+    value = round(question.threshold + float(rng.uniform(0.4, 1.5)) * spread, 4)
+    page.locator("#edit-0-threshold").fill(repr(value))
+    terms = page.locator('[id^="edit-0-"]:not([id$="threshold"])')
+    if terms.count() > 1:
+        terms.nth(0).fill("1.5")
+        terms.nth(terms.count() - 1).fill("0")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_says_what_python_says(opened, kind):  # noqa: F811
+    tree, data, X, y = fitted(kind)
+    page = opened(data, viewport={"width": 390, "height": 800}, offline=True)
+    assert page.locator("#edit-changed").inner_text() == "Nothing is changed yet."
+    assert shown_figures(page, "before") == shown_figures(page, "after")
+    changes(page, tree, np.random.default_rng(2))
+    known = {"tree": tree}
+    exec(page.locator("#edit-code").inner_text(), known)
+    edited = known["edited"]
+    assert len(edited.edits_) >= 1
+    found = edited.compare(X, y)
+    names = dict(FIGURES, area="ROC area")
+    for when, column in (("before", 0), ("after", 1)):
+        for key, value in shown_figures(page, when).items():
+            assert value == pytest.approx(found.figures[names[key]][column], abs=1e-9)
+    assert page.locator("#edit-changed").inner_text() == (
+        f"{len(found.changed)} of {len(X)} rows change class."
+    )
+    assert len(found.changed) > 0
+    page.locator("#edit button[type=reset]").click()
+    page.wait_for_function(
+        "document.getElementById('edit-changed').textContent === 'Nothing is changed yet.'"
+    )
+    assert shown_figures(page, "after") == shown_figures(page, "before")
+
+
+def test_the_form_fits_a_phone_and_says_what_is_wrong(opened):  # noqa: F811
+    data = fitted("walk")[1]
+    page = opened(data, viewport={"width": 390, "height": 800}, offline=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for part in page.locator("#edit input, #edit button").all():
+        box = part.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390 and box["height"] >= 24
+    before = page.locator("#edit-code").inner_text()
+    page.locator("#edit-0-threshold").fill("")
+    assert page.locator("#edit-changed").inner_text() == (
+        "Question 1 needs a number in every field."
+    )
+    page.locator("#edit-0-threshold").fill("1")
+    count = len(editor_values(data)["questions"][0]["terms"])
+    for i in range(count):
+        page.locator(f"#edit-0-{i}").fill("0")
+    assert "needs a term that is not 0" in page.locator("#edit-changed").inner_text()
+    page.locator("#edit button[type=reset]").click()
+    page.wait_for_function("(text) => document.getElementById('edit-code').textContent === text",
+                           arg=before)  # fmt: skip
+    labels = page.locator("#edit label").all_inner_texts()
+    assert "threshold (<)" in labels or "threshold (>)" in labels
+
+
+def test_a_page_without_rows_holds_none():
+    data = fitted("two")[1]
+    full, empty = render_report(data), render_report(replace(data, page_rows=0))
+    value = repr(float(data.matrix[7, data.tree.selected_features_[0]]))
+    assert value in full and value not in empty
+    assert 'id="change"' in full and 'id="change"' not in empty
+
+
+def test_levels_and_edits_of_a_table(opened):  # noqa: F811
+    frame = people(120)
+    y = frame.pop("risk")
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(frame, y)
+    edited = tree.edit(date="2026-11-18").round_weights(2, reason='"><b>said</b>')
+    data = unjudged_page(*labelled_rows(edited, frame, y))
+    page = opened(data)
+    assert (
+        '2026-11-18 round_weights(digits=2) - "><b>said</b>'
+        in page.locator("#provenance").inner_text()
+    )
+    values = editor_values(data)
+    place = next(n for n, q in enumerate(values["questions"]) if q["threshold"] is not None)
+    page.locator(f"#edit-{place}-threshold").fill("0.123")
+    known = {"tree": edited}
+    code = page.locator("#edit-code").inner_text()
+    assert re.search(rf"set_threshold\({values['questions'][place]['number']}, 0.123\)", code)
+    exec(code, known)
+    after = shown_figures(page, "after")["accuracy"]
+    assert after == pytest.approx(np.mean(known["edited"].predict(frame) == y), abs=1e-9)
