@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-import time
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +37,7 @@ from softsplit import SoftTreeClassifier
 from softsplit.data.named import file_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from monotone_cases import table, violations
+from monotone_cases import coded_violations, table
 
 SETS = (
     "banknote", "car", "contraceptive", "credit-approval", "diabetes", "german-credit",
@@ -88,7 +87,7 @@ def random_problems(count: int, pairs: int) -> dict[str, Any]:
             check = tree.check_monotone(column)
             tally[1] += 1
             tally[2] += check.proved
-            tally[3] += violations(tree, frame, column, pairs)
+            tally[3] += coded_violations(tree, frame, column, pairs)
         print(f"{number} {loss} {n_classes} {tally}", file=sys.stderr)
     return found
 
@@ -241,17 +240,9 @@ def percent(values: Any) -> str:
     return f"{100 * float(np.mean(values)):.1f} %"
 
 
-def monotone(args: argparse.Namespace) -> None:
-    began = time.perf_counter()
-    random_ = random_problems(args.problems, args.pairs)
-    sets = shared_sets(args.folds, args.rows, ("log", "cost") if args.cost else ("log",))
-    few = few_rows(args.few, 50)
+def holds_text(args: argparse.Namespace) -> list[str]:
+    found = random_problems(args.problems, args.pairs)
     lines = [
-        "## Monotone",
-        "",
-        f"Measured by `python benchmarks/requirements.py monotone` on one core in "
-        f"{(time.perf_counter() - began) / 60:.0f} minutes.",
-        "",
         f"**It holds.** {args.problems} random problems of 2 to 6 classes, 120 to 240 rows, "
         f"numbers (one with missing values), a category and an ordered column; {args.pairs:,} "
         "random pairs of rows for each effect that differ in its column alone, with columns "
@@ -263,45 +254,58 @@ def monotone(args: argparse.Namespace) -> None:
         "| loss | problems | effects | proved for all inputs | pairs that contradict |",
         "|---|---|---|---|---|",
     ]
-    for loss, (problems, effects, proved, bad) in random_.items():
-        lines.append(f"| {loss} | {problems} | {effects} | {proved} | {bad} |")
-    lines += [
-        "",
+    lines += [f"| {loss} | " + " | ".join(map(str, told)) + " |" for loss, told in found.items()]
+    return lines
+
+
+KINDS = ("boosting", "boosting monotone", "ebm", "ebm monotone")
+
+
+def costs_text(args: argparse.Namespace) -> list[str]:
+    sets = shared_sets(args.folds, args.rows, ("log", "cost") if args.cost else ("log",))
+    lines = [
         f"**What it costs.** Accuracy on held-out rows of shared sets ({args.folds} of 3 folds, at "
-        f"most {args.rows:,} rows), default settings but 3 starts. The two most important numbers "
-        "of the free tree must have the sign they have in it (of several classes, on the last). "
-        "Boosting can do so for two classes only."
+        f"most {args.rows:,} rows), default settings but 3 starts (2 with the cost). The two most "
+        "important numbers of the free tree must have the sign they have in it (of several "
+        "classes, on the last). Boosting can do so for two classes only."
         + ("" if find_spec("interpret") else " EBM was not installed and is not measured."),
         "",
     ]
-    named = [
-        name for name in ("boosting", "boosting monotone", "ebm", "ebm monotone") if name in sets
-    ]
+    named = [name for name in KINDS if name in sets]
     heads = ["set", "loss", "columns", "free tree", "monotone tree", "proved", *named]
     lines += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for (name, loss), part in sets.groupby(["set", "loss"], sort=False):
-        cells = [name, loss, f"{part['columns'].mean():.1f}", percent(part["free"]),
-                 percent(part["monotone"]), "yes" if part["proved"].all() else "no"]  # fmt: skip
+        proved = "yes" if part["proved"].all() else "no"
+        cells = [name, loss, f"{part['columns'].mean():.1f}", percent(part["free"])]
+        cells += [percent(part["monotone"]), proved]
         cells += [percent(part[k]) if part[k].notna().all() else "-" for k in named]
         lines.append("| " + " | ".join(cells) + " |")
     for loss, part in sets.groupby("loss", sort=False):
         gap = 100 * float((part["monotone"] - part["free"]).mean())
         lines += ["", f'Mean with `loss="{loss}"`: {gap:+.2f} points against the free tree.']
-    gains = few["monotone"] - few["free"]
-    lines += [
-        "",
+    return lines
+
+
+def gains_text(args: argparse.Namespace) -> list[str]:
+    few = few_rows(args.few, 50)
+    named, gains = [k for k in KINDS if k in few], few["monotone"] - few["free"]
+    return [
         f"**What it gains.** {args.few} problems of 50 training rows with six monotone effects "
         "(two of them bend) and two columns of noise, on 2,000 new rows each:",
         "",
-        "| free tree | monotone tree | " + " | ".join(k for k in named if k in few) + " |",
-        "|---|---|" + "---|" * sum(k in few for k in named),
-        f"| {percent(few['free'])} | {percent(few['monotone'])} | "
-        + " | ".join(percent(few[k]) for k in named if k in few) + " |",
+        "| " + " | ".join(["free tree", "monotone tree", *named]) + " |",
+        "|" + "---|" * (2 + len(named)),
+        "| " + " | ".join(percent(few[k]) for k in ("free", "monotone", *named)) + " |",
         "",
         f"The monotone tree is above the free one by {100 * gains.mean():.2f} points in the mean "
         f"(standard error {100 * gains.std() / len(gains) ** 0.5:.2f}).",
-    ]  # fmt: skip
-    put_part(args.document, "monotone", "\n".join(lines))
+    ]
+
+
+def monotone(args: argparse.Namespace) -> None:
+    parts = {"holds": holds_text, "costs": costs_text, "gains": gains_text}
+    for name in args.only or parts:
+        put_part(args.document, f"monotone {name}", "\n".join(parts[name](args)))
 
 
 def other_part(args: argparse.Namespace) -> None:
@@ -316,10 +320,11 @@ def main() -> None:
     part = parts.add_parser("monotone", help="monotone effects")
     part.add_argument("--problems", type=int, default=200, help="random problems")
     part.add_argument("--pairs", type=int, default=100_000, help="pairs of rows for each effect")
-    part.add_argument("--folds", type=int, default=2, help="folds of each shared set, up to 3")
+    part.add_argument("--folds", type=int, default=1, help="folds of each shared set, up to 3")
     part.add_argument("--rows", type=int, default=1000, help="most rows of a shared set")
-    part.add_argument("--few", type=int, default=40, help="problems of 50 rows")
+    part.add_argument("--few", type=int, default=24, help="problems of 50 rows")
     part.add_argument("--cost", action="store_true", help="shared sets with loss='cost' as well")
+    part.add_argument("--only", nargs="+", choices=("holds", "costs", "gains"), help="some figures")
     part.set_defaults(run=monotone)
     for name, told in (("costs", "feature costs"), ("hostile", "what cannot hold")):
         parts.add_parser(name, help=told).set_defaults(run=other_part)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from softsplit.variables import Cells
+
 LEVELS = ["low", "mid", "high"]
 
 
@@ -52,6 +54,35 @@ def pairs(
     for one in (low, high):
         one["o"] = pd.Categorical(one["o"], LEVELS, ordered=True)
     return low, high
+
+
+def coded_violations(tree: Any, frame: pd.DataFrame, column: str, count: int, seed: int = 0) -> int:
+    """The same as ``violations`` on cells that are drawn in coded form: for many pairs."""
+    rng, model = np.random.default_rng(seed), tree.tree_
+    coding, effects, place = model.coding, model.monotone, list(frame).index(column)
+    sides: list[list[np.ndarray]] = [[], []]
+    for variable, at, cells in zip(
+        coding.variables, coding.places, coding.code(frame).cells, strict=True
+    ):
+        numbers = cells.numbers[rng.integers(len(frame), size=count)]
+        drawn = [numbers, numbers]
+        if at == place and variable.levels:
+            drawn = list(np.sort(rng.integers(0, len(variable.levels), (2, count)), axis=0) + 0.0)
+        elif at == place:
+            known = cells.numbers[~np.isnan(cells.numbers)]
+            drawn = list(np.sort(rng.normal(known.mean(), 3 * known.std(), (2, count)), axis=0))
+        for side, values in zip(sides, drawn, strict=True):
+            gaps = np.isnan(values)
+            side.append(variable.coded(Cells(values, gaps, np.zeros(count, dtype=bool))))
+    low, high = (np.ascontiguousarray(np.hstack(side)) for side in sides)
+    sign = dict(effects.signs)[place]
+    said = [effects.at_least(model.predict_proba(X).T) for X in (low, high)]
+    wrong = np.any(sign * (said[1] - said[0]) < -1e-9, axis=0)
+    if model.walk is not None or len(model.classes) == 2:
+        level = np.array(effects.levels)
+        called = [level[model.predict_index(X)] for X in (low, high)]
+        wrong |= sign * (called[1] - called[0]) < 0
+    return int(wrong.sum())
 
 
 def violations(tree: Any, frame: pd.DataFrame, column: str, count: int) -> int:
