@@ -10,7 +10,13 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from monotone_cases import table, violations
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    loads_model,
+    strength_path,
+)
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.order import MonotoneOrder
 from softsplit.reading.model import TreeModel
@@ -69,6 +75,16 @@ def test_the_choice_by_cross_validation_keeps_to_it():
         monotone={"a": "+"}, depths=[1, 2], cv=3, n_starts=1, random_state=0
     ).fit(frame, y)
     assert search.check_monotone("a").proved and violations(search, frame, "a", 2000) == 0
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_all_trees_of_a_path_keep_to_it(loss):
+    frame, y = table(4, 2, 120)
+    given = {"monotone": {"a": "+", "e": "-"}, "n_starts": 1, "random_state": 0, "effort": 0.1}
+    path = strength_path(frame, y, estimator=SoftTreeClassifier(loss=loss, **given), n_points=3)
+    assert len(path) == 3
+    for point in path:
+        assert all(point.classifier.check_monotone(column).proved for column in "ae")
 
 
 def test_no_feasible_tree_from_other_starts_is_a_thousandth_better():
@@ -207,6 +223,7 @@ def test_the_chart_is_consistent_with_its_derivatives():
     ("wish", "words"),
     [
         (["a"], "must map columns"),
+        ({}, "empty"),
         ({"aa": "+"}, "did you mean 'a'"),
         ({"nothing": "+"}, "no column of X"),
         ({9: "+"}, "no column of X"),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.variables.coding import Coding
-from softsplit.variables.variable import BOOLEAN, CATEGORY, DATE
+from softsplit.variables.columns import Columns
+from softsplit.variables.variable import CATEGORY, DATE
 
 SIGNS = {"+": 1, "-": -1}
 
@@ -111,11 +111,15 @@ def monotone_effects(
         raise ValueError(
             f"monotone must map columns to '+' or '-', as in {{'age': '+'}}, got {shown(given)}."
         )
+    if not given:
+        raise ValueError("monotone is empty; name columns of X, or leave it out.")
+    table = Columns(names, {} if coding is None else dict(coding.left_out))
     signs: list[tuple[int, int]] = []
     levels: tuple[int, ...] | None = None
     first: Any = None
     for column, wanted in given.items():
-        place = column_place(column, names, "monotone")
+        place = table.place("monotone", column)
+        table.refuse_left_out("monotone", place)
         if place in dict(signs):
             raise ValueError(f"monotone names column {shown(names[place])} twice; name it once.")
         _refuse_unordered(coding, place, names)
@@ -131,32 +135,15 @@ def monotone_effects(
                 )
             sign = -sign
         signs.append((place, sign))
-    if levels is None:
-        return None
+    assert levels is not None
     columns = tuple(tuple(effect_columns(coding, place).tolist()) for place, _ in signs)
     return MonotoneEffects(tuple(signs), levels, columns)
-
-
-def column_place(column: Any, names: Sequence[str], said_by: str) -> int:
-    """Return the place of a column of X, by its name or position; ValueError if it has none."""
-    listed = list(map(str, names))
-    if isinstance(column, str) and column in listed:
-        return listed.index(column)
-    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-    if whole and 0 <= column < len(listed):
-        return int(column)
-    close = get_close_matches(str(column), listed, n=1)
-    hint = f"did you mean {shown(close[0])}?" if close else "name columns of X."
-    raise ValueError(f"{said_by} names {shown(column, 40)}, which is no column of X; {hint}")
 
 
 def _refuse_unordered(coding: Coding | None, place: int, names: Sequence[str]) -> None:
     if coding is None:
         return
-    why = dict(coding.left_out).get(names[place])
     name = shown(names[place])
-    if why is not None:
-        raise ValueError(f"monotone names column {name}, which is left out ({why}); remove it.")
     kinds = {v.kind for v, at in zip(coding.variables, coding.places, strict=True) if at == place}
     if CATEGORY in kinds and DATE not in kinds:
         raise ValueError(
@@ -211,11 +198,3 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
         return (1 if rising else -1), tuple(int(k == one) for k in range(len(classes)))
     found = tuple(2 if k in rising else 0 if k in falling else 1 for k in range(len(classes)))
     return 1, found
-
-
-def numeric(coding: Coding | None, place: int) -> bool:
-    """Whether a column of the table takes any number, rather than 0 and 1 or ranks of levels."""
-    if coding is None:
-        return True
-    found = [v for v, at in zip(coding.variables, coding.places, strict=True) if at == place]
-    return bool(found) and found[0].kind not in (BOOLEAN, CATEGORY) and not found[0].levels
