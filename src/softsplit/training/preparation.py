@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice, permutations, product
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
@@ -419,6 +420,13 @@ class Prepared:
         rows = rows.with_columns(np.concatenate(used))
         return self._on(rows), [moved(tree, columns, rows.columns) for tree, columns in known]
 
+    def structures(self) -> list[Prepared]:
+        """Return the problem with other classes on its leaves, where these are fixed."""
+        problem = self.problem
+        if problem.order is None or problem.anchor is None:
+            return [self]
+        return [replace(self, problem=one) for one in ordered_structures(problem, problem.order)]
+
     def with_terms(self, most: int | None) -> Prepared:
         """Return the same problem for questions of at most ``most`` terms; as it is for None."""
         if most is None:
@@ -654,7 +662,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         order=order,
     )
     if order is not None and isinstance(loss.leaf_rule, ClassAssignment):
-        problem = _with_ordered_leaves(problem, order)
+        problem = ordered_structures(problem, order)[0]
     return Prepared(
         settings,
         rows.classes,
@@ -692,20 +700,36 @@ def _monotone_order(effects: MonotoneEffects, scaling: Scaling) -> MonotoneOrder
     )
 
 
-def _with_ordered_leaves(problem: TrainingProblem, order: MonotoneOrder) -> TrainingProblem:
-    """Return the problem with the classes on fixed leaves, in order of their levels.
+STRUCTURES = 6
+"""Most ways to put the classes on the leaves that are tried under monotone effects."""
 
-    Every class has a leaf, and the others go where most rows for each leaf are.
+
+def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[TrainingProblem]:
+    """Return problems with the classes on fixed leaves, in order of their levels.
+
+    Every class has a leaf. In the first problem the others go where most rows for each leaf are,
+    and classes of one level stand as they come; the next ones have them otherwise.
     """
     totals, n_leaves = problem.rows.class_totals, problem.topology.n_leaves
+    neutral = TreeParameters.neutral(problem.n_features, len(totals), problem.topology)
+    whole = Block(tuple(range(problem.topology.n_branches)), ())
     counts = np.ones(len(totals), dtype=int)
     for _ in range(n_leaves - len(totals)):
         counts[int(np.argmax(totals / counts))] += 1
-    classes = np.argsort(order.levels, kind="stable")
-    leaves = np.eye(len(totals))[:, np.repeat(classes, counts[classes])]
-    neutral = TreeParameters.neutral(problem.n_features, len(totals), problem.topology)
-    whole = Block(tuple(range(problem.topology.n_branches)), ())
-    return problem.restrict(whole, replace(neutral, leaf_classes=leaves))
+    shapes = [counts]
+    for giver, taker in permutations(range(len(totals)), 2):
+        if counts[giver] > 1:
+            shapes.append(counts.copy())
+            shapes[-1][[giver, taker]] += (-1, 1)
+    members = [np.flatnonzero(order.levels == level) for level in np.unique(order.levels)]
+    ways = list(islice(product(*(permutations(own.tolist()) for own in members)), STRUCTURES))
+    pairs = sorted(product(range(len(ways)), range(len(shapes))), key=sum)[:STRUCTURES]
+    found = []
+    for way, shape in pairs:
+        classes = np.array([k for own in ways[way] for k in own])
+        leaves = np.eye(len(totals))[:, np.repeat(classes, shapes[shape][classes])]
+        found.append(problem.restrict(whole, replace(neutral, leaf_classes=leaves)))
+    return found
 
 
 def refuse_beside_monotone(

@@ -149,8 +149,35 @@ def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Out
     Where rows are many, starts and search see samples of them (progressive_sampling.py). Of a wide
     sparse table columns may join in the end (``joined``).
     """
-    best, starts = _best_of_starts(prepared, run, observer or Observer())
+    observer, structures = observer or Observer(), prepared.structures()
+    if len(structures) == 1:
+        best, starts = _best_of_starts(prepared, run, observer)
+    else:
+        best, starts = _best_structure(structures, run, observer)
     return Outcome.of(joined(prepared, best, run), starts, run)
+
+
+def _best_structure(
+    structures: Sequence[Prepared], run: Run, observer: Observer
+) -> tuple[Solution, list[Solution]]:
+    """Return the best tree over problems with other classes on the leaves, which share starts."""
+    some = replace(run, n_starts=-(-run.n_starts // len(structures)))
+    found: list[Solution] = []
+    starts: list[Solution] = []
+    error: NoFeasibleTreeError | None = None
+    for prepared in structures:
+        if found and run.budget.exhausted:
+            break
+        try:
+            best, made = _best_of_starts(prepared, some, observer)
+        except NoFeasibleTreeError as none:
+            error = none
+            continue
+        found.append(best)
+        starts += made
+    if error is not None and not found:
+        raise error
+    return min(found, key=lambda one: (not one.status.usable, one.objective)), starts
 
 
 def joined(prepared: Prepared, found: Solution, run: Run) -> Solution:
