@@ -16,12 +16,22 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
     from softsplit.estimators.path import strength_path
+    from softsplit.formulations.rates import (
+        EqualizedOdds,
+        EqualOpportunity,
+        Parity,
+        RateConstraint,
+    )
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
     from softsplit.reading.ranges import FarOutsideWarning
     from softsplit.reading.text import export_markdown, export_text
 
 __all__ = [
+    "EqualOpportunity",
+    "EqualizedOdds",
     "FarOutsideWarning",
+    "Parity",
+    "RateConstraint",
     "SoftTreeClassifier",
     "SoftTreeClassifierCV",
     "__version__",
@@ -39,6 +49,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "EqualOpportunity": "softsplit.formulations.rates",
+    "EqualizedOdds": "softsplit.formulations.rates",
+    "Parity": "softsplit.formulations.rates",
+    "RateConstraint": "softsplit.formulations.rates",
     "FarOutsideWarning": "softsplit.reading.ranges",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",

@@ -30,8 +30,8 @@ def feasible_tree():
 
 
 def test_a_feasible_tree_violates_nothing():
-    assert violation(feasible_tree(), RATES, MINIMUM, ASSIGNMENT, BOX) == Violation(0, 0, 0, 0)
-    assert violation(feasible_tree(), RATES, MINIMUM, ASSIGNMENT, BOX).largest == 0
+    assert violation(feasible_tree(), MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0, 0, 0)
+    assert violation(feasible_tree(), MINIMUM - RATES, ASSIGNMENT, BOX).largest == 0
 
 
 @pytest.mark.parametrize("field", ["weights", "thresholds"])
@@ -39,35 +39,35 @@ def test_a_feasible_tree_violates_nothing():
 def test_box(field, value):
     tree = feasible_tree()
     getattr(tree, field).flat[1] = value
-    assert violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX) == Violation(0.25, 0, 0, 0)
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0.25, 0, 0, 0)
     getattr(tree, field).flat[1] = np.sign(value)
-    assert violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX).box == 0
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX).box == 0
 
 
 def test_leaf_columns_must_be_distributions():
     tree = feasible_tree()
     tree.leaf_classes[0, 0] = 1.25
-    assert violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
     tree.leaf_classes[:, 0] = [0.5, 0.25, 0.0]
-    assert violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
 
 
 def test_negative_leaf_classes_are_seen_although_the_sum_is_right():
     tree = feasible_tree()
     tree.leaf_classes[:, 0] = [1.125, 0.0, -0.125]
-    assert violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX) == Violation(0, 0.125, 0, 0)
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.125, 0, 0)
 
 
 def test_coverage():
     tree = feasible_tree()
     tree.leaf_classes[:, 2] = [1, 0, 0]
-    assert violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX).coverage == 0
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX).coverage == 0
     tree.leaf_classes[:, 3] = [0.75, 0, 0.25]
-    assert violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX) == Violation(0, 0, 0.75, 0)
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0, 0.75, 0)
 
 
 def test_rates():
-    found = violation(feasible_tree(), RATES, np.array([0.5, 0.85, 0.8]), ASSIGNMENT, BOX)
+    found = violation(feasible_tree(), np.array([0.5, 0.85, 0.8]) - RATES, ASSIGNMENT, BOX)
     assert found.rates == pytest.approx(0.25)
     assert (found.box, found.leaves, found.coverage) == (0, 0, 0)
 
@@ -80,12 +80,12 @@ def test_the_largest_is_over_all_families():
 def test_a_tree_that_is_not_a_number_is_not_feasible(field):
     tree = feasible_tree()
     getattr(tree, field).flat[0] = np.nan
-    assert not violation(tree, RATES, MINIMUM, ASSIGNMENT, BOX).largest <= 1e-6
+    assert not violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX).largest <= 1e-6
 
 
 def test_rates_that_are_not_numbers_are_not_met():
     rates = np.array([np.nan, 0.6, 0.7])
-    assert not violation(feasible_tree(), rates, MINIMUM, ASSIGNMENT, BOX).largest <= 1e-6
+    assert not violation(feasible_tree(), MINIMUM - rates, ASSIGNMENT, BOX).largest <= 1e-6
 
 
 def some_rates(raw, total, n_leaves):

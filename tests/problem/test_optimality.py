@@ -117,7 +117,7 @@ def test_multipliers_are_never_negative():
     free = two_class_problem()
     tree = one_split(0.6, with_best_threshold(free, 0.6).thresholds[0] - 0.06)
     problem = two_class_problem((0.0, free.rates(tree)[1]))
-    assert rate_multipliers(problem, tree, problem.rates(tree)).tolist() == [0, 0]
+    assert rate_multipliers(problem, tree, problem.shortfalls(tree)).tolist() == [0, 0]
     assert kkt(problem, tree).stationarity > 1e-2
 
 

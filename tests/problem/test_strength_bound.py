@@ -74,7 +74,7 @@ def at_the_bound(problem, surrogate, scope, factor):
 
 def leaving_direction(problem, tree):
     """Minus the signs of the gradient, for the entries of the one feature that gains most."""
-    multipliers = rate_multipliers(problem, tree, problem.rates(tree))
+    multipliers = rate_multipliers(problem, tree, problem.shortfalls(tree))
     slopes = problem.evaluate_cost(tree, multipliers).weights
     zero = np.zeros(1)
     local, global_ = problem.penalties.local, problem.penalties.global_

@@ -24,11 +24,13 @@ from sklearn.utils.validation import (
 
 from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.fitted import FittedTree, know_table
+from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import PARAMETERS as RULES
 from softsplit.formulations.feature_rules import check_values, make_rules
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.rates import Training, as_requirements, rated_rows
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.loss import Loss
 from softsplit.solvers import Solver
@@ -112,6 +114,8 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     cost_matrix: ArrayLike | None = None
     class_weight: Any = None
     min_class_rate: Any = "auto"
+    constraints: Any = None
+    fairness: Any = None
     decision: str = "auto"
     sharpness: float = 5.0
     exponent: float = 0.5
@@ -139,9 +143,11 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, sensitive: Any = None
+    ) -> tuple[Rows, TrainingRows]:
         """Validated rows to compare settings on, and those to train on, here the same."""
-        rows = training_rows(self, X, y, sample_weight)
+        rows = training_rows(self, X, y, sample_weight, sensitive)
         return rows, rows
 
     def __sklearn_tags__(self) -> Any:
@@ -172,12 +178,16 @@ def training_run(estimator: SoftTreeBase) -> Run:
     return Run.of(estimator.get_params(deep=False))
 
 
-def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+def training_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, sensitive: Any = None
+) -> Rows:
     """Validate X, y and weights, set ``n_features_in_`` and names, and return the rows.
 
     Plain numbers are used as they are; any other table is coded (``softsplit.variables``). Wide
-    sparse matrices stay sparse (``training/wide.py``).
+    sparse matrices stay sparse (``training/wide.py``). ``sensitive`` holds columns that
+    requirements on rates name and that are no features.
     """
+    required = as_requirements(estimator.constraints, estimator.fairness)
     y, sample_weight = on_host(y), on_host(sample_weight)
     refuse_masked("y", y)
     target = getattr(y, "name", None)
@@ -223,6 +233,18 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         names = np.array(coding.column_names, dtype=object)
         estimator.coding_ = coding
     assert matrix is not None
+    rated = None
+    if required:
+        if not isinstance(matrix, np.ndarray) or estimator.device or estimator.engine != "memory":
+            raise ValueError(
+                "constraints and fairness need rows in the memory of this process that are not "
+                "sparse; leave device and engine as they are, and give X as an array or a table."
+            )
+        found = find_column(table, sensitive, len(labels))
+        wanted = 0.0 if is_auto(estimator.min_class_rate) else estimator.min_class_rate
+        rated = rated_rows(
+            required, Training(labels, classes, weight, found), parse.make_rates(wanted, classes)
+        )
     columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
     if coding is None and names is not None:
         columns = names.tolist()
@@ -254,6 +276,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         bends=n_knots > 0 and isinstance(matrix, np.ndarray),
         rules=rules,
         monotone=monotone_effects(estimator.monotone, coding, columns, classes),
+        rated=rated,
     )
 
 

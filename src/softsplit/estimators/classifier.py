@@ -74,6 +74,13 @@ class SoftTreeClassifier(SoftTreeBase):
     min_class_rate : float, sequence, dict or "auto", default="auto"
         Least expected share of each class that must be classified correctly; "auto" is 0.1 with
         loss "cost", and 0 with loss "log".
+    constraints : RateConstraint or list of them, optional
+        Least or largest expected rates of a class on chosen rows; ``min_class_rate`` is a case of
+        it. See docs/requirements.md.
+    fairness : Parity, EqualOpportunity, EqualizedOdds or list of them, optional
+        Largest difference of the expected rates of a class between the groups of a column. The
+        bound holds on the training rows, also for the decisions of the walk where such a walk is
+        found (``tree_.rates`` says both). See docs/requirements.md.
     solver : str or solver object, default="native"
         "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
         "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
@@ -242,18 +249,27 @@ class SoftTreeClassifier(SoftTreeBase):
     steepness: float | str = "auto"
     scale: str | bool | None = "auto"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, targets: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        targets: Any = None,
+        sensitive: Any = None,
+    ) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).
 
         X is a matrix of numbers, or a table with text, categories, truth values, dates and gaps.
         Samples of weight zero are the same as absent ones. ``targets`` (n_samples, n_classes), if
         given, are class probabilities that the tree is trained to predict in place of the labels,
-        those of another model say; a column for each class of y, in sorted order.
+        those of another model say; a column for each class of y, in sorted order. ``sensitive``
+        holds columns that ``fairness`` and ``constraints`` name and that are no features: a table,
+        or a single column.
         """
         with never_lost(), all_or_nothing(self):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
-            rows = self._rows(X, y, sample_weight)[1]
+            rows = self._rows(X, y, sample_weight, sensitive)[1]
             rows = rows if targets is None else taught_rows(rows, targets)
             prepared = prepare(model_settings(self, X), rows)
             run = run.adapted(prepared, partial(validated_rows, self)).ready()

@@ -64,7 +64,7 @@ from softsplit.support.parallel import one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
-from softsplit.training.run import End, Run, joined, watched
+from softsplit.training.run import End, Run, decided, joined, watched
 from softsplit.training.wide import WideRows
 
 USUAL_FOLDS = 5
@@ -163,7 +163,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
     cv : "auto", int, splitter or iterable of splits, default="auto"
         A number means stratified shuffled folds, fewer if every class is smaller than that. "auto"
         is 5, made twice where up to 150 rows are compared by likelihood and without groups.
-    cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
+    cost_matrix, class_weight, min_class_rate, constraints, fairness
+        As in ``SoftTreeClassifier``.
+    sharpness, exponent, offset, solver, tol
         As in ``SoftTreeClassifier``.
     n_starts : int, default=1
         Starts of each path.
@@ -255,17 +257,20 @@ class SoftTreeClassifierCV(SoftTreeBase):
     rare_classes: str = "auto"
     n_starts: int = 1
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, sensitive: Any = None
+    ) -> Self:
         """Compare candidates on the folds of X and y, and train the chosen one on all rows.
 
         ``groups`` (n_samples,) names what samples belong to, a patient say: no group is both
         trained and tested on, whether ``cv`` is a number or a splitter that knows groups.
+        ``sensitive`` as in ``SoftTreeClassifier``.
         """
         with never_lost(), all_or_nothing(self):
-            self._fit(X, y, sample_weight, groups)
+            self._fit(X, y, sample_weight, groups, sensitive)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, sensitive: Any) -> None:
         one_of("selection", self.selection, ("default", "sparse", "one_se", "best", "auto"))
         one_of("rare_classes", self.rare_classes, ("auto", "argmax"))
         axes = make_axes(
@@ -273,7 +278,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )
         formulation = formulation_of(self.loss)
         run = training_run(self)
-        rows, all_rows = self._rows(X, y, sample_weight)
+        rows, all_rows = self._rows(X, y, sample_weight, sensitive)
         if is_auto(self.scales) and rows.bends:
             axes["scale"] = formulation.choice.bent_scales
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
@@ -526,7 +531,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         else:
             found = solve_fold_path(prepared, shares, [fraction], run)[0]
         prepared, (local, global_) = self._priced(prepared, candidate, fraction)
-        found = joined(prepared, found, run)
+        if not found.status.usable and prepared.problem.rate_limits is not None:
+            raise NoFeasibleTreeError(
+                "no tree of the chosen settings meets the requirements on rates on all rows; widen "
+                "a bound, or add depths."
+            )
+        found = decided(prepared, joined(prepared, found, run), run)
         self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)
         held_out = self._held_out(chosen, costs, search)
         self.best_estimator_.tree_ = replace(self.best_estimator_.tree_, held_out=held_out)

@@ -136,6 +136,11 @@ class DaskTree(SoftTreeBase):
             )
         if self.monotone:
             raise ValueError("monotone is for rows in memory; leave it out on Dask.")
+        if self.constraints is not None or self.fairness is not None:
+            raise ValueError(
+                "constraints and fairness need all rows in one process; on Dask leave them out, or "
+                "fit SoftTreeClassifier to a sample."
+            )
         run = training_run(self)  # a wrong parameter is told before anything is read
         found = collections(X, y, sample_weight)
         with (
@@ -145,7 +150,9 @@ class DaskTree(SoftTreeBase):
             self.local_class.fit(self, table, None)
         return self
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, sensitive: Any = None
+    ) -> tuple[Rows, TrainingRows]:
         """A sample to compare settings on, and the table to train on."""
         known: dict[str, Any] = self.__dict__
         for name in ("coding_", "feature_names_in_"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from softsplit.persistence.reader import ModelFileError, entries, items, real, r
 from softsplit.reading.conformal import HeldOutScores
 from softsplit.reading.edits import Edit, Edits
 from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.rates import RateRecord
 from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
@@ -79,6 +80,7 @@ PARAMETERS = (
     "engine", "ridge", "feature_types", "groups", "effort", "device", "decision",
     "max_features", "max_terms", "max_questions", "curves", "monotone",
     "required", "forbidden_together", "at_most_one", "feature_costs",
+    "constraints", "fairness",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
 
@@ -118,6 +120,8 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         "tree": written_tree(model),
         "training": training,
     }
+    if model.rates:
+        document["rates"] = [_written_rates(one) for one in model.rates]
     if model.coding is not None or model.target is not None:
         document["table"] = written_table(model.coding, model.target)
     if model.held_out is not None:
@@ -143,7 +147,7 @@ def from_document(document: Any) -> Stored:
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts, ("table", "held_out", "edits"))
+    entries(document, "the top level", parts, ("table", "held_out", "edits", "rates"))
     text(document["software"], "software")
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
@@ -152,6 +156,9 @@ def from_document(document: Any) -> Stored:
     parameters, known = _read_training(document["training"])
     if importances is not None:
         known["importances"] = used_shares(importances, model.parameters.weights)
+    if "rates" in document:
+        listed = items(document["rates"], "rates")
+        known["rates"] = tuple(_read_rates(one, f"rates[{n}]") for n, one in enumerate(listed))
     named = document["features"]["names"] is not None
     coding = None
     if "table" in document:
@@ -329,6 +336,10 @@ def _plain(value: Any) -> Any:
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):
         return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    if type(value).__module__ == "softsplit.formulations.rates":
+        from softsplit.formulations.rates import as_plain  # loads compiled code
+
+        return {"requirement": _plain(as_plain(value))}
     raise TypeError
 
 
@@ -355,6 +366,14 @@ def _read_plain(value: Any, where: str, depth: int = 0) -> Any:
         raise ModelFileError(f"{where} of the model file is nested too deeply for a parameter.")
     if isinstance(value, list):
         return [_read_plain(v, where, depth + 1) for v in value]
+    if isinstance(value, dict) and "requirement" in value:
+        from softsplit.formulations.rates import from_plain
+
+        given = entries(value, where, ("requirement",))["requirement"]
+        try:
+            return from_plain(_read_plain(given, where, depth + 1))
+        except (AttributeError, TypeError, ValueError):
+            raise ModelFileError(f"{where} of the model file is no requirement on rates.") from None
     if isinstance(value, dict):
         pairs = items(entries(value, where, ("pairs",))["pairs"], where)
         read = {}
@@ -378,6 +397,45 @@ def _read_held_out(value: Any, n_classes: int) -> HeldOutScores:
     if empty != (rows == 0).tolist() or any(np.any(np.diff(known) < 0) for known in scores):
         raise ModelFileError("held_out.scores of the model file do not ascend or fit their rows.")
     return HeldOutScores(tuple(scores), rows)
+
+
+# --- the section "rates": what was required, and what holds on the training rows -----------------
+
+
+def _written_rates(record: RateRecord) -> dict[str, Any]:
+    """Infinite bounds are null."""
+    written = asdict(record)
+    for name in ("low", "high"):
+        written[name] = written[name] if np.isfinite(written[name]) else None
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in written.items()}
+
+
+def _read_rates(value: Any, where: str) -> RateRecord:
+    names = tuple(field.name for field in fields(RateRecord))
+    found = entries(value, where, names)
+    groups = tuple(text(v, f"{where}.groups") for v in items(found["groups"], f"{where}.groups"))
+    if not groups:
+        raise ModelFileError(f"{where} of the model file has no groups.")
+    n = len(groups)
+
+    def bound(name: str, default: float) -> float:
+        return default if found[name] is None else real(found[name], f"{where}.{name}")
+
+    def numbers(name: str, high: float = 1.0 + 1e-9) -> tuple[float, ...]:
+        return tuple(reals(found[name], f"{where}.{name}", n, 0.0, high).tolist())
+
+    return RateRecord(
+        text(found["name"], f"{where}.name"),
+        text(found["of"], f"{where}.of"),
+        groups,
+        bound("low", -np.inf),
+        bound("high", np.inf),
+        numbers("expected"),
+        numbers("decided"),
+        numbers("weights", LIMITS.number),
+        real(found["multiplier"], f"{where}.multiplier"),
+        real(found["grain"], f"{where}.grain"),
+    )
 
 
 # --- the section "tree": branches and leaves -----------------------------------------------------

@@ -113,18 +113,17 @@ class LeafRule(Protocol):
 
 def violation(
     parameters: TreeParameters,
-    rates: FloatArray,
-    minimum_rates: FloatArray,
+    shortfalls: FloatArray,
     rule: LeafRule,
     bounds: Bounds,
 ) -> Violation:
-    """Return the violation of each family of constraints by a tree with these class rates."""
+    """Return the violation of each family of constraints; ``shortfalls`` are what rates lack."""
     c = parameters.leaf_classes
     return Violation(
         box=bounds.violation(parameters),
         leaves=_worst(_largest(c.sum(axis=0) - 1), -float(c.min())),
         coverage=rule.coverage(c),
-        rates=_worst(float((minimum_rates - rates).max())),
+        rates=_worst(float(shortfalls.max())),
     )
 
 

@@ -1,6 +1,7 @@
 """Residuals of the Karush-Kuhn-Tucker conditions of the training problem.
 
-With multipliers m >= 0 of the minimum class rates, the Lagrangian is L = E - m . (rates - rho).
+With multipliers m >= 0 of the minimum class rates and of all other requirements on rates
+(rates.py), the Lagrangian is L = E - m . (rates - rho).
 A tree is a KKT point exactly if all of these are zero:
 
     stationarity     |(a, mu) - prox(( a, mu) - dL)|, prox of the penalties linearised at a,
@@ -54,7 +55,10 @@ OPTIONS = KKTOptions()
 
 @dataclass(frozen=True)
 class KKT:
-    """Residuals of the first-order conditions; ``multipliers`` belong to the class rates."""
+    """Residuals of the first-order conditions.
+
+    ``multipliers`` belong to the class rates, then to the lines of ``rate_limits``.
+    """
 
     stationarity: float
     leaf_gap: float
@@ -79,9 +83,9 @@ def kkt(
     ``found`` is the cost with its gradient there, if it is known already.
     """
     slope = problem.evaluate_cost(parameters) if found is None else found
-    rates = problem.rates(parameters, slope.mass)
+    short = problem.shortfalls(parameters, slope.mass)
     if multipliers is None:
-        multipliers = rate_multipliers(problem, parameters, rates)
+        multipliers = rate_multipliers(problem, parameters, short)
     if np.any(multipliers):
         slope = problem.evaluate_cost(parameters, multipliers)
     moves, gap = stationarity(problem, parameters, slope), _leaf_gap(problem, parameters, slope)
@@ -90,7 +94,7 @@ def kkt(
     return KKT(
         stationarity=moves,
         leaf_gap=gap,
-        complementarity=float(np.max(multipliers * np.abs(rates - problem.minimum_rates))),
+        complementarity=float(np.max(multipliers * np.abs(short))),
         violation=problem.violation(parameters, slope.mass).largest,
         multipliers=multipliers,
     )
@@ -103,7 +107,7 @@ def stationarity(problem: TrainingProblem, parameters: TreeParameters, slope: Ev
 
 def branch_stationarity(problem: TrainingProblem, parameters: TreeParameters) -> FloatArray:
     """Return the same for each branch, with the best multipliers found, shape (n_branches,)."""
-    multipliers = rate_multipliers(problem, parameters, problem.rates(parameters))
+    multipliers = rate_multipliers(problem, parameters, problem.shortfalls(parameters))
     return _moves(problem, parameters, problem.evaluate_cost(parameters, multipliers))
 
 
@@ -119,16 +123,18 @@ def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluati
 
 
 def rate_multipliers(
-    problem: TrainingProblem, parameters: TreeParameters, rates: FloatArray
+    problem: TrainingProblem, parameters: TreeParameters, shortfalls: FloatArray
 ) -> FloatArray:
     """Return nonnegative multipliers of the active rates that best meet stationarity.
+
+    ``shortfalls`` are those of ``TrainingProblem.shortfalls``.
 
     Nonnegative least squares (Lawson and Hanson, by scipy) over thresholds inside their bounds, and
     over weights that are neither at a bound nor at a kink of a penalty: there the stationarity
     condition is an equation.
     """
-    multipliers = np.zeros(problem.n_classes)
-    active = np.flatnonzero(rates <= problem.minimum_rates + OPTIONS.active_rate)
+    multipliers = np.zeros(len(shortfalls))
+    active = np.flatnonzero(shortfalls >= -OPTIONS.active_rate)
     if len(active) == 0:
         return multipliers
     base = problem.evaluate_cost(parameters)

@@ -50,6 +50,7 @@ from softsplit.problem.leaves import (
 from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import Groups, PenaltyPair
+from softsplit.problem.rates import RateLimits
 from softsplit.problem.size_limits import NO_LIMITS, SizeLimits, tree_size
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
@@ -111,6 +112,8 @@ class TrainingProblem:
         are the prices of ``penalties``.
     order : MonotoneOrder, optional
         Monotone effects; ``bounds`` have the signs, and a solver must keep the leaves in order.
+    rate_limits : RateLimits, optional
+        Requirements on rates of any rows (rates.py), beside those of the classes.
     """
 
     rows: RowEngine
@@ -127,6 +130,7 @@ class TrainingProblem:
     limits: SizeLimits = NO_LIMITS
     rules: FeatureRules | None = None
     order: MonotoneOrder | None = None
+    rate_limits: RateLimits | None = None
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
@@ -231,8 +235,13 @@ class TrainingProblem:
 
     @property
     def rated(self) -> bool:
-        """Whether any class has a minimum rate."""
-        return bool(np.any(self.minimum_rates > 0))
+        """Whether any class has a minimum rate, or rates have other limits."""
+        return self.rate_limits is not None or bool(np.any(self.minimum_rates > 0))
+
+    @property
+    def unrated(self) -> TrainingProblem:
+        """The same problem without any requirement on rates."""
+        return replace(self, minimum_rates=np.zeros(self.n_classes), rate_limits=None)
 
     @property
     def boxed(self) -> bool:
@@ -352,13 +361,21 @@ class TrainingProblem:
         """Return the cost and its gradient; with multipliers, of cost - multipliers . rates.
 
         Ridge and prior are part of the cost. The derivative by a fixed variable is zero.
+        Multipliers are those of the classes, followed by those of ``rate_limits``, if any.
         """
         if multipliers is None:
             found = self._sums(parameters)
             return self._regularised(parameters, found, self.loss.leaf_gradient(found.table))
+        multipliers, others = np.split(multipliers, [self.n_classes])
         per_unit = (multipliers / self.rows.class_totals)[:, None]
         found = self._sums(parameters, -per_unit * parameters.leaf_classes)
         by_leaves = self.loss.leaf_gradient(found.table) - per_unit * found.mass
+        if self.rate_limits is not None and np.any(others):
+            limited, slope = self.rate_limits.priced(parameters, self.steepness, -others)
+            found = replace(
+                found, value=found.value + limited.value, splits=found.splits + limited.splits
+            )
+            by_leaves = by_leaves + slope
         return self._regularised(parameters, found, by_leaves)
 
     def _regularised(
@@ -378,7 +395,15 @@ class TrainingProblem:
         return self._evaluation(found, by_leaves)
 
     def rate_gradient(self, parameters: TreeParameters, k: int) -> Evaluation:
-        """Return the rate of class ``k`` and its gradient, from the rows of that class alone."""
+        """Return the rate of class ``k`` and its gradient, from the rows of that class alone.
+
+        From ``n_classes`` on it is what line k - n_classes of ``rate_limits`` bounds from below.
+        """
+        if k >= self.n_classes:
+            assert self.rate_limits is not None
+            one = np.zeros(len(self.rate_limits))
+            one[k - self.n_classes] = 1.0
+            return self._evaluation(*self.rate_limits.priced(parameters, self.steepness, one))
         totals = self.rows.class_totals[:, None]
         table = parameters.leaf_classes / totals
         found = self.rows.of_class(k).evaluate(parameters.splits, table, IDENTITY, self.steepness)
@@ -413,11 +438,21 @@ class TrainingProblem:
             mass = self.evaluate_cost(parameters).mass
         return np.sum(self.shares(mass) * parameters.leaf_classes, axis=1)
 
+    def shortfalls(self, parameters: TreeParameters, mass: FloatArray | None = None) -> FloatArray:
+        """Return what the rates lack: those of the classes, then the lines of ``rate_limits``.
+
+        Negative where a rate is above its minimum.
+        """
+        of_classes = self.minimum_rates - self.rates(parameters, mass)
+        if self.rate_limits is None:
+            return of_classes
+        said = self.rate_limits.mass(parameters, self.steepness) @ parameters.leaf_classes.T
+        return np.concatenate([of_classes, self.rate_limits.shortfalls(said)])
+
     def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
         """Return the largest violation of each family of constraints."""
-        rates = self.rates(parameters, mass)
-        rule = self.loss.leaf_rule
-        found = violation(parameters, rates, self.minimum_rates, rule, self.bounds)
+        short = self.shortfalls(parameters, mass)
+        found = violation(parameters, short, self.loss.leaf_rule, self.bounds)
         if self.order is None:
             return found
         order = self.order.violation(parameters, self.steepness)

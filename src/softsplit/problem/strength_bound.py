@@ -79,7 +79,7 @@ def zero_slopes(problem: TrainingProblem, at: TreeParameters | None = None) -> F
     tree = all_zero_tree(problem) if at is None else at
     if np.any(tree.weights):
         raise ValueError("the bound of Proposition 1 is taken at a tree whose weights are zero.")
-    multipliers = rate_multipliers(problem, tree, problem.rates(tree))
+    multipliers = rate_multipliers(problem, tree, problem.shortfalls(tree))
     slopes = problem.evaluate_cost(tree, multipliers).weights
     return np.where(problem.bounds.allows_step(-slopes), np.abs(slopes), 0.0)
 

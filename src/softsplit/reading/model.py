@@ -26,6 +26,7 @@ from softsplit.reading.leaf_shares import (
     cost_factors,
     decision_gains,
 )
+from softsplit.reading.rates import RateRecord
 from softsplit.reading.row_pass import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.reading.walk import Walk
@@ -81,6 +82,9 @@ class TreeModel:
         ``softsplit.reading.case_costs``.
     monotone : MonotoneEffects, optional
         The monotone effects that the tree was trained for; see ``softsplit.reading.monotone``.
+    rates : tuple of RateRecord
+        What was required of rates (``constraints``, ``fairness``) and what holds on the training
+        rows.
     """
 
     parameters: TreeParameters
@@ -102,6 +106,7 @@ class TreeModel:
     edits: Edits = NO_EDITS
     column_costs: FloatArray | None = None
     monotone: MonotoneEffects | None = None
+    rates: tuple[RateRecord, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -302,10 +307,11 @@ class TreeModel:
         They are 1 where the most probable class is predicted. Under a cost matrix of two classes,
         or one whose rows are f_y for every error, they are the costs. Of a tree trained for costs
         there are none where a leaf has another class than its most frequent one. Nor has a tree of
-        several classes with monotone effects any: what is lowered would not be monotone.
+        several classes with monotone effects any, as what is lowered would not be monotone, nor a
+        tree under requirements on rates: these hold for the mixture as it is.
         """
         n_classes = len(self.classes)
-        if self.monotone is not None and n_classes > 2:
+        if self.rates or (self.monotone is not None and n_classes > 2):
             return None
         if self.distributions is not None:
             own = self.leaf_shares[self.leaf_predictions, np.arange(len(self.leaf_predictions))]

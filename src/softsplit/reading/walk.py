@@ -144,11 +144,16 @@ class Walk:
             return self.counts / self.counts.sum(axis=0)
 
     @property
+    def right(self) -> FloatArray:
+        """Training rows of each class that get it, by weight, (n_classes,)."""
+        own = self.classes == np.arange(len(self.counts))[:, None]
+        found: FloatArray = np.where(own, self.counts, 0.0).sum(axis=1)
+        return found
+
+    @property
     def recall(self) -> FloatArray:
         """Share of the training rows of each class that get it, (n_classes,); 1 of no rows."""
-        own = self.classes == np.arange(len(self.counts))[:, None]
-        totals = self.counts.sum(axis=1)
-        found = np.where(own, self.counts, 0.0).sum(axis=1)
+        found, totals = self.right, self.counts.sum(axis=1)
         return np.divide(found, totals, out=np.ones(len(totals)), where=totals > 0)
 
     def holds(self, branch: int, X: FloatArray) -> NDArray[np.bool_]:

@@ -346,6 +346,9 @@ class Solver(ABC):
     searches: ClassVar[bool] = False
     """Whether ``improve`` searches around the trees of the starts."""
 
+    meets_rates: ClassVar[bool] = False
+    """Whether the solver keeps to ``TrainingProblem.rate_limits``."""
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -479,3 +482,9 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
             if one.name != "native" and (not problem.log_loss or problem.penalties.counts):
                 advice = "use solver='native'"
             raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
+    if problem.rate_limits is not None and not solver.meets_rates:
+        advice = "leave them out" if solver.name == "native" else "use solver='native'"
+        raise UnsupportedProblem(
+            f"solver {solver.name!r} with loss={'log' if problem.log_loss else 'cost'!r} trains "
+            f"under no constraints or fairness; {advice}."
+        )

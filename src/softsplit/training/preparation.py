@@ -26,17 +26,20 @@ from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import check_room
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.rates import RatedRows
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
 from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import Groups, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.rates import RateLimits
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.monotone import order_directions, ordered_leaves, ordered_walk
 from softsplit.reading.pruning import oriented, simplified
+from softsplit.reading.rates import RateRecord
 from softsplit.reading.summary import FeatureSummary
 from softsplit.reading.walk import Arriving, Held, Walk, fit_walk, rounded_shares
 from softsplit.solvers.base import Solution
@@ -44,6 +47,7 @@ from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import on_host
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.decisions import RatedWalk, decided_by_mixture, decided_cells, worst
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.scaling import LinearScaling, Scaling, fit_scaling
 from softsplit.variables import Coding, MonotoneEffects, Shared
@@ -73,6 +77,7 @@ class Placed:
     Where the engine has a working set of a wider table, ``coding`` takes its columns from there.
     ``class_factors`` (n_classes,) are those that class weights put on the weights of the rows.
     ``labelled`` are the rows with their labels, where the engine has class probabilities instead.
+    ``rate_limits`` are the requirements on rates, with the rows in cells.
     """
 
     scaling: Scaling
@@ -81,6 +86,7 @@ class Placed:
     coding: Coding | None = None
     class_factors: FloatArray | None = None
     labelled: Samples | None = None
+    rate_limits: RateLimits | None = None
 
     def names(self, known: NDArray[Any] | None) -> NDArray[Any] | None:
         """The names of the columns: those of the coding, or the ones ``known`` of the rows."""
@@ -153,6 +159,8 @@ class Rows:
         Variables that must be in the tree, or not together, and what they cost.
     monotone : MonotoneEffects, optional
         Effects whose sign the tree must have.
+    rated : RatedRows, optional
+        Cells of the rows and the requirements on rates there.
     """
 
     X: FloatArray
@@ -170,6 +178,7 @@ class Rows:
     targets: FloatArray | None = None
     rules: FeatureRules | None = None
     monotone: MonotoneEffects | None = None
+    rated: RatedRows | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -186,6 +195,7 @@ class Rows:
             weight=self.weight[rows],
             shared=tuple(one.part(rows) for one in self.shared),
             targets=None if self.targets is None else self.targets[rows],
+            rated=None if self.rated is None else self.rated.part(rows),
         )
 
     def taught(self, targets: FloatArray) -> Self:
@@ -205,6 +215,7 @@ class Rows:
             weight=self.weight[rows] * self.targets[rows, classes],
             shared=(),
             targets=None,
+            rated=None,
         )
 
     def fold(self, train: NDArray[Any], test: NDArray[Any]) -> tuple[Rows, Rows]:
@@ -251,8 +262,10 @@ class Rows:
         if targets is not None:
             targets = targets[:, present] / targets[:, present].sum(axis=1, keepdims=True)
         effects = None if self.monotone is None else self.monotone.of_classes(present)
+        rated = None if self.rated is None else self.rated.of_classes(present)
         return replace(
-            self, labels=labels, classes=self.classes[present], targets=targets, monotone=effects
+            self, labels=labels, classes=self.classes[present], targets=targets, monotone=effects,
+            rated=rated,
         )
 
     def training_weight(self, settings: ModelSettings) -> FloatArray:
@@ -298,7 +311,13 @@ class Rows:
             samples = replace(samples, per_row=len(rows.labels) / len(whole.labels))
             known = whole.labels, n_classes, whole.training_weight(settings)
             labelled = Samples.from_arrays(whole.X, *known, scaling.transform)
-        return Placed(scaling, make(samples), summary, class_factors=factors, labelled=labelled)
+        limits = None
+        if whole.rated is not None:
+            limits = whole.rated.limits(whole.X, whole.weight, n_classes, scaling.transform)
+        return Placed(
+            scaling, make(samples), summary,
+            class_factors=factors, labelled=labelled, rate_limits=limits,
+        )  # fmt: skip
 
 
 class RowsThere(Rows):
@@ -369,6 +388,7 @@ class Prepared:
             coding=self.coding if wide else None,
             class_factors=self.class_factors,
             labelled=self.labelled,
+            rate_limits=self.problem.rate_limits,
         )
 
     @property
@@ -509,6 +529,44 @@ class Prepared:
             walk=walk,
             column_costs=None if self.rules is None else self.rules.costs,
             monotone=self.monotone,
+            rates=self._rates(found, solution, walk, costs),
+        )
+
+    def _rates(
+        self,
+        tree: TreeParameters,
+        solution: Solution,
+        walk: Walk | None,
+        costs: FloatArray | None,
+    ) -> tuple[RateRecord, ...]:
+        """What was required of rates, and what the tree holds on the training rows."""
+        limits = self.problem.rate_limits
+        if limits is None:
+            return ()
+        steepness, n_classes = self.problem.steepness, len(self.classes)
+        expected = limits.mass(tree, steepness) @ tree.leaf_classes.T
+        gains = np.eye(n_classes) if costs is None else decision_gains(costs)
+        decided = decided_by_mixture(tree, steepness, limits, gains)
+        if walk is not None:
+            decided = decided_cells(walk, limits, self.scaling, n_classes)
+        prices, totals = np.zeros(len(limits)), limits.rows.class_totals
+        if len(solution.kkt.multipliers) > n_classes:
+            prices = solution.kkt.multipliers[n_classes:]
+        costs_of = limits.per_requirement(prices)
+        return tuple(
+            RateRecord(
+                one.name,
+                str(self.classes[one.of]),
+                tuple(group.name for group in one.groups),
+                one.low,
+                one.high,
+                tuple(limits.group_rates(n, expected).tolist()),
+                tuple(limits.group_rates(n, decided).tolist()),
+                tuple(float(totals[list(group.cells)].sum()) for group in one.groups),
+                float(costs_of[n]),
+                limits.grain,
+            )
+            for n, one in enumerate(limits.requirements)
         )
 
     def order_directions(self, tree: TreeParameters) -> NDArray[np.intp]:
@@ -528,10 +586,13 @@ class Prepared:
         ``held`` parts of the walk stay as they are.
 
         Under minimum class rates, errors of classes that the walk finds too rarely cost more and
-        more, until it meets the rates on the training rows, or ``RAISES`` times.
+        more, until it meets the rates on the training rows, or ``RAISES`` times. Under other
+        requirements on rates cuts and classes of leaves move where the decisions miss them
+        (decisions.py).
         """
         rows, rates = self.problem.rows, self.problem.minimum_rates
-        constrained = bool(np.any(rates > 0))
+        limits = self.problem.rate_limits
+        constrained = self.problem.rated
         few = self.arriving(ROWS.walk)
         counted = few if rows.n_rows <= ROWS.walk else self.arriving()
         best, least = None, np.inf
@@ -555,7 +616,17 @@ class Prepared:
             costs = 1.0 - np.eye(len(self.classes)) if costs is None else costs
             costs = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * costs
         assert best is not None
-        return best
+        made, walk, costs = best
+        if limits is None:
+            return best
+        limits = limits.asked.with_minimum(rates)
+        missed_by = worst(limits, decided_cells(walk, limits, self.scaling, len(rates)))
+        if missed_by > limits.grain:
+            gains = np.eye(len(rates)) if costs is None else decision_gains(costs)
+            known = made, self.problem.steepness, self.scaling, limits, gains
+            walk = RatedWalk(walk, *known).search()
+            walk = walk.counted(counted, self.scaling, None, self.class_factors)
+        return made, walk, costs
 
     @property
     def _bent_columns(self) -> list[NDArray[np.intp]]:
@@ -660,6 +731,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         limits=limits,
         rules=rules,
         order=order,
+        rate_limits=placed.rate_limits,
     )
     if order is not None and isinstance(loss.leaf_rule, ClassAssignment):
         problem = ordered_structures(problem, order)[0]

@@ -16,11 +16,19 @@ from numpy.typing import NDArray
 
 from softsplit.formulations import formulation_of, settings
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Solver, Status, refuse_unsupported
+from softsplit.solvers.base import (
+    Budget,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    refuse_unsupported,
+)
 from softsplit.solvers.elimination.working_set import widened
 from softsplit.solvers.ruled import with_rules
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
+from softsplit.training.decisions import OPTIONS as DECISIONS
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import make_ready, warm_up_samples
@@ -154,7 +162,39 @@ def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Out
         best, starts = _best_of_starts(prepared, run, observer)
     else:
         best, starts = _best_structure(structures, run, observer)
-    return Outcome.of(joined(prepared, best, run), starts, run)
+    return Outcome.of(decided(prepared, joined(prepared, best, run), run), starts, run)
+
+
+def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
+    """Return ``found``, or the same tree trained under tighter bounds of rates.
+
+    Expected rates of ``found`` hold the requirements; its decisions may miss them, or hold them by
+    a walk that gives up much. Of some margins of the bounds (``DecisionOptions.margins``) the tree
+    is kept whose decisions hold the requirements and are right most often on the training rows.
+    """
+    problem, limits = prepared.problem, prepared.problem.rate_limits
+    if limits is None or prepared.settings.decision != "walk" or not found.status.usable:
+        return found
+
+    def judged(solution: Solution) -> tuple[bool, float]:
+        tree = prepared.tree(solution, run.solver.zero_threshold, importances=False)
+        assert tree.walk is not None
+        right = float(
+            np.sum(tree.walk.counts[tree.walk.classes, np.arange(len(tree.walk.classes))])
+        )
+        return all(one.decisions_hold for one in tree.rates), right
+
+    best, rank = found, judged(found)
+    if rank[0] and not np.any(found.kkt.multipliers[problem.n_classes :]):
+        return found  # no bound binds
+    for part in DECISIONS.margins:
+        if run.budget.exhausted:
+            break
+        tighter = replace(problem, rate_limits=limits.tightened(part, DECISIONS.single_margin))
+        other = run.solver.solve(tighter, Start(found.parameters), run.budget)
+        if other.status.usable and judged(other) > rank:
+            best, rank = other, judged(other)
+    return replace(best, search=found.search, screening=found.screening)
 
 
 def _best_structure(
@@ -229,6 +269,13 @@ def _name_rates(
 ) -> ValueError:
     """Return an error that names the class whose minimum rate was not reached, if one was not."""
     closest = min(solutions, key=lambda solution: solution.violation)
+    limits, short = problem.rate_limits, problem.shortfalls(closest.parameters)
+    if limits is not None and np.argmax(short) >= problem.n_classes:
+        line = int(np.argmax(short)) - problem.n_classes
+        return NoFeasibleTreeError(
+            f"no start met the requirement on the {limits.requirement_of(line).name} (the closest "
+            f"missed it by {short.max():.3g}); widen its bound, or raise depth or n_starts."
+        )
     rates = problem.rates(closest.parameters)
     worst = int(np.argmax(problem.minimum_rates - rates))
     if problem.minimum_rates[worst] <= rates[worst]:

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from softsplit.engines.base import Sums, with_columns
+from softsplit.engines.base import RowEngine, Sums, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.samples import Samples
 from softsplit.problem.bounds import Bounds
@@ -263,16 +263,19 @@ class RowDescents:
 class EngineFunction:
     """The function of objective.py over all rows of an engine, for trees shaped like ``tree``.
 
-    It is a ``ClassMasses`` too.
+    It is a ``ClassMasses`` too. ``rows`` are other rows than those of the problem, or rows grouped
+    otherwise than by class: of these the masses of the groups are known.
     """
 
-    def __init__(self, problem: TrainingProblem, tree: SupportTree) -> None:
-        rows, columns = with_columns(problem.rows, tree.columns)
-        self.rows, self.columns = rows, columns
+    def __init__(
+        self, problem: TrainingProblem, tree: SupportTree, rows: RowEngine | None = None
+    ) -> None:
+        whole = problem.rows if rows is None else rows
+        self.rows, self.columns = with_columns(whole, tree.columns)
         self.pseudo = problem.loss.leaf_rule.pseudo_counts  # type: ignore[attr-defined]
-        self.steepness = problem.steepness / problem.n_features * rows.n_features
+        self.steepness = problem.steepness / problem.n_features * self.rows.n_features
         self.shape = tree.shape
-        self.totals = problem.rows.class_totals
+        self.totals = whole.class_totals
 
     def parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Return the splits, the leaves' distributions, and the term of their prior."""
@@ -315,7 +318,8 @@ class EngineFunction:
     def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As ``ClassMasses.at``."""
         splits, leaves, _ = self.parts(x)
-        return leaves, self.sums(splits, leaves, IDENTITY).mass
+        table = np.zeros((len(self.totals), leaves.shape[1]))  # sums of any table have the masses
+        return leaves, self.sums(splits, table, IDENTITY).mass
 
     def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
         """As ``ClassMasses.add``."""

@@ -444,6 +444,18 @@ class RateOptions:
         Points of a path that are tried.
     expensive : float
         Where the rates raise the objective by more than this factor, the next tree is tried.
+    rough_tol : float
+        Tolerance of a tree that is only compared with others.
+    repriced : int
+        Eliminations in which rates have the prices that were found before; the second one has
+        prices of a tree that can meet the rates cheaply.
+    programs, program_decrease : int, float
+        Most quadratic programs of a tree, and the decrease of the mean loss at which they end; the
+        augmented Lagrangian gives the last digits.
+    most_parameters : int
+        Of more parameters a quadratic program takes longer than a descent.
+    near, largest : float
+        A point that misses a rate by more than ``near`` or has a larger parameter is not used.
     """
 
     first_weight: float = 10.0
@@ -454,6 +466,13 @@ class RateOptions:
     nearer: float = 0.8
     trees: int = 6
     expensive: float = 1.5
+    rough_tol: float = 1e-3
+    repriced: int = 2
+    programs: int = 100
+    program_decrease: float = 1e-9
+    most_parameters: int = 150
+    near: float = 1e-4
+    largest: float = 1e4
 
 
 @dataclass(frozen=True)

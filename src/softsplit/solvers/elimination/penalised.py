@@ -12,8 +12,9 @@ tied. Then L-BFGS-B runs on the *face* that was found, and Newton steps after it
 tied entries move together, and everything else is smooth there. Where that leads to the edge of the
 face, proximal steps look for another one, until the first-order conditions hold.
 
-**Class rates.** The expected rate of class k is the mean of V_i, the probability that the tree
-gives to the class of row i, over its rows. Below a minimum rho_k, f contains the terms
+**Rates.** The expected rate of class k is the mean of V_i, the probability that the tree gives to
+the class of row i, over its rows; other rates are those of any class on any rows
+(problem/rates.py). Below a bound rho_k, f contains the terms
 
     sum_k (max(0, m_k + weight (rho_k - rate_k))^2 - m_k^2) / (2 weight)
 
@@ -24,16 +25,21 @@ and between descents m_k becomes max(0, m_k + weight (rho_k - rate_k)): an augme
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 
+from softsplit.engines.outer import IDENTITY
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import OutOfBudget
-from softsplit.solvers.elimination.descents import AllRows
+from softsplit.solvers.elimination.descents import AllRows, EngineFunction
 from softsplit.solvers.elimination.objective import ClassMasses, Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, RateOptions
 from softsplit.solvers.elimination.second_order import (
@@ -45,71 +51,183 @@ from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 
 
+class Rates(Protocol):
+    """Rates with lower bounds, as functions of the parameters x of trees of one shape."""
+
+    def shortfalls(self, x: FloatArray) -> FloatArray:
+        """Return bound less rate, (n_rates,): negative where a rate is above its bound."""
+
+    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
+        """Add the derivative of sum_q factors_q rate_q to ``gradient``, at the x asked last."""
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        """Return the derivatives of all rates, (n_rates, n)."""
+
+    def per_row(self, prices: FloatArray) -> FloatArray | None:
+        """Return prices (n_classes,) with sum_q prices_q rate_q = sum_i weight_i price_{y_i} V_i.
+
+        None if there are none.
+        """
+
+
+class ClassRates:
+    """The minimum rates of the classes, of whose rows a tree gives the class V_i on the mean."""
+
+    def __init__(self, masses: ClassMasses, minimum: FloatArray) -> None:
+        self.masses, self.minimum = masses, minimum
+
+    def shortfalls(self, x: FloatArray) -> FloatArray:
+        self._leaves, self._mass = self.masses.at(x)
+        rates = np.sum(self._mass * self._leaves, axis=1) / self.masses.totals
+        found: FloatArray = self.minimum - rates
+        return found
+
+    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
+        per_row = factors / self.masses.totals
+        by_split = gradient[: -self._leaves.size].reshape(self._leaves.shape[1] - 1, -1)
+        self.masses.add(x, per_row, by_split)
+        _add_by_log_odds(self._leaves, per_row[:, None] * self._mass, gradient)
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        return _slopes(self, x, np.eye(len(self.minimum)))
+
+    def per_row(self, prices: FloatArray) -> FloatArray:
+        found: FloatArray = prices / self.masses.totals
+        return found
+
+
+class CellRates:
+    """The lines of ``RateLimits``: rates of any class on any rows."""
+
+    def __init__(self, limits: RateLimits, function: EngineFunction) -> None:
+        self.limits, self.function = limits, function
+
+    def shortfalls(self, x: FloatArray) -> FloatArray:
+        self._leaves, self._mass = self.function.at(x)
+        return self.limits.shortfalls(self._mass @ self._leaves.T)
+
+    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
+        self._add(x, self.limits.prices(factors), gradient)
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        """From those of the groups: there are more pairs of groups than groups."""
+        self.shortfalls(x)
+        found = np.zeros((len(self.limits.of_groups), len(x)))
+        for prices, line in zip(self.limits.of_groups, found, strict=True):
+            self._add(x, prices, line)
+        return self.limits.signs @ found
+
+    def _add(self, x: FloatArray, prices: FloatArray, gradient: FloatArray) -> None:
+        """Add the derivative of sum_gk prices_gk J_gk."""
+        if not np.any(prices):
+            return
+        by_split = gradient[: -self._leaves.size].reshape(self._leaves.shape[1] - 1, -1)
+        splits = self.function.parts(x)[0]
+        by_split += self.function.sums(splits, prices @ self._leaves, IDENTITY).splits
+        _add_by_log_odds(self._leaves, prices.T @ self._mass, gradient)
+
+    def per_row(self, prices: FloatArray) -> None:
+        """Return None: a row has a price for every class."""
+
+
+class AllRates:
+    """Several ``Rates``, one after the other."""
+
+    def __init__(self, parts: Sequence[Rates]) -> None:
+        self.parts = parts
+        self._ends: list[int] = []
+
+    def shortfalls(self, x: FloatArray) -> FloatArray:
+        found = [part.shortfalls(x) for part in self.parts]
+        self._ends = np.cumsum([len(one) for one in found]).tolist()
+        return np.concatenate(found)
+
+    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
+        for part, own in zip(self.parts, np.split(factors, self._ends[:-1]), strict=True):
+            part.add(x, own, gradient)
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        return np.vstack([part.slopes(x) for part in self.parts])
+
+    def per_row(self, prices: FloatArray) -> None:
+        """Return None, as of ``CellRates``."""
+
+
+def _slopes(rates: Rates, x: FloatArray, factors: FloatArray) -> FloatArray:
+    """Derivatives of combinations of rates, one for each line of ``factors``."""
+    rates.shortfalls(x)
+    found = np.zeros((len(factors), len(x)))
+    for one, line in zip(factors, found, strict=True):
+        rates.add(x, one, line)
+    return found
+
+
+def _add_by_log_odds(leaves: FloatArray, by_share: FloatArray, gradient: FloatArray) -> None:
+    """Add the derivative by the log-odds of the leaves, from that by their distributions."""
+    mean = np.sum(leaves * by_share, axis=0)
+    gradient[-leaves.size :] += (leaves * (by_share - mean)).ravel()
+
+
+def rates_of(rows: AllRows, tree: SupportTree) -> Rates:
+    """Return all rates that the problem of ``rows`` bounds, for trees shaped like ``tree``."""
+    problem, limits = rows.problem, rows.problem.rate_limits
+    of_classes = ClassRates(rows.masses(tree), problem.minimum_rates)
+    if limits is None:
+        return of_classes
+    others = CellRates(limits, EngineFunction(problem, tree, limits.rows))
+    return AllRates([of_classes, others] if np.any(problem.minimum_rates > 0) else [others])
+
+
 class RateTerms:
     """The augmented Lagrangian terms of the rates, for trees of one shape.
 
     Attributes
     ----------
-    multipliers : array (n_classes,)
+    multipliers : array (n_rates,)
     """
 
     def __init__(
-        self, masses: ClassMasses, minimum: FloatArray, options: RateOptions = DEFAULTS.rates
+        self, rates: Rates, x: FloatArray, total: float, options: RateOptions = DEFAULTS.rates
     ) -> None:
-        self.masses, self.minimum, self.options = masses, minimum, options
-        self.multipliers = np.zeros(len(minimum))
-        self._first = self._weight = options.first_weight * float(masses.totals.sum())
+        self.rates, self.options = rates, options
+        self.multipliers = np.zeros(len(rates.shortfalls(x)))
+        self._first = self._weight = options.first_weight * total
         self._last = np.inf
 
     def shortfalls(self, x: FloatArray) -> FloatArray:
-        """Return minimum less rate of each class: negative where the rate is above its minimum."""
-        leaves, mass = self.masses.at(x)
-        found: FloatArray = self.minimum - np.sum(mass * leaves, axis=1) / self.masses.totals
-        return found
+        """As of ``Rates``."""
+        return self.rates.shortfalls(x)
 
     def add(self, x: FloatArray, gradient: FloatArray) -> float:
         """Return the terms at ``x``; add their derivative to ``gradient``."""
-        leaves, mass = self.masses.at(x)
-        prices = self._prices(leaves, mass)
-        self._add_slopes(x, leaves, mass, -prices / self.masses.totals, gradient)
+        prices = self._prices(x)
+        self.rates.add(x, -prices, gradient)
         return float(np.sum(prices**2 - self.multipliers**2)) / (2.0 * self._weight)
 
-    def curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the parts of the Hessian of the terms: prices and root.
+    def curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return the parts of the Hessian of the terms, prices and root; None if unknown.
 
-        It is that of - sum_i weight_i price_{y_i} V_i, plus root' root with root (n_classes, n).
+        It is that of - sum_i weight_i price_{y_i} V_i, plus root' root with root (n_rates, n).
         """
-        leaves, mass = self.masses.at(x)
-        prices, root = self._prices(leaves, mass), np.zeros((len(self.minimum), len(x)))
+        prices = self._prices(x)
+        per_row = self.rates.per_row(prices)
+        if per_row is None:
+            return None
+        root = np.zeros((len(prices), len(x)))
         for k in np.flatnonzero(prices > 0.0):
             one = np.zeros(len(prices))
-            one[k] = np.sqrt(self._weight) / self.masses.totals[k]
-            self._add_slopes(x, leaves, mass, one, root[k])
-        return prices / self.masses.totals, root
+            one[k] = np.sqrt(self._weight)
+            self.rates.add(x, one, root[k])
+        return per_row, root
 
-    def _prices(self, leaves: FloatArray, mass: FloatArray) -> FloatArray:
+    def _prices(self, x: FloatArray) -> FloatArray:
         """max(0, m_k + weight (rho_k - rate_k)), the derivative of the terms by - rate_k.
 
         It is zero for a class without a minimum: a rate is never below zero.
         """
-        short = self.minimum - np.sum(mass * leaves, axis=1) / self.masses.totals
+        short = self.rates.shortfalls(x)
         prices: FloatArray = np.maximum(0.0, self.multipliers + self._weight * short)
         return prices
-
-    def _add_slopes(
-        self,
-        x: FloatArray,
-        leaves: FloatArray,
-        mass: FloatArray,
-        per_row: FloatArray,
-        gradient: FloatArray,
-    ) -> None:
-        """Add the derivative of sum_k per_row_k sum_l c_kl M_kl to ``gradient``."""
-        by_split = gradient[: -leaves.size].reshape(leaves.shape[1] - 1, -1)
-        self.masses.add(x, per_row, by_split)
-        by_share = per_row[:, None] * mass
-        mean = np.sum(leaves * by_share, axis=0)
-        gradient[by_split.size :] += (leaves * (by_share - mean)).ravel()
 
     def update(self, x: FloatArray) -> None:
         """Update the multipliers at the end of a descent."""
@@ -337,7 +455,10 @@ class Penalised:
         tree = replace(tree, support=splits[:, :-1], saturated=~splits[:, -1])
         prices, root = None, None
         if self.rates is not None:
-            prices, root = self.rates.curvature(x)
+            known = self.rates.curvature(x)
+            if known is None:
+                return None
+            prices, root = known
         found = self.rows.hessian(tree, self.shrinkage.ridge, prices)
         if found is None:
             return None
@@ -404,17 +525,32 @@ class Penalised:
         return renumbered[owner], signs, bounded
 
 
-def with_rates(
-    rows: AllRows, tree: SupportTree, penalties: PenaltyPair, ridge: float, minimum: FloatArray,
-    tol: float, *, support: bool,
-) -> tuple[SupportTree, bool]:  # fmt: skip
-    """Return ``tree`` after descents in turn with updates of the multipliers, and whether the
-    ``minimum`` rates hold there and the last descent ended by itself.
+class RatedEnd(NamedTuple):
+    """Where descents under rates have led.
 
-    With ``support`` only the coefficients of the tree's support move.
+    ``over``: all rates hold and the last descent ended by itself. ``multipliers`` are those of all
+    rates, (n_rates,).
+    """
+
+    tree: SupportTree
+    over: bool
+    multipliers: FloatArray
+
+
+def with_rates(
+    rows: AllRows, tree: SupportTree, penalties: PenaltyPair, ridge: float, tol: float,
+    *, support: bool,
+) -> RatedEnd:  # fmt: skip
+    """Return ``tree`` after descents in turn with updates of the multipliers.
+
+    With ``support`` only the coefficients of the tree's support move; rates of any rows are then
+    approached by sequential quadratic programs first.
     """
     options, budget = rows.options.rates, rows.budget
-    terms = RateTerms(rows.masses(tree), minimum, options)
+    total, rates = float(rows.problem.rows.class_totals.sum()), rates_of(rows, tree)
+    terms = RateTerms(rates, tree.vector, total, options)
+    if support and rows.problem.rate_limits is not None:
+        tree, terms.multipliers = _quadratic_programs(rows, tree, ridge, rates, total, options)
     steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=support)
     over, met, worst = False, False, [np.inf] * options.patience
     for _ in range(options.rounds):
@@ -429,4 +565,62 @@ def with_rates(
         worst.append(float(np.max(short)))
         if budget.exhausted or done or hopeless:
             break
-    return tree, over and met
+    return RatedEnd(tree, over and met, terms.multipliers)
+
+
+def _quadratic_programs(
+    rows: AllRows,
+    tree: SupportTree,
+    ridge: float,
+    rates: Rates,
+    total: float,
+    options: RateOptions,
+) -> tuple[SupportTree, FloatArray]:
+    """Return ``tree`` after sequential quadratic programs (SLSQP: Kraft 1988), and multipliers.
+
+    They need few evaluations where parameters are tens. The multipliers are those of least squares
+    at the end; the tree is as it was if the steps led nowhere.
+    """
+    free, begun = tree.free, tree.vector
+    index, function = np.flatnonzero(free), rows.function(tree, Shrinkage(ridge), free)
+    low, high = tree.vector_bounds(rows.problem.bounds)
+    n_rates = len(rates.shortfalls(begun))
+    if len(index) > options.most_parameters or not len(index):
+        return tree, np.zeros(n_rates)
+
+    def point(values: FloatArray) -> FloatArray:
+        found = begun.copy()
+        found[index] = values
+        return found
+
+    def value(values: FloatArray) -> tuple[float, FloatArray]:
+        if rows.budget.exhausted:
+            raise OutOfBudget
+        rows.steps += 1
+        found, gradient = function(point(values))
+        return found / total, gradient[index] / total
+
+    required = {
+        "type": "ineq",
+        "fun": lambda values: -rates.shortfalls(point(values)),
+        "jac": lambda values: rates.slopes(point(values))[:, index],
+    }
+    box = np.column_stack([low[index], high[index]])
+    start = np.clip(begun[index], box[:, 0], box[:, 1])
+    with suppress(OutOfBudget), np.errstate(all="ignore"):
+        found = minimize(
+            value, start, jac=True, method="SLSQP", bounds=box, constraints=[required],
+            options={"maxiter": options.programs, "ftol": options.program_decrease},
+        )  # fmt: skip
+        end = point(found.x)
+        short = rates.shortfalls(end)
+        far = not np.all(np.isfinite(end)) or np.max(short) > options.near
+        if far or np.max(np.abs(end)) > options.largest:
+            return tree, np.zeros(n_rates)
+        active = np.flatnonzero(short > -options.near)
+        multipliers = np.zeros(n_rates)
+        if len(active):
+            slopes = rates.slopes(end)[active][:, index]
+            multipliers[active] = nnls(slopes.T, function(end)[1][index])[0]
+        return tree.moved_to(end), multipliers
+    return tree, np.zeros(n_rates)

@@ -19,6 +19,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
@@ -41,7 +43,9 @@ from softsplit.solvers.elimination.screening import feature_noise_threshold, scr
 from softsplit.solvers.elimination.second_order import sharpened
 from softsplit.solvers.elimination.splicing import Splicing, cut
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, SupportTree
+from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import class_probabilities
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class EliminationSolver(Solver):
     zero_threshold: float = 0.0
     eliminates: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = True
+    meets_rates: ClassVar[bool] = True
     compiled_code: ClassVar[str | None] = "log"
 
     def supports(self, problem: TrainingProblem) -> str | None:
@@ -78,11 +83,8 @@ class EliminationSolver(Solver):
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Return the best tree found from ``start``; class rates are met in a last phase."""
-        free = replace(problem, minimum_rates=np.zeros(problem.n_classes))
-        run = EliminationRun(free, start, budget, self.options)
-        found = run.tree(free, tight=not budget.rough)
-        met = problem.violation(found.parameters).largest <= RATE_SLACK
-        return found if met else run.within_rates(problem, found)
+        run = EliminationRun(problem, start, budget, self.options)
+        return run.tree(problem, tight=not budget.rough)
 
     def keeps_rules(self, problem: TrainingProblem) -> bool:
         """Elimination keeps them."""
@@ -105,8 +107,8 @@ class EliminationSolver(Solver):
         return "mixtures" if number else "growth"
 
     def follows(self, problem: TrainingProblem) -> bool:
-        """Elimination gives the trees of all strengths at once."""
-        return problem.by_likelihood and not problem.rated
+        """Elimination gives the trees of all strengths at once, but not under class rates."""
+        return problem.by_likelihood and not np.any(problem.minimum_rates > 0)
 
     def path(
         self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
@@ -123,12 +125,55 @@ class EliminationSolver(Solver):
         return min(count, self.options.race.most_candidates) - 1
 
 
+LEAST_PART = 1e-6
+"""A row does not count as a class that would get less than this part of its weight."""
+
+
 class FinalTree(NamedTuple):
     """A tree at the end of its descent, with the value there and how the descent ended."""
 
     tree: SupportTree
     value: float
     status: Status
+
+
+class RatedTree(NamedTuple):
+    """A tree, what it becomes where the rates hold, and the multipliers of all rates there."""
+
+    tree: SupportTree
+    solution: Solution
+    multipliers: FloatArray
+
+
+def _priced_rows(
+    problem: TrainingProblem, tree: TreeParameters, multipliers: FloatArray
+) -> CompiledRows:
+    """Return the rows of a problem with rates, which also count as the classes that these price.
+
+    See ``EliminationRun._priced``. ``multipliers`` end with those of the lines of ``rate_limits``.
+    """
+    limits, own = problem.rate_limits, problem.samples
+    assert limits is not None
+    cells = limits.rows.sample()
+    prices = limits.prices(multipliers[len(multipliers) - len(limits) :])
+    prices = prices - prices.min(axis=1, keepdims=True)
+    said = class_probabilities(tree, cells.features, problem.steepness)
+    more = cells.weights * prices[cells.labels].T * said
+    features, weights, counts = [], [], []
+    for k in range(problem.n_classes):
+        extra = more[k] > LEAST_PART * cells.weights
+        some = slice(own.starts[k], own.starts[k + 1])
+        features += [own.features[:, some], cells.features[:, extra]]
+        weights += [own.weights[some], more[k, extra]]
+        counts.append(own.starts[k + 1] - own.starts[k] + np.count_nonzero(extra))
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    weight = np.concatenate(weights)
+    made = Samples(
+        np.ascontiguousarray(np.concatenate(features, axis=1), dtype=float), starts, weight,
+        np.add.reduceat(weight, starts[:-1]),
+    )  # fmt: skip
+    # ridge and tolerances stay those of the rows
+    return CompiledRows(replace(made, per_row=problem.rows.mean_weight / float(weight.mean())))
 
 
 class EliminationRun:
@@ -164,6 +209,8 @@ class EliminationRun:
         self._last: dict[int, SupportTree] = {}
         self._ends: dict[tuple[int, float, bool, bool], FinalTree] = {}
         self._parameters: dict[int, tuple[SupportTree, TreeParameters]] = {}
+        self._rated: dict[tuple[int, float, bool], RatedTree] = {}
+        self._again: list[EliminationRun] = []
 
     def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
         """Return the best tree for each problem; fewer if the budget ends, but at least one."""
@@ -175,11 +222,14 @@ class EliminationRun:
                 if problem.limits not in self._paths:
                     self._paths[problem.limits] = self._path_from(self._winner, problem.limits)
                 end = self._finished(problem, self._winner, tight)
-                if tight:
+                free = self._in_units(end.tree)
+                if problem.rated and problem.violation(free).largest > RATE_SLACK:
+                    cost = end.value + problem.penalty(free.weights)
+                    found.append(self._within_rates(problem, end.tree, cost, tight))
+                elif tight:
                     found.append(self._measured(problem, end.tree, end.status))
                 else:
-                    tree = self._in_units(end.tree)
-                    found.append(Solution.unmeasured(problem, tree, end.value, end.status))
+                    found.append(Solution.unmeasured(problem, free, end.value, end.status))
         if not found:
             so_far = self._so_far(problems[0])
             found.append(self._measured(problems[0], so_far, self.budget.verdict))
@@ -197,29 +247,75 @@ class EliminationRun:
             return found
         return self._measured(problem, SupportTree.of(found.parameters, problem), found.status)
 
-    def within_rates(self, problem: TrainingProblem, found: Solution) -> Solution:
-        """Return the tree of ``found`` moved to where the class rates of ``problem`` hold.
+    def _within_rates(
+        self, problem: TrainingProblem, found: SupportTree, objective: float, tight: bool
+    ) -> Solution:
+        """Return the tree ``found``, without rates the best of the path, moved to where the rates
+        of ``problem`` hold; ``objective`` is its own.
 
-        Under the count they may be out of reach for its support, or expensive: then the next best
-        trees of the path are tried.
+        Under the count they may be out of reach for its support, or expensive. Then trees from an
+        elimination in which rates have their prices are tried (``_priced``), and the next best
+        trees of the path.
         """
-        options = self.options.rates
-        trees = [SupportTree.of(found.parameters, problem)]
-        if problem.penalties.counts:
+        options, counts = self.options.rates, problem.penalties.counts
+        tried = [self._with_rates(problem, found, tight)]
+
+        def fine() -> bool:
+            best = min(one.objective for one in tried if one.status.usable)
+            return best <= options.expensive * abs(objective)
+
+        def usable() -> bool:
+            return any(one.status.usable for one in tried)
+
+        if counts and problem.rate_limits is not None:
+            tree, best = found, tried[0]
+            # A tree that was given keeps its features.
+            for number in range(0 if self.start.rule == "given" else options.repriced):
+                if not best.status.usable or self.budget.exhausted:
+                    break
+                with suppress(OutOfBudget):
+                    tree = self._priced(problem, tree, tight, number)
+                tried.append(self._with_rates(problem, tree, tight))
+                best = tried[-1]
+        if counts and not (usable() and fine()):
+            trees: list[SupportTree] = []
             with suppress(OutOfBudget):
                 ranked = sorted(self._points(problem), key=self._criterion(problem))
-                trees += [point.tree for point in ranked]
-        # The constant tree meets any rates, at a cost that the path does not know: tried last.
-        trees.sort(key=lambda tree: tree.n_coefficients == 0)
-        some = [tree for tree in trees if tree.n_coefficients][: options.trees + 1]
-        tried: list[Solution] = []
-        for tree in [*some, *trees[-1:]]:
-            end = self._with_rates(problem, tree)
-            tried.append(self._measured(problem, end.tree, end.status))
-            fine = tried[-1].objective <= options.expensive * abs(found.objective)
-            if (tried[-1].status.usable and fine) or self.budget.exhausted:
-                break
+                trees = [point.tree for point in ranked]
+            # The constant tree meets any rates, at a cost that the path does not know: tried last.
+            trees.sort(key=lambda tree: tree.n_coefficients == 0)
+            some = [tree for tree in trees if tree.n_coefficients][: options.trees]
+            for tree in [*some, *trees[-1:]]:
+                if self.budget.exhausted or (usable() and fine()):
+                    break
+                tried.append(self._with_rates(problem, tree, tight))
         return min(tried, key=lambda one: (not one.status.usable, one.objective))
+
+    def _priced(
+        self, problem: TrainingProblem, found: SupportTree, tight: bool, number: int
+    ) -> SupportTree:
+        """Return the best tree of an elimination in which rates have prices, the ``number``-th.
+
+        With the multipliers m and the probabilities V0 of the tree ``found`` where rates hold, the
+        Lagrangian contains - sum_i w_i sum_k R_ik V_ik, R_ik >= 0 the price of class k for row i
+        less that of the cheapest class. Since - V <= - V0 (1 + log(V / V0)), it is bounded by a
+        log-loss in which row i also counts as class k, with the weight w_i R_ik V0_ik: features are
+        selected for what they do to loss and rates together.
+        """
+        if number == len(self._again):
+            known = self._rated[id(found), problem.ridge, tight]
+            rows = _priced_rows(problem, known.solution.parameters, known.multipliers)
+            free = replace(problem.unrated, rows=rows)
+            again = EliminationRun(
+                free, self.start, self.budget, self.options, compared=self.few.compared
+            )
+            again._winner = again._race(problem.limits)
+            self._again.append(again)
+        again = self._again[number]
+        if problem.limits not in again._paths:
+            assert again._winner is not None
+            again._paths[problem.limits] = again._path_from(again._winner, problem.limits)
+        return again._ranked(replace(problem.unrated, rows=again.problem.rows))[0].tree
 
     # --- race -------------------------------------------------------------------------------------
 
@@ -410,15 +506,26 @@ class EliminationRun:
         tree, over = steps.descend(self.budget.max_iter, tol, tight=tight)
         return FinalTree(tree, problem.cost(tree.parameters(problem)), self._status(over))
 
-    def _with_rates(self, problem: TrainingProblem, tree: SupportTree) -> FinalTree:
-        """Return ``tree`` where the class rates hold, on its support under the count."""
+    def _with_rates(self, problem: TrainingProblem, tree: SupportTree, tight: bool) -> Solution:
+        """Return ``tree`` where the rates hold, on its support under the count.
+
+        A tree is moved there once for each ridge and tightness; the penalty is that of ``problem``.
+        """
         counted = problem.penalties.counts
+        key = id(tree), problem.ridge, tight
+        if counted and key in self._rated:
+            known = self._rated[key].solution
+            return replace(known, objective=known.cost + problem.penalty(known.parameters.weights))
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
-        tree, over = with_rates(
-            self._all_rows(), tree, penalties, problem.ridge, problem.minimum_rates,
-            self.budget.tol * problem.cost_unit, support=counted,
+        tol = self.budget.tol if tight else max(self.budget.tol, self.options.rates.rough_tol)
+        end, over, multipliers = with_rates(
+            self._all_rows(), tree, penalties, problem.ridge, tol * problem.cost_unit,
+            support=counted,
         )  # fmt: skip
-        return FinalTree(tree, problem.cost(tree.parameters(problem)), self._status(over))
+        found = self._measured(problem, end, self._status(over))
+        if counted:
+            self._rated[key] = RatedTree(tree, found, multipliers)
+        return found
 
     def _all_rows(self) -> RowDescents | EngineDescents:
         """Descents over arrays of all rows where these are few, else over the engine."""

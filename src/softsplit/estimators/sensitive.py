@@ -1,0 +1,91 @@
+"""Columns that requirements on rates name: those of X, or of what ``fit`` gets as ``sensitive``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from softsplit.formulations.rates import FindColumn, Grouped
+from softsplit.support.messages import shown
+from softsplit.variables import CodedRows
+from softsplit.variables.contents import distinct, table_columns
+
+
+def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
+    """Return what finds a column by its name, first in ``sensitive`` and then in X.
+
+    ``sensitive`` is a table, a Series, or an array of one column, which every name means.
+    Columns of X without names are known by their position.
+    """
+    apart = None if sensitive is None else _apart(sensitive, n_rows)
+
+    def find(name: Any) -> Grouped:
+        if apart is not None and len(apart) == 1 and None in apart:
+            return _grouped(apart[None])
+        if apart is not None and name in apart:
+            return _grouped(apart[name])
+        if isinstance(X, CodedRows):
+            found = _coded(X, name)
+        else:
+            names, columns = table_columns(X)
+            known = list(range(len(columns))) if names is None else names
+            found = _grouped(columns[known.index(name)]) if name in known else None
+        if found is None:
+            place = "of X" if apart is None else "of X or of sensitive"
+            raise ValueError(
+                f"a requirement on rates names the column {shown(name)}, which is no column "
+                f"{place}; correct the name, or hand the column to fit as sensitive=..."
+            )
+        return found
+
+    return find
+
+
+def _apart(sensitive: Any, n_rows: int) -> dict[Any, pd.Series]:
+    """The columns of ``sensitive`` by name; None is the name of a single one without a name."""
+    if isinstance(sensitive, pd.DataFrame):
+        found = {name: sensitive[name] for name in sensitive.columns}
+    elif hasattr(sensitive, "get_columns"):
+        names, columns = table_columns(sensitive)
+        found = dict(zip(names or [], columns, strict=True))
+    else:
+        one = pd.Series(sensitive if hasattr(sensitive, "__array__") else list(sensitive))
+        if isinstance(sensitive, np.ndarray) and sensitive.ndim != 1:
+            raise ValueError("sensitive must be one column, or a table with names of its columns.")
+        found = {one.name: one}
+    for name, column in found.items():
+        if len(column) != n_rows:
+            called = "sensitive" if name is None else f"column {shown(name)} of sensitive"
+            raise ValueError(f"{called} has {len(column)} rows, and X has {n_rows}.")
+    return {name: column.reset_index(drop=True) for name, column in found.items()}
+
+
+def _grouped(column: pd.Series) -> Grouped:
+    """The values of a column in their order, as codes."""
+    codes, values = distinct(column)
+    held = np.unique(codes[codes >= 0])
+    try:
+        order = sorted(held.tolist(), key=lambda code: values[code])
+    except TypeError:  # texts and numbers
+        order = sorted(held.tolist(), key=lambda code: str(values[code]))
+    places = np.full(len(values) + 1, -1, dtype=np.intp)
+    places[order] = np.arange(len(order))
+    return Grouped(places[codes], [values[code] for code in order])
+
+
+def _coded(X: CodedRows, name: Any) -> Grouped | None:
+    """A column of a table that was coded before."""
+    names = [variable.name for variable in X.coding.variables]
+    if name not in names or not X.cells:
+        return None
+    cells, variable = X.cells[names.index(name)], X.coding.variables[names.index(name)]
+    if cells.content is not None:
+        return _grouped(pd.Series([None, *cells.content[1]], dtype=object)[cells.content[0] + 1])
+    numbers = pd.Series(np.where(cells.gaps, np.nan, cells.numbers))
+    if variable.levels:
+        texts = np.array([None, *variable.levels], dtype=object)
+        places = np.nan_to_num(numbers.to_numpy(), nan=-1.0).astype(np.intp) + 1
+        return _grouped(pd.Series(texts[places]))
+    return _grouped(numbers)

@@ -1,0 +1,246 @@
+"""Constraints on expected rates: how often a tree says a class on some rows.
+
+With row weights v_i, leaf probabilities P_il and class probabilities c_kl of the leaves,
+
+    rate of class k on the rows S      r_k(S) = sum_{i in S} v_i sum_l P_il c_kl / sum_{i in S} v_i
+
+A requirement bounds one rate, low <= r_k(S) <= high, or the difference of any two of several,
+|r_k(S) - r_k(S')| <= high. A minimum rate of a class is the first (S: the rows of that class), and
+so is any ``RateConstraint``; a fairness bound is the second (S, S': the groups of a column).
+
+Rows fall into *cells* g, such that each S is a union of cells, and the rows of a cell are of one
+class. With M_gl the weight of cell g that reaches leaf l, all rates are linear in
+
+    J_gk = sum_l M_gl c_kl                                 weight of cell g that is said to be k
+    sum_gk B_qgk J_gk >= b_q                               one line q for each side of a bound
+
+An engine with cells in the place of classes gives M, and the derivative by the splits of
+sum_q m_q sum_gk B_qgk J_gk is that of its sums with the table W = P c, P_gk = sum_q m_q B_qgk; the
+derivative by c is P' M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.base import RowEngine, Sums
+from softsplit.engines.outer import IDENTITY
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+
+class RateGroup(NamedTuple):
+    """Rows of a requirement: a name, and the cells that they are."""
+
+    name: str
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RateRequirement:
+    """Bounds of the rates of a class on groups of rows.
+
+    Attributes
+    ----------
+    name : str
+        For the user, such as "parity of sex".
+    of : int
+        Position of the class.
+    groups : tuple of RateGroup
+    low, high : float
+        Bounds of the rate of a single group. Of several groups ``high`` bounds the difference of
+        any two rates, and ``low`` is not used.
+    margin : float
+        By how much training tightens the bounds, so that decisions meet them too.
+    """
+
+    name: str
+    of: int
+    groups: tuple[RateGroup, ...]
+    low: float = -np.inf
+    high: float = np.inf
+    margin: float = 0.0
+
+    @property
+    def compares(self) -> bool:
+        """Whether the rates of several groups are compared."""
+        return len(self.groups) > 1
+
+    def among(self, cells: Sequence[int]) -> RateRequirement | None:
+        """Return the requirement for rows of ``cells`` only, numbered anew.
+
+        None if nothing is left to require: no row of the group, or fewer than two groups.
+        """
+        at = {cell: n for n, cell in enumerate(cells)}
+        groups = [
+            RateGroup(name, tuple(at[cell] for cell in own if cell in at))
+            for name, own in self.groups
+        ]
+        held = tuple(group for group in groups if group.cells)
+        if not held or (self.compares and len(held) < 2):
+            return None
+        return replace(self, groups=held)
+
+
+def minimum_rate(k: np.intp | int, labels: NDArray[np.intp], low: float) -> RateRequirement:
+    """The minimum rate of class ``k``, as a requirement on cells of these classes."""
+    cells = tuple(np.flatnonzero(labels == k).tolist())
+    return RateRequirement("min_class_rate", int(k), (RateGroup("", cells),), low)
+
+
+class Line(NamedTuple):
+    """One linear constraint of a requirement: ``signs`` . rates of all groups >= ``least``."""
+
+    signs: FloatArray
+    least: float
+    requirement: int
+
+
+@dataclass(frozen=True)
+class RateLimits:
+    """The requirements on the rates of one training problem.
+
+    Attributes
+    ----------
+    rows : RowEngine
+        The training rows, with their cells in the place of classes.
+    labels : array of int, shape (n_cells,)
+        Class of the rows of each cell.
+    requirements : tuple of RateRequirement
+    n_classes : int
+    """
+
+    rows: RowEngine
+    labels: NDArray[np.intp]
+    requirements: tuple[RateRequirement, ...]
+    n_classes: int
+
+    @cached_property
+    def _groups(self) -> list[tuple[int, int]]:
+        """All (requirement, group)."""
+        return [(n, g) for n, one in enumerate(self.requirements) for g in range(len(one.groups))]
+
+    @cached_property
+    def of_groups(self) -> FloatArray:
+        """Coefficients by which J gives the rate of each group, (n_groups, n_cells, n_classes)."""
+        totals = self.rows.class_totals
+        found = np.zeros((len(self._groups), len(totals), self.n_classes))
+        for share, (n, g) in zip(found, self._groups, strict=True):
+            required = self.requirements[n]
+            cells = list(required.groups[g].cells)
+            share[cells, required.of] = 1.0 / totals[cells].sum()
+        return found
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        found: list[Line] = []
+        for number, required in enumerate(self.requirements):
+            own = [at for at, (n, _) in enumerate(self._groups) if n == number]
+            signs = np.eye(len(self._groups))[own]
+            if required.compares:
+                pairs = [(a, b) for a in signs for b in signs if not np.array_equal(a, b)]
+                found += [Line(a - b, required.margin - required.high, number) for a, b in pairs]
+                continue
+            if np.isfinite(required.low):
+                found.append(Line(signs[0], required.low + required.margin, number))
+            if np.isfinite(required.high):
+                found.append(Line(-signs[0], required.margin - required.high, number))
+        return found
+
+    @cached_property
+    def signs(self) -> FloatArray:
+        """Factors of the rates of the groups in each line, (n_lines, n_groups)."""
+        return np.array([line.signs for line in self._lines]).reshape(-1, len(self._groups))
+
+    def with_minimum(self, minimum: FloatArray) -> RateLimits:
+        """Return the limits with the minimum rates of the classes, (n_classes,), among them."""
+        own = tuple(
+            minimum_rate(k, self.labels, float(minimum[k])) for k in np.flatnonzero(minimum)
+        )
+        return replace(self, requirements=(*self.requirements, *own))
+
+    def tightened(self, part: float, most: float) -> RateLimits:
+        """Return the limits with differences bounded by 1 - ``part`` of their bounds.
+
+        Bounds of single rates move by ``part`` of ``most``, and no further than to their middle.
+        """
+        made = []
+        for one in self.requirements:
+            room = one.high if one.compares else min(most, 0.5 * (one.high - one.low))
+            room = room if one.compares else min(room, 1.0 - one.low, one.high)
+            made.append(replace(one, margin=part * room))
+        return replace(self, requirements=tuple(made))
+
+    @property
+    def asked(self) -> RateLimits:
+        """The limits without margins."""
+        return replace(
+            self, requirements=tuple(replace(one, margin=0.0) for one in self.requirements)
+        )
+
+    @cached_property
+    def grain(self) -> float:
+        """The share of one row in the smallest group: rates of decisions have such steps."""
+        totals = self.rows.class_totals
+        groups = [list(group.cells) for one in self.requirements for group in one.groups]
+        return self.rows.mean_weight / float(min(totals[cells].sum() for cells in groups))
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """B, shape (n_lines, n_cells, n_classes)."""
+        return np.tensordot(self.signs, self.of_groups, axes=1)
+
+    @cached_property
+    def least(self) -> FloatArray:
+        """b, shape (n_lines,)."""
+        return np.array([line.least for line in self._lines], dtype=float)
+
+    def __len__(self) -> int:
+        """Number of linear constraints."""
+        return len(self._lines)
+
+    def requirement_of(self, line: int) -> RateRequirement:
+        """The requirement that a linear constraint belongs to."""
+        return self.requirements[self._lines[line].requirement]
+
+    def mass(self, parameters: TreeParameters, steepness: float) -> FloatArray:
+        """M: weight of each cell that reaches each leaf, (n_cells, n_leaves)."""
+        table = np.zeros((len(self.labels), parameters.leaf_classes.shape[1]))
+        return self.rows.evaluate(parameters.splits, table, IDENTITY, steepness).mass
+
+    def shortfalls(self, said: FloatArray) -> FloatArray:
+        """b less what J = ``said`` (n_cells, n_classes) gives, (n_lines,): positive if violated."""
+        found: FloatArray = self.least - np.einsum("qgk,gk->q", self.coefficients, said)
+        return found
+
+    def prices(self, multipliers: FloatArray) -> FloatArray:
+        """P: what a unit of J_gk is worth at these multipliers, (n_cells, n_classes)."""
+        found: FloatArray = np.einsum("q,qgk->gk", multipliers, self.coefficients)
+        return found
+
+    def priced(
+        self, parameters: TreeParameters, steepness: float, multipliers: FloatArray
+    ) -> tuple[Sums, FloatArray]:
+        """Sums of sum_q multiplier_q sum_gk B_qgk J_gk, and its derivative by the leaves."""
+        prices = self.prices(multipliers)
+        table = prices @ parameters.leaf_classes
+        found = self.rows.evaluate(parameters.splits, table, IDENTITY, steepness)
+        return found, prices.T @ found.mass
+
+    def group_rates(self, number: int, said: FloatArray) -> FloatArray:
+        """Rates of the groups of requirement ``number`` at J = ``said``, (n_groups,)."""
+        required, totals = self.requirements[number], self.rows.class_totals
+        cells = [list(group.cells) for group in required.groups]
+        return np.array([said[own, required.of].sum() / totals[own].sum() for own in cells])
+
+    def per_requirement(self, multipliers: FloatArray) -> FloatArray:
+        """Sum of the multipliers of each requirement: the loss per unit of its bound."""
+        found = np.zeros(len(self.requirements))
+        np.add.at(found, [line.requirement for line in self._lines], multipliers)
+        return found

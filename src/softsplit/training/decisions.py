@@ -1,0 +1,218 @@
+"""The walk of a tree under requirements on rates: cuts and leaf classes that meet them.
+
+A tree meets its requirements by expected rates; its decisions are those of the walk. With s_ti the
+sum of question t for row i, cuts b_t and leaf classes k_l are chosen to maximise
+
+    sum_i w_i p_i,k(leaf of row i)  -  price x largest violation by the decisions
+
+with p_ik the probability of class k (or what predicting k saves), by coordinate ascent: for each
+question in turn all leaf classes and a grid of cuts along its sorted sums are compared, where the
+weights of cells in leaves come from cumulative sums. The price rises from round to round; the best
+walk that meets the requirements is kept, and if there is none, the one nearest to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.rates import RateLimits
+from softsplit.reading.walk import Arriving, Walk, arrivals, shortest
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.scaling import Scaling
+
+
+@dataclass(frozen=True)
+class DecisionOptions:
+    """How decisions are brought within their requirements."""
+
+    prices: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 1e3)
+    """Price of a unit of violation, in shares of all rows; the last one hardly lets any through."""
+
+    sweeps: int = 6
+    """Rounds over all questions at one price; most walks stand still after three."""
+
+    cuts: int = 600
+    """Cuts of a question that are compared, evenly along its rows."""
+
+    labellings: int = 2048
+    """Up to so many ways to put classes on leaves all are compared; else one leaf changes."""
+
+    margins: tuple[float, ...] = (0.25, 0.5, 0.75)
+    """Parts of a bound by which training tightens it where the decisions of the tree miss it or are
+    met by a walk that gives up much: the rates of decisions differ more than expected ones."""
+
+    single_margin: float = 0.1
+    """What a bound of a single rate is tightened by at most."""
+
+
+OPTIONS = DecisionOptions()
+
+
+def decided_cells(walk: Walk, limits: RateLimits, scaling: Scaling, n_classes: int) -> FloatArray:
+    """Weight of each cell for which the walk predicts each class, (n_cells, n_classes)."""
+    samples = limits.rows.sample()
+    rows = Arriving(samples.features, samples.labels, samples.weights)
+    empty = replace(walk, counts=np.zeros((len(limits.labels), len(walk.classes))))
+    counts = empty.counted(rows, scaling, None).counts
+    return counts @ np.eye(n_classes)[walk.classes]
+
+
+def decided_by_mixture(
+    tree: TreeParameters, steepness: float, limits: RateLimits, gains: FloatArray
+) -> FloatArray:
+    """The same where the class is that of the mixture."""
+    samples = limits.rows.sample()
+    votes = gains.T @ tree.leaf_classes
+    shares = leaf_probabilities(split_scores(tree, samples.features), steepness)
+    found, said = np.zeros((len(limits.labels), len(gains))), np.argmax(votes @ shares, axis=0)
+    np.add.at(found, (samples.labels, said), samples.weights)
+    return found
+
+
+def worst(limits: RateLimits, decided: FloatArray) -> float:
+    """Largest violation of the limits by decisions."""
+    return float(np.max(limits.shortfalls(decided), initial=0.0))
+
+
+class RatedWalk:
+    """Search for cuts and leaf classes of ``walk`` that meet the limits on the training rows."""
+
+    def __init__(
+        self,
+        walk: Walk,
+        tree: TreeParameters,
+        steepness: float,
+        scaling: Scaling,
+        limits: RateLimits,
+        gains: FloatArray,
+    ) -> None:
+        self.walk, self.limits = walk, limits
+        samples = limits.rows.sample()
+        self.cells, self.weights = samples.labels, samples.weights
+        self.n_classes, self.n_leaves = len(gains), len(walk.classes)
+        shares = leaf_probabilities(split_scores(tree, samples.features), steepness)
+        self.votes = (gains.T @ tree.leaf_classes @ shares * self.weights).T
+        self.votes /= self.weights.sum()
+        self.sums = np.zeros((len(walk.thresholds), len(self.cells)))
+        for t, coefficients in enumerate(walk.coefficients):
+            for j in np.flatnonzero(coefficients):
+                values = samples.features[j].astype(float, copy=False)
+                if not walk.ranked[t]:
+                    values = scaling.restored(int(j), values)
+                self.sums[t] += coefficients[j] * values
+        self.signs = np.where(walk.upwards, 1.0, -1.0)
+        self.sums *= self.signs[:, None]
+        self.asking = [t for t in range(len(self.sums)) if np.ptp(self.sums[t]) > 0]
+        self.best: tuple[bool, float, float] = (False, -np.inf, -np.inf)
+        self.found = walk
+
+    def search(self) -> Walk:
+        """Return the best walk that was found."""
+        bounds = self.signs * self.walk.thresholds
+        classes = self.walk.classes.copy()
+        for price in OPTIONS.prices:
+            reached = -np.inf
+            for _ in range(OPTIONS.sweeps):
+                before = reached
+                for t in self.asking:
+                    reached, bounds, classes = self._improved(t, bounds, classes, price)
+                if reached <= before + 1e-12:
+                    break
+        return self.found
+
+    def _improved(
+        self, t: int, bounds: FloatArray, classes: NDArray[np.intp], price: float
+    ) -> tuple[float, FloatArray, NDArray[np.intp]]:
+        """Return the best score over the cuts of question ``t`` and leaf classes, with both."""
+        holds = self.sums > bounds[:, None]
+        n_rows, n_leaves = self.sums.shape[1], self.n_leaves
+        at, node = np.ones(n_rows, dtype=bool), t
+        while node:
+            above = (node - 1) // 2
+            at &= holds[above] == (node % 2 == 1)
+            node = above
+        left, right = holds.copy(), holds.copy()
+        left[t], right[t] = True, False
+        sides = [arrivals(left), arrivals(right)]
+        cuts = self._cuts(self.sums[t, at], bounds[t])
+        # rows with sums above cut c go left: those of bins c, c + 1, ... counted from above
+        bins = np.searchsorted(-cuts, -self.sums[t], side="right")
+        shape = (len(cuts) + 1, len(self.limits.labels), n_leaves)
+        mass, worth = np.zeros(shape), np.zeros((len(cuts) + 1, n_leaves, self.n_classes))
+        for side, factor in zip(sides, (1.0, -1.0), strict=True):
+            np.add.at(mass, (bins[at], self.cells[at], side[at]), factor * self.weights[at])
+            np.add.at(worth, (bins[at], side[at]), factor * self.votes[at])
+        mass, worth = np.cumsum(mass, axis=0)[:-1], np.cumsum(worth, axis=0)[:-1]
+        below, worth_below = np.zeros(shape[1:]), np.zeros(worth.shape[1:])  # all rows go right
+        np.add.at(below, (self.cells, sides[1]), self.weights)
+        np.add.at(worth_below, sides[1], self.votes)
+        mass, worth = mass + below, worth + worth_below
+        labellings = self._labellings(classes)
+        chosen = np.eye(self.n_classes)[labellings]
+        by_leaf = np.einsum("qgk,cgl->cqlk", self.limits.coefficients, mass, optimize=True)
+        short = self.limits.least - np.einsum("cqlk,slk->csq", by_leaf, chosen, optimize=True)
+        violated = np.maximum(short.max(axis=2), 0.0)
+        value = np.einsum("clk,slk->cs", worth, chosen, optimize=True)
+        self._keep(t, bounds, cuts, labellings, violated, value)
+        score = value - price * violated
+        cut, labelling = np.unravel_index(int(np.argmax(score)), score.shape)
+        moved = bounds.copy()
+        moved[t] = cuts[cut]
+        return float(score[cut, labelling]), moved, labellings[labelling]
+
+    def _cuts(self, sums: FloatArray, current: float) -> FloatArray:
+        """Cuts to compare, from the highest down: the current one and decimals between sums."""
+        falling = np.unique(sums)[::-1]
+        places = np.unique(np.linspace(0, len(falling) - 1, OPTIONS.cuts).astype(int))
+        places = places[places < len(falling) - 1]
+        made = [
+            shortest(0.5 * (high + low), low + 0.01 * (high - low), high)
+            for high, low in zip(falling[places], falling[places + 1], strict=True)
+        ]
+        return np.unique([*made, current])[::-1]
+
+    def _labellings(self, classes: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Classes of all leaves, one line for each way that is compared."""
+        if self.n_classes**self.n_leaves <= OPTIONS.labellings:
+            every: Any = list(product(range(self.n_classes), repeat=self.n_leaves))
+            return np.array(every, dtype=np.intp)
+        found = [classes]
+        for leaf in range(self.n_leaves):
+            for k in range(self.n_classes):
+                if k != classes[leaf]:
+                    found.append(np.where(np.arange(self.n_leaves) == leaf, k, classes))
+        return np.array(found, dtype=np.intp)
+
+    def _keep(
+        self,
+        t: int,
+        bounds: FloatArray,
+        cuts: FloatArray,
+        labellings: NDArray[np.intp],
+        violated: FloatArray,
+        value: FloatArray,
+    ) -> None:
+        """Remember the best walk so far: one that meets the limits, or comes nearest to them."""
+        met = violated <= self.limits.grain
+        if np.any(met):
+            place = np.unravel_index(int(np.argmax(np.where(met, value, -np.inf))), value.shape)
+            rank = (True, float(value[place]), 0.0)
+        else:
+            place = np.unravel_index(int(np.argmin(violated)), value.shape)
+            rank = (False, -float(violated[place]), float(value[place]))
+        if rank > self.best:
+            thresholds = bounds.copy()
+            thresholds[t] = cuts[place[0]]
+            self.best = rank
+            self.found = replace(
+                self.walk,
+                thresholds=self.signs * thresholds + 0.0,
+                classes=labellings[place[1]],
+            )

@@ -1,0 +1,231 @@
+"""Constraints on rates and fairness: bounds hold on the training rows, or one sentence says why."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from softsplit import (
+    EqualizedOdds,
+    EqualOpportunity,
+    Parity,
+    RateConstraint,
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    loads_model,
+    strength_path,
+)
+
+
+def biased_rows(n_groups=2, n_classes=2, n=300, seed=0):
+    """Rows whose first feature depends on the group, with missing values of the group."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    x = rng.normal(size=(n, 3))
+    x[:, 0] += 0.9 * group
+    score = x[:, 0] + x[:, 1] + 0.5 * rng.normal(size=n)
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    table = pd.DataFrame(x, columns=list("abc"))
+    table["group"] = np.array(["F", "M", "X"], dtype=object)[group]
+    return table, y
+
+
+def small_tree(**given):
+    return SoftTreeClassifier(**{"n_starts": 1, "depth": 2, "random_state": 0, **given})
+
+
+def group_rates(values, group):
+    return np.array([values[group == one].mean() for one in pd.unique(group)])
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parity_holds_for_probabilities_and_decisions(n_groups, weighted):
+    X, y = biased_rows(n_groups, seed=n_groups)
+    weight = np.random.default_rng(1).integers(0, 4, len(y)) if weighted else np.ones(len(y))
+    free = small_tree().fit(X, y, weight)
+    tree = small_tree(fairness=Parity("group", 0.05)).fit(X, y, weight)
+
+    def spread(values):
+        rates = [
+            np.average(values[X.group == g], weights=weight[X.group == g]) for g in "FMX"[:n_groups]
+        ]
+        return np.ptp(rates)
+
+    assert spread(free.predict_proba(X)[:, 1]) > 0.15
+    assert spread(tree.predict_proba(X)[:, 1]) <= 0.05 + 1e-6
+    (record,) = tree.tree_.rates
+    assert_allclose(np.ptp(record.expected), spread(tree.predict_proba(X)[:, 1]), atol=1e-9)
+    assert_allclose(np.ptp(record.decided), spread(tree.predict(X)), atol=1e-9)
+    assert record.decisions_hold and spread(tree.predict(X)) <= 0.05 + record.grain + 1e-6
+    assert record.multiplier > 0
+    assert tree.solution_.violation <= 1e-6 and tree.solution_.status.usable
+    assert tree.solution_.stationarity < 1e-4
+
+
+def test_multiplier_is_the_slope_of_the_loss_by_the_bound():
+    X, y = biased_rows(seed=5)
+    given = {"decision": "mixture", "local_strength": 0.0, "global_strength": 0.0, "depth": 1}
+    low, middle, high = (
+        small_tree(fairness=Parity("group", bound), **given).fit(X, y)
+        for bound in (0.099, 0.1, 0.101)
+    )
+    slope = (low.objective_ - high.objective_) / 0.002
+    assert_allclose(middle.tree_.rates[0].multiplier, slope, rtol=0.02)
+
+
+@pytest.mark.parametrize("kind", [EqualOpportunity, EqualizedOdds])
+def test_rates_given_the_class_hold(kind):
+    X, y = biased_rows(3, seed=7)
+    tree = small_tree(fairness=kind("group", 0.06)).fit(X, y)
+    conditions = (1,) if kind is EqualOpportunity else (0, 1)
+    proba = tree.predict_proba(X)[:, 1]
+    for given in conditions:
+        rates = group_rates(proba[y == given], X.group[y == given].to_numpy())
+        assert np.ptp(rates) <= 0.06 + 1e-6
+    assert len(tree.tree_.rates) == len(conditions)
+
+
+def test_several_classes_and_a_column_that_is_no_feature():
+    X, y = biased_rows(2, n_classes=3, seed=3)
+    features, group = X.drop(columns="group"), X["group"]
+    tree = small_tree(fairness=[Parity("group", 0.08)]).fit(features, y, sensitive=group)
+    assert list(tree.feature_names_in_) == ["a", "b", "c"]
+    for k in range(3):
+        rates = group_rates(tree.predict_proba(features)[:, k], group.to_numpy())
+        assert np.ptp(rates) <= 0.08 + 1e-6
+    again = small_tree(fairness=[Parity("group", 0.08)]).fit(features, y, sensitive=X[["group"]])
+    assert_array_equal(again.weights_, tree.weights_)
+
+
+def test_missing_values_are_a_group_of_their_own():
+    X, y = biased_rows(2, seed=4)
+    X.loc[X.index % 3 == 0, "group"] = None
+    tree = small_tree(fairness=Parity("group", 0.05)).fit(X, y)
+    assert tree.tree_.rates[0].groups == ("F", "M", "missing")
+    assert np.ptp(tree.tree_.rates[0].expected) <= 0.05 + 1e-6
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [("group", "M"), ("a", ">", 0.5), "mask", "indices"],
+)
+def test_rate_constraints_on_any_rows(rows):
+    X, y = biased_rows(2, seed=6)
+    masks = {("group", "M"): X.group == "M", ("a", ">", 0.5): X.a > 0.5}
+    mask = np.asarray(masks.get(rows, X.b > 0))
+    given = {"mask": mask, "indices": np.flatnonzero(mask)}.get(rows, rows)
+    wanted = [
+        RateConstraint(given, of=1, at_most=0.4),
+        RateConstraint(None, of=1, at_least=0.45, given=1),
+    ]
+    tree = small_tree(constraints=wanted).fit(X, y)
+    proba = tree.predict_proba(X)[:, 1]
+    assert proba[mask].mean() <= 0.4 + 1e-6
+    assert proba[y == 1].mean() >= 0.45 - 1e-6
+
+
+def test_minimum_class_rates_are_a_case_of_rate_constraints():
+    X, y = biased_rows(2, seed=8)
+    rare = (y == 1) & (np.random.default_rng(0).random(len(y)) < 0.3)
+    given = {"decision": "mixture", "n_starts": 3}
+    by_rate = small_tree(min_class_rate=[0, 0.75], **given).fit(X, rare)
+    stated = [RateConstraint(None, True, at_least=0.75, given=True)]
+    by_constraint = small_tree(constraints=stated, **given).fit(X, rare)
+    assert_allclose(by_constraint.tree_.rates[0].expected[0], 0.75, atol=1e-6)
+    assert by_constraint.objective_ <= by_rate.objective_ * (1 + 1e-6)
+
+
+def test_a_bound_that_does_not_bind_changes_nothing():
+    X, y = biased_rows(2, seed=9)
+    free = small_tree(decision="mixture").fit(X, y)
+    tree = small_tree(decision="mixture", fairness=Parity("group", 0.99)).fit(X, y)
+    assert_array_equal(tree.weights_, free.weights_)
+    assert tree.tree_.rates[0].multiplier == 0
+
+
+def test_files_copies_and_parameters_keep_requirements():
+    X, y = biased_rows(2, seed=2)
+    wanted = {
+        "fairness": Parity("group", 0.1),
+        "constraints": [RateConstraint(("a", ">", 0.0), of=1, at_most=0.8)],
+    }
+    tree = small_tree(**wanted)
+    assert clone(tree).get_params()["fairness"] == wanted["fairness"]
+    tree.fit(X, y)
+    read = loads_model(dumps_model(tree))
+    assert read.get_params()["fairness"] == wanted["fairness"]
+    assert read.get_params()["constraints"] == wanted["constraints"]
+    assert read.tree_.rates == tree.tree_.rates
+    assert_array_equal(read.predict_proba(X), tree.predict_proba(X))
+
+
+def test_the_choice_and_the_path_keep_to_the_bound():
+    X, y = biased_rows(2, n=150, seed=1)
+    wanted = Parity("group", 0.05)
+    chosen = SoftTreeClassifierCV(
+        fairness=wanted, cv=3, depths=[1], n_strengths=3, ridges=[1.0], random_state=0
+    ).fit(X, y)
+    points = strength_path(
+        X, y, estimator=small_tree(fairness=wanted, depth=1), strengths=[1.0, 4.0]
+    )
+    for tree in (chosen, *(point.classifier for point in points)):
+        rates = group_rates(tree.predict_proba(X)[:, 1], X.group.to_numpy())
+        assert np.ptp(rates) <= 0.05 + 1e-6
+
+
+X, Y = biased_rows(3, n=60)
+HOSTILE = {
+    "no column": ({"fairness": Parity("sex", 0.1)}, "'sex', which is no column"),
+    "no class": ({"fairness": Parity("group", 0.1, of=7)}, "class 7"),
+    "no group": ({"constraints": RateConstraint(("group", "Q"), 1, 0.5)}, "no value 'Q'"),
+    "numbers": ({"fairness": Parity("a", 0.1)}, "too many groups"),
+    "negative": ({"fairness": Parity("group", -0.1)}, "bound must be a number in"),
+    "text": ({"fairness": Parity("group", "low")}, "bound must be a number in"),
+    "no object": ({"fairness": "sex"}, "fairness must be Parity"),
+    "wrong kind": ({"constraints": Parity("group", 0.1)}, "constraints must be RateConstraint"),
+    "no bound": ({"constraints": RateConstraint(None, 1)}, "at_least or at_most"),
+    "crossed": ({"constraints": RateConstraint(None, 1, 0.8, 0.2)}, "exchange them"),
+    "short mask": ({"constraints": RateConstraint([True, False], 1, 0.5)}, "2 entries for 60"),
+    "far index": ({"constraints": RateConstraint([70], 1, 0.5)}, "indices from 0 to 59"),
+    "contradiction": (
+        {
+            "constraints": [
+                RateConstraint(("group", "F"), 1, at_least=0.9),
+                RateConstraint(("group", "M"), 1, at_most=0.1),
+            ],
+            "fairness": Parity("group", 0.1),
+        },
+        "cannot hold together",
+    ),
+    "class rates": (
+        {"constraints": RateConstraint(None, 1, at_most=0.1), "min_class_rate": 0.6},
+        "cannot hold together",
+    ),
+    "cut of text": ({"fairness": Parity("group", 0.1, cut=2)}, "no numbers"),
+    "cost": ({"fairness": Parity("group", 0.1), "loss": "cost"}, "loss='cost'"),
+    "engine": ({"fairness": Parity("group", 0.1), "engine": print}, "in the memory"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_cannot_be_required_is_told_in_one_sentence(case):
+    given, said = HOSTILE[case]
+    tree = small_tree(**given)
+    with pytest.raises(ValueError, match=said) as error:
+        tree.fit(X, Y)
+    assert "\n" not in str(error.value)
+    assert not hasattr(tree, "tree_")
+
+
+def test_groups_that_cannot_be_compared_are_told():
+    features, one = X.drop(columns="group"), np.full(len(Y), "F")
+    with pytest.raises(ValueError, match="only the value F"):
+        small_tree(fairness=Parity("group", 0.1)).fit(features, Y, sensitive=one)
+    lone = X.assign(group=np.where(Y == 1, X.group, "F"))
+    with pytest.raises(ValueError, match="no training row of that class"):
+        small_tree(fairness=EqualizedOdds("group", 0.1)).fit(lone, Y)
+    with pytest.raises(ValueError, match="3 rows, and X has 60"):
+        small_tree(fairness=Parity("g", 0.1)).fit(X, Y, sensitive=["a", "b", "c"])
