@@ -16,14 +16,17 @@ from likelihood_cases import (
     truths,
     value,
 )
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import CountedDistributions
+from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.deletion_costs import FEATURE, deletion_costs, saturation_costs
 from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, class_shares
 from softsplit.solvers.elimination.objective import PHI, Shrinkage, value_and_gradient
 from softsplit.solvers.elimination.options import PathOptions
 from softsplit.solvers.elimination.path import EliminationPath, saturate_idle
-from softsplit.solvers.elimination.penalised import RateTerms
+from softsplit.solvers.elimination.penalised import ClassRates, RateTerms, rates_of
 from softsplit.solvers.elimination.second_order import DAMPING, inverse_fisher
 from softsplit.solvers.elimination.support_tree import SupportTree
 
@@ -206,10 +209,40 @@ def test_terms_of_class_rates(anywhere, case, seed):
     masses = EngineFunction(problem, support) if anywhere else descents_of(problem).masses(support)
     rng = np.random.default_rng(seed)
     minimum = rng.uniform(0.2, 0.9, problem.n_classes)
-    terms = RateTerms(masses, minimum)
-    terms.multipliers = rng.uniform(0.0, 30.0, problem.n_classes)
     x = support.vector
+    terms = RateTerms(ClassRates(masses, minimum), x, float(masses.totals.sum()))
+    terms.multipliers = rng.uniform(0.0, 30.0, problem.n_classes)
     np.testing.assert_allclose(terms.shortfalls(x), minimum - problem.rates(tree), atol=1e-12)
+    gradient = np.zeros_like(x)
+    terms.add(x, gradient)
+    expected = differences(lambda x: terms.add(x, np.zeros_like(x)), x)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@settings(max_examples=20, deadline=None)
+@given(shapes, st.integers(0, 2**16))
+def test_terms_of_rates_on_cells(case, seed):
+    """Shortfalls are those of the problem; derivatives of all lines and of the terms agree."""
+    problem, tree = case
+    rng = np.random.default_rng(seed)
+    samples = problem.samples
+    cells = np.unique(2 * samples.labels + rng.integers(0, 2, samples.n_rows), return_inverse=True)
+    groups = [RateGroup(str(g), tuple(np.flatnonzero(cells[0] % 2 == g).tolist())) for g in (0, 1)]
+    held = tuple(group for group in groups if group.cells)
+    required = (RateRequirement("parity", 0, held, high=0.05),)
+    X = np.ascontiguousarray(samples.features.T)
+    engine = CompiledRows(Samples.from_arrays(X, cells[1], len(cells[0]), samples.weights))
+    limits = RateLimits(engine, cells[0] // 2, required, problem.n_classes)
+    problem = replace(problem, rate_limits=limits, minimum_rates=np.full(problem.n_classes, 0.4))
+    support = SupportTree.of(tree, problem)
+    rates, x = rates_of(descents_of(problem), support), support.vector
+    np.testing.assert_allclose(rates.shortfalls(x), problem.shortfalls(tree), atol=1e-9)
+    slopes = rates.slopes(x)
+    for q, line in enumerate(slopes):
+        expected = -differences(lambda x, q=q: rates.shortfalls(x)[q], x)
+        np.testing.assert_allclose(line, expected, rtol=1e-5, atol=1e-7)
+    terms = RateTerms(rates, x, float(samples.weights.sum()))
+    terms.multipliers = rng.uniform(0.0, 30.0, len(slopes))
     gradient = np.zeros_like(x)
     terms.add(x, gradient)
     expected = differences(lambda x: terms.add(x, np.zeros_like(x)), x)

@@ -15,10 +15,13 @@ from softsplit.cli.inputs import (
     class_weights,
     column_rules,
     cost_matrix,
+    fairness_of,
     grouped,
     minimum_rates,
     monotone_effects,
+    named_columns,
     option_advice,
+    rate_constraints,
     read,
     training_rows,
 )
@@ -71,6 +74,12 @@ def fit(
     forbidden_together: options.ForbiddenTogether = None,
     at_most_one: options.AtMostOne = None,
     feature_cost: options.FeatureCost = None,
+    parity: options.Parity = None,
+    equal_opportunity: options.EqualOpportunity = None,
+    equalized_odds: options.EqualizedOdds = None,
+    favourable: options.Favourable = None,
+    sensitive_only: options.SensitiveOnly = None,
+    rate: options.Rate = None,
     ridge: options.Ridge = None,
     steepness: options.Steepness = None,
     scale: options.ScaleOption = None,
@@ -106,6 +115,8 @@ def fit(
             {
                 "--report": report, "--groups": groups, "--encoding": encoding, "--cost": cost,
                 "--ridge": ridge, "--steepness": steepness,
+                "--parity": parity, "--equal-opportunity": equal_opportunity, "--rate": rate,
+                "--equalized-odds": equalized_odds, "--sensitive-only": sensitive_only,
                 "--min-rate": min_rate, "--loss cost": loss is options.LossName.cost,
                 "--curves": curves not in ("auto", 0), "--teacher": teacher,
                 "--monotone": monotone,
@@ -142,9 +153,15 @@ def fit(
         )
         raise typer.Exit(cluster.exit_code(interrupted))
     table = read(data, encoding, quiet)
+    names = list(map(str, table.frame.columns))
+    fairness = fairness_of(names, parity, equal_opportunity, equalized_odds, favourable)
+    constraints = rate_constraints(rate)
+    apart = [str(name) for name in named_columns(constraints, fairness)]
     rows = training_rows(
-        table, target, quiet, kind, drop=drop, keep=keep, category=categorical, date=date
-    )
+        table, target, quiet, kind, apart,
+        drop=[*(drop or ()), *(sensitive_only or ())] or None,
+        keep=keep, category=categorical, date=date,
+    )  # fmt: skip
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
     from softsplit.persistence import dumps_model
@@ -165,6 +182,8 @@ def fit(
         teacher=teacher.value if teacher else None,
         class_weight=class_weights(class_weight, classes),
         min_class_rate=minimum_rates(min_rate, classes),
+        constraints=constraints,
+        fairness=fairness,
         cost_matrix=cost_matrix(cost, classes),
         scoring=metric or ("balanced_accuracy" if class_weight == ["balanced"] else None),
         time_limit=(FIT_SHARE if report else 1.0) * time_limit or None,

@@ -4,6 +4,7 @@ minimum rates of classes (CLASS=NUMBER, or a number)."""
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,12 +44,13 @@ def training_rows(
     target: str,
     quiet: bool = False,
     kinds: Sequence[str] | None = None,
+    apart: Sequence[str] = (),
     **columns_by_kind: Sequence[str] | None,
 ) -> LabelledRows:
     """Return the coded rows of a training table.
 
-    ``kinds`` are the texts COLUMN=KIND of --kind, and ``columns_by_kind`` the lists of column names
-    given for each kind (--drop, --date, ...).
+    ``kinds`` are the texts COLUMN=KIND of --kind, ``columns_by_kind`` the lists of column names
+    given for each kind (--drop, --date, ...), and ``apart`` columns that are kept as they are too.
     """
     from softsplit.data.learning import learn
     from softsplit.variables import ColumnsLeftOut
@@ -57,7 +59,7 @@ def training_rows(
     feature_types = said_kinds(names, kinds, columns_by_kind)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ColumnsLeftOut)
-        rows = learn(table, target, feature_types)
+        rows = learn(table, target, feature_types, apart)
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
             say(warning.message.advising(_advice_on_columns(warning.message.nearly_dates)))
@@ -254,6 +256,72 @@ def class_weights(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
     if list(given) == ["balanced"]:
         return "balanced"
     return {**dict.fromkeys(classes, 1.0), **_by_class("--class-weight", given, classes)}
+
+
+def named_columns(constraints: Any, fairness: Any) -> list[Any]:
+    """The columns that requirements on rates name."""
+    if constraints is None and fairness is None:
+        return []
+    from softsplit.formulations.rates import named_columns as named
+
+    return named(constraints, fairness)
+
+
+RATE = re.compile(
+    r"(?P<of>.+?)(?: on (?P<column>.+?)=(?P<value>.+?))?\s*(?P<side><=|>=)\s*(?P<bound>[^<>=]+)"
+)
+
+
+def fairness_of(
+    names: Sequence[str],
+    parity: Sequence[str] | None,
+    equal_opportunity: Sequence[str] | None,
+    equalized_odds: Sequence[str] | None,
+    favourable: str | None,
+) -> list[Any] | None:
+    """Return the requirements of the options that compare groups; None if there are none."""
+    from softsplit.formulations.rates import EqualizedOdds, EqualOpportunity, Parity
+
+    found: list[Any] = []
+    for option, kind, given in (
+        ("--parity", Parity, parity),
+        ("--equal-opportunity", EqualOpportunity, equal_opportunity),
+        ("--equalized-odds", EqualizedOdds, equalized_odds),
+    ):
+        for text in given or ():
+            name, _, bound = text.rpartition("=")
+            cut = None
+            if name not in names and ">" in name:
+                name, _, number = name.rpartition(">")
+                name, cut = name.strip(), _number(option, number)
+            if name not in names:
+                raise ValueError(
+                    f"{option} {shown(text)} names no column of the table; write it as "
+                    "COLUMN=BOUND."
+                )
+            found.append(kind(name, _number(option, bound), of=favourable, cut=cut))
+    if favourable is not None and not found:
+        raise ValueError("--favourable is for --parity and the like; give one of them.")
+    return found or None
+
+
+def rate_constraints(given: Sequence[str] | None) -> list[Any] | None:
+    """Return the bounds of --rate; None if there are none."""
+    from softsplit.formulations.rates import RateConstraint
+
+    found = []
+    for text in given or ():
+        parts = RATE.fullmatch(text.strip())
+        if parts is None:
+            raise ValueError(
+                f"--rate {shown(text)} is not understood; write it as 'CLASS on COLUMN=VALUE <= "
+                "NUMBER'."
+            )
+        rows = None if parts["column"] is None else (parts["column"], parts["value"])
+        side = "at_most" if parts["side"] == "<=" else "at_least"
+        bound = _number("--rate", parts["bound"])
+        found.append(RateConstraint(rows, parts["of"], **{side: bound}))
+    return found or None
 
 
 def minimum_rates(given: Sequence[str] | None, classes: Sequence[str]) -> Any:

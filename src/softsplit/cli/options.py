@@ -230,6 +230,63 @@ FeatureCost = Annotated[
         rich_help_panel=REQUIREMENTS,
     ),
 ]
+Parity = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parity",
+        metavar="COLUMN=BOUND",
+        help="Largest difference of the rates of the favourable class between groups of a column "
+        "(demographic parity); COLUMN>NUMBER=BOUND compares values up to a number and above it. "
+        "May be repeated.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+EqualOpportunity = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--equal-opportunity",
+        metavar="COLUMN=BOUND",
+        help="The same among the rows of the favourable class.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+EqualizedOdds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--equalized-odds",
+        metavar="COLUMN=BOUND",
+        help="The same among the rows of each class.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+Favourable = Annotated[
+    str | None,
+    typer.Option(
+        "--favourable",
+        metavar="CLASS",
+        help="The class whose rates are compared; the second of two, if not given.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+SensitiveOnly = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sensitive-only",
+        metavar="COLUMN",
+        help="A column that is compared by and is no feature; may be repeated.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+Rate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rate",
+        metavar="'CLASS on COLUMN=VALUE <= NUMBER'",
+        help="Bound of the expected rate of a class on some rows, <= or >=; without 'on ...' on "
+        "all rows. May be repeated.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
 ScaleOption = Annotated[
     ScaleName | None,
     typer.Option("--scale", help="Scaling; chosen if not given.", rich_help_panel=TREE),

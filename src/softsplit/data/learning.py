@@ -55,13 +55,18 @@ class LabelledRows:
         """Return features and labels of all or of the ``chosen`` rows, as ``fit`` takes them."""
         rows = self.rows if chosen is None else self.rows.part(chosen)
         labels = pd.Series(self.y if chosen is None else self.y[chosen], name=self.target)
+        if rows.apart is not None:
+            return rows, labels
         if self.coding.plain and self.coding.named:
             return pd.DataFrame(rows.X, columns=list(self.coding.names)), labels
         return rows.X if self.coding.plain else rows, labels
 
 
 def learn(
-    table: Table, target: str, feature_types: Mapping[str, str] | None = None
+    table: Table,
+    target: str,
+    feature_types: Mapping[str, str] | None = None,
+    apart: Collection[str] = (),
 ) -> LabelledRows:
     """Learn the coding of a training table, as ``SoftTreeClassifier.fit`` does; return its rows.
 
@@ -73,6 +78,8 @@ def learn(
     feature_types : mapping, optional
         Kinds of columns, see ``SoftTreeClassifier``. Unusable columns are dropped with the warning
         ``ColumnsLeftOut``.
+    apart : collection of str
+        Columns that are also kept as they are (``CodedRows.apart``).
     """
     feature_types = {
         name: kind
@@ -97,7 +104,16 @@ def learn(
         rows = learn_coding(features, places, classes, np.ones(len(y)), feature_types or None)
     except NotDates as error:  # counted with the rows that have no class
         raise error.numbered(np.flatnonzero(kept) + 1) from None
+    rows = replace(rows, apart=_apart(frame, apart, kept))
     return LabelledRows(rows, y, target, int((~kept).sum()))
+
+
+def _apart(
+    frame: pd.DataFrame, names: Collection[str], kept: NDArray[np.bool_]
+) -> pd.DataFrame | None:
+    """The columns ``names`` of the rows ``kept``; None if none is named."""
+    require_columns(frame, names)
+    return frame[list(names)][kept].reset_index(drop=True) if names else None
 
 
 def class_texts(column: pd.Series) -> NDArray[Any]:
@@ -129,7 +145,13 @@ def _checked_labels(
     return y
 
 
-def label(table: Table, coding: Coding, classes: NDArray[Any], target: str) -> LabelledRows:
+def label(
+    table: Table,
+    coding: Coding,
+    classes: NDArray[Any],
+    target: str,
+    apart: Collection[str] = (),
+) -> LabelledRows:
     """Code a table with a target by the ``coding`` of a trained tree.
 
     Parameters
@@ -139,6 +161,8 @@ def label(table: Table, coding: Coding, classes: NDArray[Any], target: str) -> L
     classes : array of shape (n_classes,)
         The classes of the tree; any other class raises ``ValueError``.
     target : str
+    apart : collection of str
+        As of ``learn``.
     """
     require_columns(table.frame, [target], "target")
     if len(table.frame) == 0:
@@ -154,6 +178,7 @@ def label(table: Table, coding: Coding, classes: NDArray[Any], target: str) -> L
     kept = np.array([value is not None for value in labels])
     y = classes[[known[value] for value in labels[kept]]]
     rows = coding.code(features_of(frame, target)[kept])
+    rows = replace(rows, apart=_apart(frame, apart, kept))
     return LabelledRows(rows, y, target, int((~kept).sum()))
 
 

@@ -544,7 +544,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         know_table(self, self.tree_, named=prepared.named)
         if found.screening is not None:
             self.screening_ = found.screening
-        given = {"class_weight": self.class_weight, "min_class_rate": self.min_class_rate}
+        names = ("class_weight", "min_class_rate", "constraints", "fairness")
+        given = {name: getattr(self, name) for name in names}
         # What was given is part of the tree too, though nothing was chosen there.
         stated = {name: v for name, v in given.items() if v is not None and not is_auto(v)}
         self.best_params_ = candidate.parameters(local, global_) | stated

@@ -309,11 +309,12 @@ def assess(
     most_trained: int | None = None,
     budget: Budget | None = None,
     say: Callable[[str], None] = lambda _: None,
+    baselines: bool = True,
 ) -> Assessment:
     """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
 
     All are judged on the same rows: in folds, or with ``held_out`` on a fifth. An interruption
-    ends the work: what was judged by then is told.
+    ends the work: what was judged by then is told. Without ``baselines`` trees are judged alone.
     """
     base = clone(base)
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
@@ -322,7 +323,13 @@ def assess(
     shares = shares_of(*prepare(settings, rows).problem.penalties.strengths)
     trainer = PathTrainer(settings, rows, shares, fractions, run, check)
     return assessment.assess(
-        trainer, n_folds=n_folds, seed=seed, held_out=held_out, most_trained=most_trained, say=say
+        trainer,
+        n_folds=n_folds,
+        seed=seed,
+        held_out=held_out,
+        most_trained=most_trained,
+        say=say,
+        baselines=baselines,
     )
 
 

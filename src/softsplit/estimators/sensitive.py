@@ -19,6 +19,8 @@ def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
     ``sensitive`` is a table, a Series, or an array of one column, which every name means.
     Columns of X without names are known by their position.
     """
+    if sensitive is None and isinstance(X, CodedRows):
+        sensitive = X.apart
     apart = None if sensitive is None else _apart(sensitive, n_rows)
 
     def find(name: Any) -> Grouped:

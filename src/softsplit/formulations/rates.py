@@ -353,6 +353,17 @@ class RatedRows:
         return RateLimits(CompiledRows(samples), self.labels[held], requirements, n_classes)
 
 
+def named_columns(constraints: Any, fairness: Any) -> list[Any]:
+    """The columns that requirements name, each once."""
+    found = []
+    for one in as_requirements(constraints, fairness):
+        if isinstance(one, GroupFairness):
+            found.append(one.column)
+        elif isinstance(one.rows, tuple) and one.rows and isinstance(one.rows[0], str):
+            found.append(one.rows[0])
+    return list(dict.fromkeys(found))
+
+
 def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:
     """Check the parameters ``constraints`` and ``fairness`` and return what they hold."""
     found: list[Requirement] = []

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine, Sums
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
@@ -204,6 +205,13 @@ class RateLimits:
     def __len__(self) -> int:
         """Number of linear constraints."""
         return len(self._lines)
+
+    def of_columns(self, columns: NDArray[np.intp]) -> RowEngine:
+        """The rows with a subset of their columns; with all of them if it is empty."""
+        if len(columns) in (0, self.rows.n_features):
+            return self.rows
+        cells = self.rows.sample()
+        return CompiledRows(replace(cells, features=np.ascontiguousarray(cells.features[columns])))
 
     def requirement_of(self, line: int) -> RateRequirement:
         """The requirement that a linear constraint belongs to."""

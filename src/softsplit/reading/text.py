@@ -44,11 +44,11 @@ def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | N
 
 def lines_below(model: TreeModel, root: OutlineNode) -> list[str]:
     """What stands under a tree: its curves, how probabilities follow, what unknown values count
-    as, what a case costs, and how it was edited."""
+    as, what a case costs, what was required of rates, and how it was edited."""
     return [
         *curve_lines(model, root), *probability_lines(model, root),
         *same_class_lines(model, root), *tree_notes(model), *cost_notes(model),
-        *edit_lines(model),
+        *rate_notes(model), *edit_lines(model),
     ]  # fmt: skip
 
 
@@ -109,6 +109,11 @@ def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     return lines
 
 
+def rate_notes(model: TreeModel) -> list[str]:
+    """A line for each requirement on rates: what holds on the training rows."""
+    return [record.line() for record in model.rates]
+
+
 def edit_lines(model: TreeModel) -> list[str]:
     """What was changed by hand: a heading and a line for each edit; nothing if nothing was."""
     return ["edits:", *(f"    {line}" for line in model.edits.lines)] if model.edits else []
@@ -158,7 +163,8 @@ def tree_markdown(
     if said := probability_lines(model, root):
         formula, *places = said
         parts.append("\n".join([escape(formula), "", *(f"- {escape(p.strip())}" for p in places)]))
-    if notes := [*same_class_lines(model, root), *tree_notes(model), *cost_notes(model)]:
+    notes = [*same_class_lines(model, root), *tree_notes(model), *cost_notes(model)]
+    if notes := [*notes, *rate_notes(model)]:
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
     if said := edit_lines(model):
         parts.append("\n".join(["Edits:", "", *(f"- {escape(line)}" for line in said[1:])]))

@@ -24,8 +24,9 @@ from softsplit.estimators.path import (
 )
 from softsplit.estimators.stability import Stability
 from softsplit.formulations import formulation_of
+from softsplit.formulations.rates import RateConstraint, as_requirements, named_columns
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
-from softsplit.report.report_data import ReportData
+from softsplit.report.report_data import BoundPoint, ReportData
 from softsplit.selection.assessment import Assessment
 from softsplit.selection.strengths import price, priced, shares_of
 from softsplit.solvers import Budget
@@ -60,6 +61,8 @@ class ComparisonOptions:
         Strengths that differ by less, in parts, are one point of the path.
     fresh_seed : int
         Added to the seed, so that trees are judged on other folds than they were chosen on.
+    bound_factors : tuple of float
+        Other bounds of a tree with ``fairness`` that are judged, as multiples of its own.
     alternatives : int
         Other trees as good as the chosen one that are shown.
     resamples : int
@@ -78,6 +81,7 @@ class ComparisonOptions:
     fewest_rows: int = 1000
     near: float = 0.15
     fresh_seed: int = 1
+    bound_factors: tuple[float, ...] = (0.5, 2.0, 4.0)
     alternatives: int = 5
     resamples: int = 10
     resampled_cells: int = 60_000
@@ -105,6 +109,8 @@ class JudgedPath:
         Whether Ctrl-C ended it: trees may be fewer, and some not judged.
     repeatable : tuple of bool
         For each tree, whether a fit with its settings gives the same tree.
+    bounds : tuple of BoundPoint
+        Of a tree with ``fairness``: the same settings under other bounds, as far as time allowed.
     """
 
     trees: tuple[SoftTreeClassifier, ...]
@@ -113,6 +119,7 @@ class JudgedPath:
     provenance: tuple[tuple[str, str], ...]
     interrupted: bool
     repeatable: tuple[bool, ...] = ()
+    bounds: tuple[BoundPoint, ...] = ()
 
 
 def make_report_data(
@@ -157,6 +164,7 @@ def make_report_data(
         assessment=path.assessment,
         provenance=(*provenance, *path.provenance, *source),
         repeatable=path.repeatable,
+        bounds=path.bounds,
         alternatives=None if hurried or path.interrupted else _alternatives(search),
         stability=None if hurried or path.interrupted else _stability(path, rows),
     )
@@ -177,6 +185,7 @@ def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
     """What comes back in resamples; None where these would take long."""
     tree = path.trees[path.chosen]
     long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
+    long = long or bool(tree.tree_.rates)
     if long or not len(tree.selected_features_):
         return None
     found: Stability = tree.stability(*rows.part(), n_resamples=OPTIONS.resamples)
@@ -219,6 +228,9 @@ def walk_path(
     base.set_params(feature_types=None)  # rows are coded already
     if base.random_state is None:
         base.set_params(random_state=seed)
+    unknown = not _knows_requirements(base, rows)
+    if unknown:
+        base.set_params(fairness=None, constraints=None)
     own: float | None = None
     if fitted:
         rows = rows.coded_as(tree.tree_.coding)
@@ -245,6 +257,9 @@ def walk_path(
         n_jobs=n_jobs, held_out=held_out, most_trained=trained, budget=budget, say=say,
     )  # fmt: skip
     trees, again = first or walked()
+    bounds: tuple[BoundPoint, ...] = ()
+    if own is not None and base.fairness is not None:
+        bounds = _other_bounds(base, rows, own, seed, n_jobs, held_out, trained, budget, say)
     if len(drawn) < len(rows.y):
         trees, again = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees], False
     repeat = [again] * len(trees)
@@ -255,6 +270,9 @@ def walk_path(
         judged[place : place + 1] = [found.trees[grid.index(own)]]
     found = replace(found, trees=tuple(judged))
     provenance = _provenance(len(rows.y), drawn, found, fitted, again)
+    if unknown:
+        said = "held-out figures and other trees are without them: their rows are not known here"
+        provenance = (*provenance, ("Requirements on rates", said))
     kept = list(range(len(trees)))
     if fitted:
         kept = _undominated(trees, place, found, rows)
@@ -266,7 +284,51 @@ def walk_path(
         provenance,
         budget.stopped,
         tuple(repeat[i] for i in kept),
+        bounds,
     )
+
+
+def _knows_requirements(base: SoftTreeClassifier, rows: LabelledRows) -> bool:
+    """Whether trees can be trained on parts of these rows under the requirements on rates.
+
+    Not so for constraints on rows by their numbers, nor for columns that are not in the table.
+    """
+    required = as_requirements(base.constraints, base.fairness)
+    by_number = any(
+        isinstance(one, RateConstraint) and one.rows and not isinstance(one.rows[0], str)
+        for one in required
+    )
+    known = {variable.name for variable in rows.coding.variables}
+    known |= set() if rows.rows.apart is None else set(rows.rows.apart.columns)
+    return not by_number and set(named_columns(base.constraints, base.fairness)) <= known
+
+
+def _other_bounds(
+    base: SoftTreeClassifier,
+    rows: LabelledRows,
+    fraction: float,
+    seed: int,
+    n_jobs: int | None,
+    held_out: bool,
+    trained: int | None,
+    budget: Budget,
+    say: Say,
+) -> tuple[BoundPoint, ...]:
+    """Judge the settings of the tree under other bounds; fewer, or none, if the time ends."""
+    given = base.fairness if isinstance(base.fairness, list | tuple) else [base.fairness]
+    points = []
+    for factor in OPTIONS.bound_factors:
+        if budget.exhausted:
+            break
+        scaled = [replace(one, bound=min(factor * one.bound, 0.99)) for one in given]
+        judged = assess(
+            clone(base).set_params(fairness=scaled), *rows.part(), [fraction],
+            n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed, n_jobs=n_jobs,
+            held_out=held_out, most_trained=trained, budget=budget, say=say, baselines=False,
+        )  # fmt: skip
+        if judged.judged(0):
+            points.append(BoundPoint(tuple(one.bound for one in scaled), judged))
+    return tuple(points)
 
 
 def _undominated(

@@ -16,6 +16,7 @@ from softsplit.report.measures import threshold_values
 from softsplit.report.other_trees import add_alternatives, add_stability
 from softsplit.report.panels import headline
 from softsplit.report.report_data import ReportData
+from softsplit.report.requirements import add_rates
 from softsplit.report.sections import (
     add_data,
     add_explorer,
@@ -49,6 +50,8 @@ def render_report(data: ReportData) -> str:
         add_editor(section(main, "change", "Change the tree"), data, editor)
     add_card(section(main, "card", "As a score card"), data.card)
     add_quality(main, data)
+    if data.tree.tree_.rates:
+        add_rates(section(main, "requirements", "What must hold"), data)
     if data.alternatives is not None:
         add_alternatives(section(main, "alternatives", "Other trees as good"), data.alternatives)
     if data.stability is not None:

@@ -74,6 +74,12 @@ def share(hits: Bools) -> Interval:
     return Interval(s, float(max(centre - half, 0.0)), float(min(centre + half, 1.0)))
 
 
+def mean_interval(values: FloatArray) -> Interval:
+    """Mean of numbers from 0 to 1 -+ z deviation / sqrt(n)."""
+    error = float(np.std(values)) / float(np.sqrt(max(len(values), 1)))
+    return _within_one(float(np.mean(values)), error)
+
+
 def difference(hits: Bools, others: Bools) -> Interval:
     """By how much one method hits more often than another on the same rows."""
     return _around(*_mean_gap(hits, others))

@@ -46,6 +46,14 @@ LONGEST_TREE = 200_000
 
 
 @dataclass(frozen=True)
+class BoundPoint:
+    """Held-out predictions of trees under other bounds of ``fairness``, one for each entry."""
+
+    bounds: tuple[float, ...]
+    assessment: Assessment
+
+
+@dataclass(frozen=True)
 class ReportData:
     """The trees of a path with the rows they were trained on and what is known of them.
 
@@ -70,6 +78,8 @@ class ReportData:
         What comes back in resamples of the rows.
     page_rows : int
         Rows of the table that the page may hold, for figures of a tree that is changed there.
+    bounds : tuple of BoundPoint
+        The same settings under other bounds of ``fairness``.
     """
 
     name: str
@@ -82,6 +92,7 @@ class ReportData:
     alternatives: Alternatives | None = None
     stability: Stability | None = None
     page_rows: int = PAGE_ROWS
+    bounds: tuple[BoundPoint, ...] = ()
 
     @property
     def matrix(self) -> FloatArray:
@@ -276,6 +287,8 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
     ]
     if strength is None or not scopes or not isinstance(tree.loss, str):
         return None
+    if tree.constraints is not None and not all(_is_rate(one) for one in _listed(tree.constraints)):
+        return None  # rows by their numbers have no option
     usual = formulation.choice.axes["scopes"][0]
     depth = tree.tree_.topology.depth if tree.depth == "auto" else tree.depth
     scale = formulation.defaults["scale"] if tree.scale == "auto" else tree.scale
@@ -305,6 +318,12 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
     for column, sign in (tree.monotone or {}).items():
         signs = [sign] if isinstance(sign, str) else [f"{k}:{one}" for k, one in sign.items()]
         written += [f"--monotone {shlex.quote(f'{column}={one}')}" for one in signs]
+    written += [_rate_option(one) for one in _listed(tree.constraints)]
+    written += [_fairness_option(one) for one in _listed(tree.fairness)]
+    favoured = {one.of for one in _listed(tree.fairness)} - {None}
+    if len(favoured) > 1:
+        return None
+    written += [f"--favourable {shlex.quote(str(one))}" for one in favoured]
     if tree.cost_matrix is not None:
         costs = np.asarray(tree.cost_matrix, dtype=float)
         own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])
@@ -313,6 +332,30 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
         pairs = zip(tree.classes_.tolist(), own.tolist(), strict=True)
         written += [f"--cost {shlex.quote(f'{k}={_short(c)}')}" for k, c in pairs if c != 1.0]
     return " ".join([*written, f"--seed {tree.random_state}"])
+
+
+def _listed(given: Any) -> list[Any]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _is_rate(one: Any) -> bool:
+    """Whether a ``RateConstraint`` has an option of the command."""
+    plain = one.rows is None or (len(one.rows) == 2 and isinstance(one.rows[0], str))
+    return plain and one.given is None and (one.at_least is None or one.at_most is None)
+
+
+def _rate_option(one: Any) -> str:
+    where = "" if one.rows is None else f" on {one.rows[0]}={one.rows[1]}"
+    side = f" <= {one.at_most:g}" if one.at_least is None else f" >= {one.at_least:g}"
+    return f"--rate {shlex.quote(f'{one.of}{where}{side}')}"
+
+
+def _fairness_option(one: Any) -> str:
+    name = type(one).__name__.replace("EqualO", "Equal-O").replace("dO", "d-O").lower()
+    column = one.column if one.cut is None else f"{one.column}>{one.cut:g}"
+    return f"--{name} {shlex.quote(f'{column}={one.bound:g}')}"
 
 
 def _rules_of(tree: Any) -> list[tuple[str, Any]]:

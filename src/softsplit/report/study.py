@@ -25,6 +25,7 @@ from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations import formulation_of
+from softsplit.formulations.rates import named_columns
 from softsplit.report.report_data import fit_options, strength_of
 from softsplit.selection.scoreboard import ERRORS, PRICES
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
@@ -78,7 +79,7 @@ class FitOptions:
         See ``SoftTreeClassifierCV``.
     teacher : {"auto", "forest", "boosting"}, optional
         The same.
-    class_weight, min_class_rate, cost_matrix
+    class_weight, min_class_rate, constraints, fairness, cost_matrix
         As in ``SoftTreeClassifier``; classes are texts.
     scoring : str, optional
         What trees are compared by, as in ``SoftTreeClassifierCV``.
@@ -112,6 +113,8 @@ class FitOptions:
     teacher: str | None = None
     class_weight: Any = None
     min_class_rate: Any = "auto"
+    constraints: Any = None
+    fairness: Any = None
     cost_matrix: Any = None
     scoring: Any = None
     time_limit: float | None = None
@@ -134,6 +137,8 @@ class FitOptions:
         return {
             "class_weight": self.class_weight,
             "min_class_rate": self.min_class_rate,
+            "constraints": self.constraints,
+            "fairness": self.fairness,
             "cost_matrix": self.cost_matrix,
         }
 
@@ -238,7 +243,8 @@ def rows_of(tree: SoftTreeClassifier, table: Table, target: str | None = None) -
     if target is None:
         raise UnknownTarget("the tree does not know the column of its classes", "name the target")
     coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
-    rows = label(table, coding, tree.classes_, target)
+    apart = [str(name) for name in named_columns(tree.constraints, tree.fairness)]
+    rows = label(table, coding, tree.classes_, target, apart)
     lost = sorted(set(map(str, tree.classes_)) - set(map(str, rows.y)))
     if lost:
         raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")

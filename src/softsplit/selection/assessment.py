@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.rates import RatedRows
 from softsplit.formulations.settings import class_weights
 from softsplit.selection.baselines import BASELINES, train_baseline
 from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, whole_trees
@@ -72,6 +73,8 @@ class Assessment:
         1 if a fifth was held out.
     n_trained : int
         Approximate number of rows that each model was trained on.
+    rated : RatedRows, optional
+        Cells of the held-out rows and the requirements on rates, if there are any.
     """
 
     labels: Codes
@@ -79,6 +82,7 @@ class Assessment:
     baselines: dict[str, Judged]
     n_folds: int
     n_trained: int
+    rated: RatedRows | None = None
 
     def judged(self, point: int) -> bool:
         """Whether every row was predicted at this point."""
@@ -154,6 +158,7 @@ def assess(
     held_out: bool = False,
     most_trained: int | None = None,
     say: Say = lambda _: None,
+    baselines: bool = True,
 ) -> Assessment:
     """Predict held-out rows with the trees of a path and with the baselines.
 
@@ -169,6 +174,8 @@ def assess(
         Most rows to train on.
     say : callable
         Receives a line about every step of the work.
+    baselines : bool
+        Whether the other methods are judged too.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
@@ -203,7 +210,7 @@ def assess(
         with one_blas_thread():
             workers = n_workers(trainer.run.n_jobs, len(splits))
             in_threads(run, range(len(splits)), workers, budget.stop)
-        for name in BASELINES:
+        for name in BASELINES if baselines else ():
             for fold in range(len(splits)):
                 if not budget.exhausted:
                     compare(fold, name)
@@ -218,6 +225,7 @@ def assess(
         },
         n_folds=len(splits),
         n_trained=int(np.mean([len(train) for train, _ in splits])),
+        rated=None if rows.rated is None else rows.rated.part(judged_rows),
     )
 
 

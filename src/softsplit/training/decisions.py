@@ -38,15 +38,18 @@ class DecisionOptions:
     sweeps: int = 6
     """Rounds over all questions at one price; most walks stand still after three."""
 
-    cuts: int = 600
+    cuts: int = 300
     """Cuts of a question that are compared, evenly along its rows."""
 
-    labellings: int = 2048
+    labellings: int = 64
     """Up to so many ways to put classes on leaves all are compared; else one leaf changes."""
 
     margins: tuple[float, ...] = (0.25, 0.5, 0.75)
     """Parts of a bound by which training tightens it where the decisions of the tree miss it or are
     met by a walk that gives up much: the rates of decisions differ more than expected ones."""
+
+    alike: float = 0.995
+    """A walk that is right on this part of the rows on which the mixture is gives up little."""
 
     single_margin: float = 0.1
     """What a bound of a single rate is tightened by at most."""

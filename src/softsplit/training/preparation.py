@@ -264,7 +264,11 @@ class Rows:
         effects = None if self.monotone is None else self.monotone.of_classes(present)
         rated = None if self.rated is None else self.rated.of_classes(present)
         return replace(
-            self, labels=labels, classes=self.classes[present], targets=targets, monotone=effects,
+            self,
+            labels=labels,
+            classes=self.classes[present],
+            targets=targets,
+            monotone=effects,
             rated=rated,
         )
 
@@ -821,6 +825,11 @@ def refuse_beside_monotone(
     if isinstance(rows, RowsThere) or not isinstance(rows.X, np.ndarray):
         raise ValueError(
             "monotone is for tables and dense matrices; make X dense, or leave monotone out."
+        )
+    if rows.rated is not None:
+        raise ValueError(
+            "monotone cannot be asked for together with constraints or fairness; leave one of them "
+            "out."
         )
     if not formulation.prunes:
         return

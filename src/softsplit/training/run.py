@@ -29,6 +29,7 @@ from softsplit.solvers.ruled import with_rules
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.training.decisions import OPTIONS as DECISIONS
+from softsplit.training.decisions import decided_by_mixture
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import make_ready, warm_up_samples
@@ -185,8 +186,11 @@ def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
         return all(one.decisions_hold for one in tree.rates), right
 
     best, rank = found, judged(found)
-    if rank[0] and not np.any(found.kkt.multipliers[problem.n_classes :]):
-        return found  # no bound binds
+    known = found.parameters, problem.steepness, limits
+    said = decided_by_mixture(*known, np.eye(problem.n_classes))
+    alike = rank[1] >= DECISIONS.alike * float(said[np.arange(len(said)), limits.labels].sum())
+    if rank[0] and (alike or not np.any(found.kkt.multipliers[problem.n_classes :])):
+        return found  # the walk holds the requirements and gives up little, or no bound binds
     for part in DECISIONS.margins:
         if run.budget.exhausted:
             break

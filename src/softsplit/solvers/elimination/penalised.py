@@ -174,7 +174,7 @@ def rates_of(rows: AllRows, tree: SupportTree) -> Rates:
     of_classes = ClassRates(rows.masses(tree), problem.minimum_rates)
     if limits is None:
         return of_classes
-    others = CellRates(limits, EngineFunction(problem, tree, limits.rows))
+    others = CellRates(limits, EngineFunction(problem, tree, limits.of_columns(tree.columns)))
     return AllRates([of_classes, others] if np.any(problem.minimum_rates > 0) else [others])
 
 
