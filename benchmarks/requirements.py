@@ -2,8 +2,8 @@
 
     python benchmarks/requirements.py monotone      one part of the issue each, with its own figures
 
-``costs`` and ``hostile`` stand in modules of their own, requirements_costs.py and
-requirements_hostile.py.
+``costs``, ``hostile`` and ``fairness`` stand in modules of their own, requirements_costs.py and
+so on.
 
 ``monotone``:
 
@@ -350,7 +350,8 @@ def main() -> None:
     part.add_argument("--cost", action="store_true", help="shared sets with loss='cost' as well")
     part.add_argument("--only", nargs="+", choices=("holds", "costs", "gains"), help="some figures")
     part.set_defaults(run=monotone)
-    for name, told in (("costs", "feature costs"), ("hostile", "what cannot hold")):
+    others = (("costs", "feature costs"), ("hostile", "what cannot hold"), ("fairness", "fairness"))
+    for name, told in others:
         parts.add_parser(name, help=told).set_defaults(run=other_part)
     for one in parts.choices.values():
         one.add_argument("--document", type=Path, help="document that gets the figures")

@@ -1,8 +1,10 @@
 """Fairness of trees on held-out rows, beside fairlearn's ExponentiatedGradient.
 
-    python benchmarks/fairness.py peers --out peers.json       with a Python that has fairlearn
-    python benchmarks/fairness.py run --out trees.json [--cases adult-sex ...]
-    python benchmarks/fairness.py table trees.json peers.json [--document FILE]
+    python benchmarks/requirements_fairness.py peers      with a Python that has fairlearn
+    python benchmarks/requirements_fairness.py run        [--cases adult-sex ...]
+    python benchmarks/requirements.py fairness            both, as far as possible, and the table
+
+Figures are kept in docs/results/fairness-*.json, and a run goes on where it was left.
 
 Adult (4,000 rows to train on and 8,000 others to judge by, drawn anew for each of five folds) and
 German credit (five stratified folds). The favourable class is ">50K" or "good". Demographic parity
@@ -20,6 +22,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +33,8 @@ DATA = Path(os.environ.get("SOFTSPLIT_DATA", "data"))
 BOUNDS = (0.02, 0.05, 0.1)
 FOLDS = 5
 ADULT_TRAINED, ADULT_JUDGED = 4000, 8000
-BEGIN, END = "<!-- fairness -->", "<!-- end of fairness -->"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+FILES = {part: RESULTS / f"fairness-{part}.json" for part in ("run", "peers")}
 
 
 class Case(NamedTuple):
@@ -185,8 +189,10 @@ def summary(trees: dict, peers: dict) -> str:
             cells.append(f"{one['columns']:.1f}")
             if curve:
                 near = float(np.interp(one["disparity"], *zip(*curve, strict=True)))
-                other = beside[bound]
-                cells += [f"{other['disparity']:.3f}", f"{100 * other['accuracy']:.1f}"]
+                other = beside.get(bound)
+                cells += ["", ""]
+                if other is not None:
+                    cells[-2:] = [f"{other['disparity']:.3f}", f"{100 * other['accuracy']:.1f}"]
                 cells += [f"{100 * near:.1f}", f"{100 * (one['accuracy'] - near):+.1f}"]
                 if bound != "none":
                     gaps.append(100 * (one["accuracy"] - near))
@@ -212,36 +218,44 @@ def summary(trees: dict, peers: dict) -> str:
     return "\n".join(lines) + f"\n\n{said}\n"
 
 
+def known(part: str) -> dict:
+    """What was measured before."""
+    return json.loads(FILES[part].read_text()) if FILES[part].exists() else {}
+
+
+def measured(part: str, cases: list[str]) -> None:
+    """Measure what is not known yet."""
+    measure, found = (of_trees if part == "run" else of_mixtures), known(part)
+    for name in cases:
+        for bound in (*BOUNDS, None):
+            key = "none" if bound is None else f"{bound:g}"
+            if key in found.get(name, {}):
+                continue
+            found.setdefault(name, {})[key] = measure(name, bound)
+            FILES[part].write_text(json.dumps(found, indent=1) + "\n")
+            print(name, key, found[name][key], flush=True)
+
+
+def lines() -> list[str]:
+    """The section of the document."""
+    measured("run", list(CASES))
+    if find_spec("fairlearn") is not None:
+        measured("peers", list(CASES))
+    told = __doc__.split("\n\n")[-1].strip().replace("\n", " ")
+    return ["## Fairness", "", told, "", *summary(known("run"), known("peers")).splitlines()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("part", choices=["run", "peers", "table"])
-    parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("fairness.json"))
     parser.add_argument("--cases", nargs="*", default=list(CASES))
-    parser.add_argument("--document", type=Path)
     args = parser.parse_args()
     if args.part == "table":
-        trees, peers = (json.loads(path.read_text()) for path in (*args.files, *args.files)[:2])
-        text = summary(trees, peers if len(args.files) > 1 else {})
-        print(text)
-        if args.document is not None:
-            page = args.document.read_text()
-            before, rest = page.split(BEGIN)
-            after = rest.split(END)[1]
-            args.document.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
-        return
-    measure = of_trees if args.part == "run" else of_mixtures
-    found = json.loads(args.out.read_text()) if args.out.exists() else {}
-    for name in args.cases:
-        for bound in (*BOUNDS, None):
-            key = "none" if bound is None else f"{bound:g}"
-            if key in found.get(name, {}):
-                continue  # a run may be resumed
-            found.setdefault(name, {})[key] = measure(name, bound)
-            args.out.write_text(json.dumps(found, indent=1))
-            print(name, key, found[name][key], flush=True)
+        print(summary(known("run"), known("peers")))
+    else:
+        measured(args.part, args.cases)
 
 
 if __name__ == "__main__":
