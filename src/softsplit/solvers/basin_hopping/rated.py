@@ -29,13 +29,13 @@ from softsplit.tree.parameters import TreeParameters
 class RatedOptions:
     """The last phase under requirements on rates."""
 
-    rounds: int = 3
+    rounds: int = 2
     """Descents of the splits, each followed by a linear program of the leaves."""
 
-    updates: int = 6
+    updates: int = 4
     """Updates of the multipliers in a descent; the program meets the rates exactly afterwards."""
 
-    steps: int = 60
+    steps: int = 30
     """Steps between two updates."""
 
     weight: float = 1.0
