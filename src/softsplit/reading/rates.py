@@ -26,8 +26,7 @@ class RateRecord:
         Bounds of a single rate; of several groups ``high`` bounds the difference of the largest and
         the smallest.
     expected : tuple of float
-        Expected rate of each group: the mean of ``predict_proba`` (with loss "cost", of the class
-        that leaves say).
+        Expected rate of each group: the mean of ``predict_proba``.
     decided : tuple of float
         Share of the rows of each group for which ``predict`` is the class.
     weights : tuple of float

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from softsplit.problem.leaves import RATE_SLACK, InfeasibleLeafStep
+from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers.active_set.descent import EVALUATE_ONLY
@@ -32,7 +32,6 @@ from softsplit.solvers.base import (
     silent,
 )
 from softsplit.solvers.basin_hopping.perturbations import Perturbed, Point
-from softsplit.solvers.basin_hopping.rated import within_rates
 from softsplit.solvers.basin_hopping.run import ClockOptions, DescentRun, IterationBudget
 from softsplit.solvers.basin_hopping.search import BasinHopping
 from softsplit.solvers.basin_hopping.stages import (
@@ -126,7 +125,6 @@ class BasinHoppingSolver(Solver):
     zero_threshold: float = 0.0
     searches: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = True
-    meets_rates: ClassVar[bool] = True
     compiled_code: ClassVar[str | None] = "cost"
 
     def supports(self, problem: TrainingProblem) -> str | None:
@@ -134,14 +132,8 @@ class BasinHoppingSolver(Solver):
         return None if problem.boxed else "needs bounded coefficients, as loss='cost' has them"
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-        """Best tree found from ``start`` or one of its rivals.
-
-        Requirements on rates of any rows are met in a last phase (rated.py).
-        """
+        """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
-        if problem.rate_limits is not None:
-            free = self.solve(replace(problem, rate_limits=None), start, budget)
-            return self._rated(problem, free, budget, began)
         run = self._run(problem, budget)
         start = start.within(problem)
         point = (start.parameters.splits, start.parameters.leaf_classes)
@@ -195,8 +187,6 @@ class BasinHoppingSolver(Solver):
         """
         began = time.perf_counter()
         best = front[0]
-        if problem.rate_limits is not None:
-            return best  # hops know the rates of classes only
         run = self._run(problem, budget)
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
         point = self.search.improve(run, points, draws, ends, report)
@@ -206,25 +196,6 @@ class BasinHoppingSolver(Solver):
         if zero is not None and problem.objective(zero) < best.objective:
             best = self._finished(run, (zero.splits, zero.leaf_classes), best, began)
         return best
-
-    def _rated(
-        self, problem: TrainingProblem, free: Solution, budget: Budget, began: float
-    ) -> Solution:
-        """The tree of ``free`` where the requirements on rates hold."""
-        tree, status = free.parameters, free.status
-        if problem.violation(tree).largest > RATE_SLACK:
-            moved = within_rates(problem, tree, budget)
-            tree, status = (tree, Status.INFEASIBLE) if moved is None else (moved, status)
-        return Solution.measure(
-            problem,
-            tree,
-            status,
-            tol=budget.tol,
-            n_iter=free.n_iter,
-            seconds=time.perf_counter() - began,
-            solver=self.name,
-            message=free.message,
-        )
 
     def _second_look(self, run: DescentRun, point: Point, start: TreeParameters) -> Point:
         """The end of the same start after a warm-up, if that is lower."""
