@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
+.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -105,6 +105,11 @@ bench-alternatives: rivals ## trees as good as the chosen one, on held-out rows
 
 bench-requirements: $(VENV)/.test ## trees under requirements: PART=monotone, ...
 	$(BIN)/python benchmarks/requirements.py $(or $(PART),monotone) --document docs/results/requirements.md $(ARGS)
+
+bench-after-fit: $(VENV)/.test ## coverage of prediction sets beside MAPIE, shifts of tables (ten minutes)
+	@$(PIP) mapie || echo "mapie cannot be installed here: its sets will be left out"
+	@for part in $(or $(PART),coverage check); do \
+		$(BIN)/python benchmarks/after_fit.py $$part --document docs/results/after-fit.md $(ARGS) || exit 1; done
 
 bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
 	$(BIN)/python benchmarks/ordinary.py run $(ARGS)

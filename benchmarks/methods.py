@@ -384,12 +384,13 @@ def failures(rows: pd.DataFrame) -> str:
     )
 
 
-def put_into(document: Path | None, text: str) -> None:
-    """Print a text, or put it between the two marks of a document; what is around them is kept."""
+def put_into(document: Path | None, text: str, name: str = "figures") -> None:
+    """Print a text, or put it between the two marks of that name in a document; what is around them
+    is kept."""
     if document is None:
         print(text)
         return
-    begin, end = "<!-- figures: begin -->", "<!-- figures: end -->"
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, _, rest = document.read_text(encoding="utf-8").partition(begin)
     document.write_text(
         f"{before}{begin}\n\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8"

@@ -13,6 +13,7 @@ from softsplit.support.version import __version__
 if TYPE_CHECKING:
     from softsplit import report
     from softsplit.data import load_dataset, read_dataset
+    from softsplit.estimators.checking import check_rows
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
     from softsplit.estimators.path import strength_path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
     from softsplit.reading.ranges import FarOutsideWarning
     from softsplit.reading.text import export_markdown, export_text
+    from softsplit.report.groups import group_figures
 
 __all__ = [
     "EqualOpportunity",
@@ -35,10 +37,12 @@ __all__ = [
     "SoftTreeClassifier",
     "SoftTreeClassifierCV",
     "__version__",
+    "check_rows",
     "dumps_model",
     "export_markdown",
     "export_onnx",
     "export_text",
+    "group_figures",
     "load_dataset",
     "load_model",
     "loads_model",
@@ -56,10 +60,12 @@ _HOMES = {
     "FarOutsideWarning": "softsplit.reading.ranges",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
+    "check_rows": "softsplit.estimators.checking",
     "dumps_model": "softsplit.persistence",
     "export_markdown": "softsplit.reading.text",
     "export_onnx": "softsplit.persistence",
     "export_text": "softsplit.reading.text",
+    "group_figures": "softsplit.report.groups",
     "load_dataset": "softsplit.data",
     "load_model": "softsplit.persistence",
     "loads_model": "softsplit.persistence",

@@ -26,8 +26,8 @@ from softsplit.report.study import StudyOptions
 from tables import people, written
 
 COMMANDS = [
-    "fit", "predict", "explain", "report", "path", "demo", "info", "compile", "vc", "experiment",
-    "export",
+    "fit", "predict", "explain", "check", "report", "path", "demo", "info", "compile", "vc",
+    "experiment", "export",
 ]  # fmt: skip
 
 

@@ -79,3 +79,48 @@ def test_who_cannot_be_sure_says_so(table: tuple[np.ndarray, np.ndarray]) -> Non
     for wrong in (0, 1, 1.5, "high", True, float("nan")):
         with pytest.raises(ValueError, match="confidence must be a number between 0 and 1"):
             tree.predict_set(X, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [{}, {"decision": "mixture"}, {"loss": "cost"}])
+def test_calibration_keeps_classes_and_mends_probabilities(
+    table: tuple[np.ndarray, np.ndarray], given: dict[str, str]
+) -> None:
+    """Labels are made noisier after the fit: probabilities follow, classes stay."""
+    X, y = table
+    tree = SoftTreeClassifier(depth=1, random_state=0, **given).fit(X[:400], y[:400])
+    drawn = np.random.default_rng(0)
+    noisy = np.where(drawn.random(1200) < 0.25, 1 - y, y)
+    twin = tree.calibrate(X[400:800], noisy[400:800])
+    np.testing.assert_array_equal(twin.predict(X), tree.predict(X))
+    new = np.arange(400), noisy[800:]
+
+    def loss(one: SoftTreeClassifier) -> float:
+        return float(-np.log(one.predict_proba(X[800:])[new]).mean())
+
+    assert loss(twin) < loss(tree) - 0.02
+    covered = twin.predict_set(X[800:], 0.8)[new].mean()
+    assert 0.74 < covered < 0.86
+    back = loads_model(dumps_model(twin))
+    np.testing.assert_array_equal(back.predict_proba(X), twin.predict_proba(X))
+    assert tree.tree_.held_out is None  # a copy
+
+
+def test_hostile_rows_to_calibrate_get_one_sentence(table: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = table
+    tree = SoftTreeClassifier(depth=1, random_state=0).fit(X[:200], y[:200])
+    with pytest.raises(ValueError, match="y holds 7, which is none of the classes"):
+        tree.calibrate(X[:3], [0, 1, 7])
+    with pytest.raises(ValueError, match="one class for each of the 3 rows"):
+        tree.calibrate(X[:3], [0, 1])
+    with pytest.raises(ValueError, match="a number of at least 0 for each of the 3 rows"):
+        tree.calibrate(X[:3], [0, 1, 1], sample_weight=[0, 0, 0])
+
+
+def test_leaves_have_intervals(table: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = table
+    tree = SoftTreeClassifier(depth=1, random_state=0).fit(X, y)
+    leaves = tree.to_frame().dropna(subset="class")
+    counts = tree.tree_.walk.counts  # type: ignore[union-attr]
+    share = counts[1] / counts.sum(axis=0)
+    assert np.all((leaves["low_1"] < share) & (share < leaves["high_1"]))
+    np.testing.assert_allclose(leaves["low_0"], 1 - leaves["high_1"])

@@ -13,6 +13,7 @@ from softsplit import SoftTreeClassifier
 from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
 from softsplit.reading.explanation import explain
+from softsplit.reading.limits import AdviceLimits
 from softsplit.report import fit_tree
 from softsplit.report.anywhere import labelled_rows
 from softsplit.report.study import FitOptions
@@ -166,3 +167,34 @@ def test_a_number_moves_with_its_hinges(opened):  # noqa: F811
         assert said == f"The tree says {tree.predict([row])[0]}."
         pulls = page.locator("#case-why li").all_inner_texts()
         assert len({text.split()[0] for text in pulls}) == len(pulls) <= 2
+
+
+def test_limits_narrow_what_is_offered(opened):  # noqa: F811
+    """A fixed feature is not offered; one that may only fall changes as explain says."""
+    tree, data = random_page(4, "standard", "shares")
+    page = opened(data)
+    model, checked = tree.tree_, 0
+    page.locator("#case-limits summary").click()
+    labels = page.locator("#case-limits label").all_inner_texts()
+    for row in range(6):
+        x = data.matrix[row]
+        filled(page, x, model.feature_names)
+        for change in explain(model, x).changes[:1]:
+            choice = page.locator(f"#limit-{labels.index(change.name)}")
+
+            def offered(name=change.name):
+                lines = page.locator("#case-changes li").all_inner_texts()
+                return [line for line in lines if line.startswith(f"{name}:")]
+
+            assert offered()
+            choice.select_option("fixed")
+            assert not offered()
+            choice.select_option("less" if change.new_value > change.value else "more")
+            side = "only_decrease" if change.new_value > change.value else "only_increase"
+            limits = AdviceLimits.of(**{side: [change.name]})
+            expected = explain(model, x, (), limits).changes
+            assert bool(offered()) == (change.name in {one.name for one in expected})
+            choice.select_option("free")
+            assert offered()
+            checked += 1
+    assert checked > 2

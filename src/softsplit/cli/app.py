@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command, get_group
 
-from softsplit.cli import compare, compile, demo, explain, fit, info, path, predict, report
+from softsplit.cli import check, compare, compile, demo, explain, fit, info, path, predict, report
 from softsplit.cli.console import EXIT_CODES, PlainErrors
 from softsplit.support import options
 from softsplit.support.version import __version__
@@ -88,6 +88,7 @@ app.command(name="fit", epilog=fit.EPILOG)(fit.fit)
 app.command(name="predict", epilog=predict.EPILOG)(predict.predict)
 app.command(name="explain", epilog=explain.EPILOG)(explain.explain)
 app.command(name="compare", epilog=compare.EPILOG)(compare.compare)
+app.command(name="check", epilog=check.EPILOG)(check.check)
 app.command(name="report", epilog=report.EPILOG)(report.report)
 app.command(name="path", epilog=path.EPILOG)(path.path)
 app.command(name="demo", epilog=demo.EPILOG)(demo.demo)

@@ -26,6 +26,9 @@ from softsplit.support.messages import visible
 USAGE = 2
 """Exit code of all errors."""
 
+MOVED = 1
+"""Exit code of ``softsplit check`` if something has moved."""
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C (128 + SIGINT), whether or not a tree was kept."""
 

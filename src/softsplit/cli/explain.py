@@ -9,9 +9,9 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import OPTIONS, echo, print_json
-from softsplit.cli.inputs import load_stored, read, rows_for
+from softsplit.cli.inputs import advice_limits, load_stored, read, rows_for
 
-EPILOG = "Example: softsplit explain tree.json new.csv --row 3"
+EPILOG = "Example: softsplit explain tree.json new.csv --row 3 --fixed age --range bmi=18:35"
 
 
 def explain(
@@ -21,6 +21,30 @@ def explain(
         list[int] | None,
         typer.Option("--row", min=1, help="Number of the row, from 1; may be repeated. Default 1."),
     ] = None,
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fixed",
+            help="Columns that stay as they are in advice, separated by commas; may be repeated.",
+        ),
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            metavar="COLUMN=LOW:HIGH",
+            help="Where a column may move in advice; an end may be left out. Of a category: "
+            "COLUMN=LEVEL,LEVEL. May be repeated.",
+        ),
+    ] = None,
+    only_decrease: Annotated[
+        list[str] | None,
+        typer.Option("--only-decrease", help="Columns that advice may only make smaller."),
+    ] = None,
+    only_increase: Annotated[
+        list[str] | None,
+        typer.Option("--only-increase", help="Columns that advice may only make larger."),
+    ] = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -28,7 +52,7 @@ def explain(
     """Explain the answer for a row: its splits, what pulls where, and what would change it.
 
     For every feature the smallest change within its training range is given that leads to another
-    class.
+    class. Limits (--fixed, --range, --only-decrease, --only-increase) narrow what may change.
     """
     wanted = row or [1]
     if len(wanted) > OPTIONS.explained_rows:
@@ -45,10 +69,11 @@ def explain(
             raise ValueError(f"there is no row {number}; the table has {count}.")
     frame = table.frame.iloc[[n - 1 for n in wanted]]
     rows = rows_for(tree, replace(table, frame=frame))
+    limits = advice_limits(tree, fixed, ranges, only_decrease, only_increase)
     explanations: list[Any] = []
     for i, number in enumerate(wanted):
         one = rows.part(np.array([i]))
-        explanation = explained(tree.model, one.X[0], one.cells)
+        explanation = explained(tree.model, one.X[0], one.cells, limits)
         explanations.append({"row": number, **explanation.to_dict()})
         if not as_json:
             echo(f"row {number}: {explanation}\n")

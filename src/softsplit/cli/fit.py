@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from softsplit.cli.inputs import (
     cost_matrix,
     fairness_of,
     grouped,
+    groups_by,
     minimum_rates,
     monotone_effects,
     named_columns,
@@ -95,6 +96,8 @@ def fit(
     metric: options.Metric = None,
     time_limit: options.TimeLimit = 45.0,
     effort: options.Effort = "balanced",
+    by: options.By = None,
+    refer: options.Refer = 0.9,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
     dask: options.Dask = None,
@@ -113,7 +116,8 @@ def fit(
         cluster = service("dask", "--dask", "leave it out, and give one table")
         cluster.refuse(
             {
-                "--report": report, "--groups": groups, "--encoding": encoding, "--cost": cost,
+                "--report": report, "--by": by,
+                "--groups": groups, "--encoding": encoding, "--cost": cost,
                 "--ridge": ridge, "--steepness": steepness,
                 "--parity": parity, "--equal-opportunity": equal_opportunity, "--rate": rate,
                 "--equalized-odds": equalized_odds, "--sensitive-only": sensitive_only,
@@ -165,7 +169,10 @@ def fit(
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
     from softsplit.persistence import dumps_model
+    from softsplit.reading.conformal import checked_confidence
     from softsplit.report.study import FitOptions, fit_tree
+
+    refer, groups_told = checked_confidence(refer, "--refer"), groups_by(table, target, by)
 
     classes = sorted(set(rows.y.tolist()))
     settings = FitOptions(
@@ -213,7 +220,9 @@ def fit(
             spent = min(time.perf_counter() - start, settings.time_limit or 0.0)
             left = time_limit - spent  # the time to compile does not count
         with heartbeat(quiet):
-            report_data, interrupted = _reported(table.name, rows, found, settings, report, left)
+            report_data, interrupted = _reported(
+                table.name, rows, found, settings, report, left, by=groups_told, refer=refer
+            )
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
@@ -239,6 +248,7 @@ def _reported(
     settings: FitOptions,
     report: Path,
     time_limit: float | None,
+    **asked: Any,
 ) -> tuple[ReportData | None, bool]:
     """Write the report; return its data, None after an early Ctrl-C, and whether Ctrl-C came."""
     report_data: ReportData | None = None
@@ -247,6 +257,7 @@ def _reported(
             report, name, rows, found.tree, found.provenance,
             seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
             time_limit=time_limit, repeatable=found.repeatable, search=found.search,
+            **asked,
         )  # fmt: skip
     if report_data is None:
         return None, True

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.persistence.document import Stored
+    from softsplit.reading.limits import AdviceLimits
     from softsplit.variables import CodedRows
 
 
@@ -227,6 +228,59 @@ def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) 
         say(f"{said}; softsplit explain shows how it is treated.")
     if len(counts) > OPTIONS.columns:
         say(f"so it is in {len(counts) - OPTIONS.columns} columns more.")
+
+
+def groups_by(table: Table, target: str, by: str | None) -> tuple[str, NDArray[Any]] | None:
+    """Return the column of --by and the group of each row that has a class; None without it."""
+    if by is None:
+        return None
+    if by not in table.frame.columns:
+        raise ValueError(f"--by names {shown(by)}, which is no column of the table.")
+    from softsplit.data.learning import class_texts
+    from softsplit.report.groups import group_names
+
+    kept = [label is not None for label in class_texts(table.frame[target])]
+    return by, group_names(table.frame[by][kept])
+
+
+def advice_limits(
+    tree: Stored,
+    fixed: Sequence[str] | None,
+    ranges: Sequence[str] | None,
+    only_decrease: Sequence[str] | None,
+    only_increase: Sequence[str] | None,
+) -> AdviceLimits:
+    """Return limits for advice from lists of columns and from texts COLUMN=LOW:HIGH."""
+    from softsplit.data.learning import split_names
+    from softsplit.reading.limits import AdviceLimits
+    from softsplit.variables.variable import CATEGORY
+
+    coding = tree.model.table_coding
+    kinds = {variable.name: variable.kind for variable in coding.variables}
+    names = [*coding.names, *kinds]
+    found: dict[str, Any] = {}
+    for text in ranges or ():
+        fitting = [name for name in names if text.startswith(f"{name}=")]
+        name = max(fitting, key=len, default="")
+        value = text[len(name) + 1 :]
+        if kinds.get(name) == CATEGORY:
+            found[name] = split_names([value], ())
+        elif fitting and ":" in value:
+            low, _, high = value.partition(":") if value.count(":") == 1 else _halves(value)
+            found[name] = (low.strip() or None, high.strip() or None)
+        else:
+            raise ValueError(
+                f"--range {shown(text)} must be COLUMN=LOW:HIGH, with a column of the tree."
+            )
+    listed = [split_names(given or (), names) for given in (fixed, only_decrease, only_increase)]
+    return AdviceLimits.of(listed[0], found, listed[1], listed[2])
+
+
+def _halves(text: str) -> tuple[str, str, str]:
+    """Split two times, which have colons themselves, at the colon in the middle."""
+    parts = text.split(":")
+    half = len(parts) // 2
+    return ":".join(parts[:half]), ":", ":".join(parts[half:])
 
 
 @contextmanager

@@ -445,6 +445,23 @@ Dask = Annotated[
         rich_help_panel=RUN,
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        help="Column by whose groups the report tells its figures, a feature or not.",
+        rich_help_panel=DATA,
+    ),
+]
+Refer = Annotated[
+    float,
+    typer.Option(
+        "--refer",
+        help="In the report, cases whose prediction set at this confidence is not one class go to "
+        "a person.",
+        rich_help_panel=TREE,
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)
 ]

@@ -48,10 +48,13 @@ def write_report(
     repeatable: bool = False,
     search: Any = None,
     page_rows: int | None = None,
+    by: Any = None,
+    refer: float = 0.9,
 ) -> tuple[ReportData, bool]:
     """Write the report of a tree; return its data and whether Ctrl-C cut it short.
 
-    ``page_rows`` are the rows that the page holds at most, if they are not the usual number.
+    ``page_rows`` are the rows that the page holds at most, if they are not the usual number, and
+    ``by`` is a column, and the group of each row, by which figures are told.
     """
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
@@ -63,7 +66,9 @@ def write_report(
         time_limit=time_limit,
     )  # fmt: skip
     hurried = time_limit is not None and time.perf_counter() - began > time_limit
-    report_data = make_report_data(name, rows, walked, provenance, search, hurried)
+    report_data = make_report_data(
+        name, rows, walked, provenance, search, hurried, by=by, refer=refer
+    )
     if page_rows is not None:
         report_data = replace(report_data, page_rows=page_rows)
     write_text(path, render_report(report_data))
@@ -97,7 +102,7 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
 
 def figures_text(report_data: ReportData) -> dict[str, str]:
     """Return the metrics of the chosen tree on held-out rows, the leading one first, as text."""
-    from softsplit.report.measures import class_sentence, verdict
+    from softsplit.report.measures import class_sentence, refer_sentence, verdict
 
     found = report_data.metrics(report_data.chosen)
     assert found is not None
@@ -111,6 +116,9 @@ def figures_text(report_data: ReportData) -> dict[str, str]:
     }
     if report_data.undertrained:
         facts["beware"] = verdict(report_data)
+    referred = refer_sentence(report_data, report_data.refer)
+    if referred is not None:
+        facts[f"at {100 * report_data.refer:g} % confidence"] = referred
     told = class_sentence(report_data, report_data.chosen)
     return facts if told is None else facts | {"classes": told}
 

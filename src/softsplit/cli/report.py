@@ -9,7 +9,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import load, option_advice, read
+from softsplit.cli.inputs import groups_by, load, option_advice, read
 from softsplit.cli.outputs import as_object, check_files, figures_object, write_report
 from softsplit.support.messages import visible
 
@@ -38,6 +38,8 @@ def report(
             "for none.",
         ),
     ] = None,
+    by: options.By = None,
+    refer: options.Refer = 0.9,
     encoding: options.Encoding = None,
     time_limit: options.TimeLimit = 0.0,
     jobs: options.Jobs = None,
@@ -59,11 +61,15 @@ def report(
 
     with option_advice():
         rows = rows_of(tree, table, target)
+    from softsplit.reading.conformal import checked_confidence
+
+    groups, refer = groups_by(table, rows.target, by), checked_confidence(refer, "--refer")
     provenance = (("Tree", f"read from {visible(model.name)}"),)
     with heartbeat(quiet):
         report_data, interrupted = write_report(
             out, table.name, rows, tree, provenance,
             seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None, page_rows=page_rows,
+            by=groups, refer=refer,
         )  # fmt: skip
     if as_json:
         print_json(

@@ -33,6 +33,8 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.rates import Training, as_requirements, rated_rows
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.loss import Loss
+from softsplit.reading.model import TreeModel
+from softsplit.reading.profile import TableProfile
 from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
@@ -51,6 +53,7 @@ from softsplit.support.inputs import (
     refuse_missing_labels,
     refuse_mixed_labels,
 )
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import WideRows
@@ -418,9 +421,11 @@ def keep(
     zero_threshold: float,
     *,
     importances: bool = True,
+    rows: TrainingRows | None = None,
 ) -> None:
-    """Set the fitted attributes of an estimator."""
+    """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of."""
     tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
+    tree = tree if rows is None else profiled(tree, rows)
     know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best
     estimator.starts_ = list(outcome.starts)
@@ -428,6 +433,22 @@ def keep(
     estimator.tree_ = tree
     if outcome.best.screening is not None:
         estimator.screening_ = outcome.best.screening
+
+
+def profiled(tree: TreeModel, rows: TrainingRows) -> TreeModel:
+    """Return the tree with a summary of its training table, if that is dense and in memory."""
+    if type(rows) is not Rows:
+        return tree
+    few = rows.counted()
+    if len(few.labels) > ROWS.profile:
+        few = few.part(np.arange(0, len(few.labels), -(-len(few.labels) // ROWS.profile)))
+    count = few.weight / min(1.0, float(few.weight.mean()))
+    classes = np.bincount(few.labels, count, len(tree.classes)).astype(float)
+    leaves = np.bincount(tree.arrive(few.X), count, tree.topology.n_leaves).astype(float)
+    profile = TableProfile.of(
+        tree.table_coding, tree.selected_variables, few.X, few.shared, count, classes, leaves
+    )
+    return replace(tree, profile=profile)
 
 
 def described_as_in(other: type) -> Callable[[Described], Described]:

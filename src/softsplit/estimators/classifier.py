@@ -275,7 +275,7 @@ class SoftTreeClassifier(SoftTreeBase):
             run = run.adapted(prepared, partial(validated_rows, self)).ready()
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
-            kept = partial(keep, self, prepared)
+            kept = partial(keep, self, prepared, rows=rows)
             zero, stopped = run.solver.zero_threshold, run.budget.stopped
             with run.budget.interruptible():
                 kept(outcome, zero)

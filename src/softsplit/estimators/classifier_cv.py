@@ -18,6 +18,7 @@ from softsplit.estimators.base import (
     all_or_nothing,
     described_as_in,
     model_settings,
+    profiled,
     training_run,
 )
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
@@ -539,7 +540,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         found = decided(prepared, joined(prepared, found, run), run)
         self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)
         held_out = self._held_out(chosen, costs, search)
-        self.best_estimator_.tree_ = replace(self.best_estimator_.tree_, held_out=held_out)
+        tree = profiled(self.best_estimator_.tree_, rows)
+        self.best_estimator_.tree_ = replace(tree, held_out=held_out)
         self.tree_ = self.best_estimator_.tree_
         know_table(self, self.tree_, named=prepared.named)
         if found.screening is not None:

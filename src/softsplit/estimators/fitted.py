@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.estimators.stability import Stability
 from softsplit.formulations.feature_rules import by_position
+from softsplit.reading.calibration import calibrated
 from softsplit.reading.case_costs import CaseCosts, arriving_shares
-from softsplit.reading.conformal import checked_confidence, known_scores
+from softsplit.reading.conformal import checked_confidence, known_labels, known_scores
 from softsplit.reading.edits import Edit
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
+from softsplit.reading.limits import AdviceLimits
 from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
 from softsplit.reading.monotone_check import MonotoneCheck, check_monotone
 from softsplit.reading.pruning import simplified_model
@@ -235,7 +237,45 @@ class FittedTree(TreeHolder, BaseEstimator):
         known = known_scores(self.tree_.held_out)
         return known.sets(self.predict_proba(X), confidence, class_conditional=class_conditional)
 
-    def explain(self, x: Any) -> Explanation:
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """A copy whose probabilities fit rows that the tree was not trained on.
+
+        One number, the temperature, makes the shares of all leaves sharper or flatter, so that the
+        log-loss on these rows is least; questions and ``predict`` stay as they are (the formula is
+        in ``softsplit.reading.calibration``). ``predict_set`` of the copy compares with these rows,
+        for which its coverage is a theorem: give some hundred. Of a search it is the chosen tree.
+
+        Parameters
+        ----------
+        X, y : rows and their classes
+        sample_weight : array of shape (n_samples,), optional
+            How many rows each stands for.
+        """
+        rows = checked_rows(self, X)
+        twin = copy.copy(holder_of(self))
+        labels = known_labels(twin.tree_.labels, np.asarray(y, dtype=object))
+        if labels.shape != (len(rows),):
+            raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
+        if np.any(labels < 0):
+            odd = np.asarray(y, dtype=object)[np.argmax(labels < 0)]
+            raise ValueError(f"y holds {shown(odd)}, which is none of the classes of the tree.")
+        weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)
+        if weight.shape != labels.shape or not np.all(weight >= 0) or not np.sum(weight) > 0:
+            raise ValueError(
+                f"sample_weight must hold a number of at least 0 for each of the {len(rows)} rows."
+            )
+        twin.tree_ = calibrated(twin.tree_, rows, labels, weight)
+        return twin
+
+    def explain(
+        self,
+        x: Any,
+        *,
+        fixed: Any = (),
+        ranges: Any = None,
+        only_decrease: Any = (),
+        only_increase: Any = (),
+    ) -> Explanation:
         """Why the tree says what it says about one row.
 
         The explanation prints as text: class probabilities, the splits on the way to the most
@@ -245,7 +285,15 @@ class FittedTree(TreeHolder, BaseEstimator):
         Parameters
         ----------
         x : array of shape (n_features,), or X with a single row
+        fixed : list of columns, optional
+            What stays as it is in the changes that are looked for: ["age"].
+        ranges : dict, optional
+            Where values may move, within their training ranges: {"bmi": (18, 35)}, with None for an
+            open end; of a category the allowed levels.
+        only_decrease, only_increase : lists of columns, optional
+            What may only become smaller, or larger.
         """
+        limits = AdviceLimits.of(fixed, ranges, only_decrease, only_increase)
         if hasattr(x, "to_frame") and getattr(x, "ndim", 2) == 1:
             x = x.to_frame().T.infer_objects()  # a row of a frame
         elif not hasattr(x, "columns"):
@@ -256,8 +304,8 @@ class FittedTree(TreeHolder, BaseEstimator):
         if len(rows) != 1:
             raise ValueError(f"explain takes one row, got {len(rows)}.")
         if isinstance(rows, CodedRows):
-            return explain(self.tree_, rows.X[0], rows.cells)
-        return explain(self.tree_, rows[0].astype(np.float64, copy=False))
+            return explain(self.tree_, rows.X[0], rows.cells, limits)
+        return explain(self.tree_, rows[0].astype(np.float64, copy=False), (), limits)
 
     def expected_cost(self, X: Any, *, feature_costs: Any = None, per_row: bool = False) -> Any:
         """What it costs on average to answer the questions for a row of X.

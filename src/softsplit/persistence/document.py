@@ -21,6 +21,7 @@ from softsplit.persistence.reader import ModelFileError, entries, items, real, r
 from softsplit.reading.conformal import HeldOutScores
 from softsplit.reading.edits import Edit, Edits
 from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.profile import ColumnProfile, TableProfile, has_levels, n_cells
 from softsplit.reading.rates import RateRecord
 from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.reading.walk import Walk
@@ -131,6 +132,8 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         }
     if model.edits:
         document["edits"] = _written_edits(model.edits)
+    if model.profile is not None:
+        document["profile"] = _written_profile(model.profile)
     return document
 
 
@@ -147,7 +150,7 @@ def from_document(document: Any) -> Stored:
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts, ("table", "held_out", "edits", "rates"))
+    entries(document, "the top level", parts, ("table", "held_out", "edits", "rates", "profile"))
     text(document["software"], "software")
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
@@ -179,6 +182,8 @@ def from_document(document: Any) -> Stored:
         except ValueError as error:
             raise ModelFileError(f"training.parameters of the model file: {error}") from None
         model = replace(model, column_costs=costs)
+    if "profile" in document:
+        model = replace(model, profile=_read_profile(document["profile"], model))
     with np.errstate(over="ignore", invalid="ignore"):
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
     if not sound:
@@ -397,6 +402,49 @@ def _read_held_out(value: Any, n_classes: int) -> HeldOutScores:
     if empty != (rows == 0).tolist() or any(np.any(np.diff(known) < 0) for known in scores):
         raise ModelFileError("held_out.scores of the model file do not ascend or fit their rows.")
     return HeldOutScores(tuple(scores), rows)
+
+
+def _written_profile(profile: TableProfile) -> dict[str, Any]:
+    return {
+        "classes": profile.classes.tolist(),
+        "leaves": None if profile.leaves is None else profile.leaves.tolist(),
+        "columns": [
+            None
+            if one is None
+            else {"counts": one.counts.tolist(), "missing": one.missing}
+            | ({} if one.edges is None else {"edges": one.edges.tolist()})
+            for one in profile.columns
+        ],
+    }
+
+
+def _read_profile(value: Any, model: TreeModel) -> TableProfile:
+    found = entries(value, "profile", ("classes", "leaves", "columns"))
+    n_leaves, variables = model.topology.n_leaves, model.table_coding.variables
+    classes = reals(found["classes"], "profile.classes", len(model.classes), 0.0, LIMITS.number)
+    leaves = None
+    if found["leaves"] is not None:
+        leaves = reals(found["leaves"], "profile.leaves", n_leaves, 0.0, LIMITS.number)
+    columns: list[ColumnProfile | None] = []
+    listed = items(found["columns"], "profile.columns", len(variables))
+    for i, (one, variable) in enumerate(zip(listed, variables, strict=True)):
+        where = f"profile.columns[{i}]"
+        columns.append(None if one is None else _read_column_profile(one, where, variable))
+    return TableProfile(tuple(columns), classes, leaves)
+
+
+def _read_column_profile(value: Any, where: str, variable: Variable) -> ColumnProfile:
+    found = entries(value, where, ("counts", "missing"), ("edges",))
+    counts = reals(found["counts"], f"{where}.counts", None, 0.0, LIMITS.number)
+    edges = None
+    if "edges" in found:
+        edges = reals(found["edges"], f"{where}.edges", None, -LIMITS.number, LIMITS.number)
+    if has_levels(variable) != (edges is None) or len(counts) != n_cells(variable, edges):
+        raise ModelFileError(f"{where} of the model file does not fit its variable.")
+    if edges is not None and np.any(np.diff(edges) <= 0):
+        raise ModelFileError(f"{where}.edges of the model file do not ascend.")
+    missing = real(found["missing"], f"{where}.missing", 0.0, LIMITS.number)
+    return ColumnProfile(counts, missing, edges)
 
 
 # --- the section "rates": what was required, and what holds on the training rows -----------------

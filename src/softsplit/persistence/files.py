@@ -151,6 +151,8 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.reading.edits.Edits",
     "softsplit.reading.model.TreeModel",
     "softsplit.reading.rates.RateRecord",
+    "softsplit.reading.profile.ColumnProfile",
+    "softsplit.reading.profile.TableProfile",
     "softsplit.reading.summary.FeatureSummary",
     "softsplit.reading.walk.Walk",
     "softsplit.solvers.base.Screening",

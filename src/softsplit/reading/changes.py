@@ -22,6 +22,8 @@ the smallest parts of both ranges together is followed back: each of the two goe
 value as it can while the other stays (by the exact search above). What is found changes the class,
 and neither of the two could change less by itself; a smaller change between values that were tried
 may be missed.
+
+Limits for advice (limits.py) narrow the ranges, levels and features that are tried.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from numpy.typing import NDArray
 
 from softsplit.reading.equations import finite
 from softsplit.reading.feature_line import FeatureLine, MovingNumber, UndecidedError
+from softsplit.reading.limits import Room, level_cells
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.support.arrays import FloatArray
@@ -105,21 +108,26 @@ Moved = tuple[Change, FloatArray]
 
 
 def class_changes(
-    model: TreeModel, x: FloatArray, written: Sequence[float | str] | None = None
+    model: TreeModel,
+    x: FloatArray,
+    written: Sequence[float | str] | None = None,
+    room: Room | None = None,
 ) -> tuple[list[Change], list[str]]:
     """Nearest change along every feature in use, smallest share of range first.
 
     Features along which the class does not change within the training range are not listed.
     ``written`` are the values of the row as people write them, by feature or by variable, if not
-    its numbers. The second list names features whose search was given up.
+    its numbers. ``room`` is where values may move, the training ranges if it is not given. The
+    second list names features whose search was given up.
     """
+    room = room or Room.of_training(model)
     current = int(model.predict_index(x[None, :])[0])
     written = [float(value) for value in x] if written is None else written
     found, undecided = [], []
-    for i in moving(model):
+    for i in moving(model, room):
         name = model.feature_names[i] if model.coding is None else model.coding.variables[i].name
         try:
-            change = change_along(model, x, i, current, written[i])
+            change = change_along(model, x, i, current, written[i], room)
         except UndecidedError:
             undecided.append(name)
             continue
@@ -135,11 +143,12 @@ def in_use(model: TreeModel) -> list[int]:
     return np.unique(features if model.coding is None else model.coding.homes[features]).tolist()
 
 
-def moving(model: TreeModel) -> list[int]:
-    """Features, or variables, that can change: those in use, and for parts of a date the date."""
+def moving(model: TreeModel, room: Room) -> list[int]:
+    """Features, or variables, that may change: those in use, and for parts of a date the date."""
     if model.coding is None:
-        return in_use(model)
-    return sorted({_mover(model, i) for i in in_use(model)})
+        return [i for i in in_use(model) if i not in room.fixed]
+    movers = sorted({_mover(model, i) for i in in_use(model)})
+    return [i for i in movers if room.fixed.isdisjoint([i, *moved_with(model, i)])]
 
 
 def _mover(model: TreeModel, i: int) -> int:
@@ -175,37 +184,40 @@ def _columns_with(model: TreeModel, i: int) -> NDArray[np.intp]:
 
 
 def change_along(
-    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str, room: Room
 ) -> Moved | None:
     """The nearest change of one feature, or of one variable, and the row after it."""
     if model.coding is None:
-        return _moved_to(model, x, i, current, written)
+        return _moved_to(model, x, i, current, written, room)
     columns, variable = model.coding.columns_of(i), model.coding.variables[i]
     if variable.kind == CATEGORY:
-        return _other_level(model, x, i, current, written)
+        return _other_level(model, x, i, current, written, room)
     if len(moved_with(model, i)) > 1:
-        return _other_date(model, x, i, current, written)
+        return _other_date(model, x, i, current, written, room)
     if variable.gaps and x[columns[-1]] == 1.0:
         x = x.copy()
         x[columns[-1]] = 0.0  # known, and as in the middle
         along = MovingNumber.of(model, i)
         if model.summary.kinds[along.column] in (BINARY, INTEGER):
             x = along.moved(x, np.rint(x[along.column : along.column + 1]))[0]
-    return _moved_to(model, x, i, current, written)
+        if i in room.stated:
+            inside = np.clip(x[along.column], room.low[along.column], room.high[along.column])
+            x = along.moved(x, np.array([inside]))[0]
+    return _moved_to(model, x, i, current, written, room)
 
 
 def _moved_to(
-    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str, room: Room
 ) -> Moved | None:
     """The nearest change along feature or variable i, which is no category."""
     along = MovingNumber.of(model, i)
     j = along.column
     value: float | None = float(x[j])
     if int(model.predict_index(x[None, :])[0]) == current:
-        value = _nearest(model, x, along, current)
+        value = _nearest(model, x, along, current, room)
     if value is None:
         return None
-    value = _rounded(model, x, i, value)
+    value = _rounded(model, x, i, value, room)
     span = float(model.summary.high[j] - model.summary.low[j])
     coding, row = model.coding, along.moved(x, np.array([value]))[0]
     change = Change(
@@ -219,10 +231,10 @@ def _moved_to(
     return change, row
 
 
-def _rounded(model: TreeModel, x: FloatArray, i: int, value: float) -> float:
+def _rounded(model: TreeModel, x: FloatArray, i: int, value: float, room: Room) -> float:
     """The shortest number from ``value`` on, away from that of the row, with the same class."""
     along, coding = MovingNumber.of(model, i), model.coding
-    low, high = float(model.summary.low[along.column]), float(model.summary.high[along.column])
+    low, high = float(room.low[along.column]), float(room.high[along.column])
     whole = model.summary.kinds[along.column] in (BINARY, INTEGER) and value == np.rint(value)
     if whole or (coding is not None and coding.variables[i].levels):
         return value
@@ -259,18 +271,16 @@ def _whole_times(days: float, up: bool) -> list[float]:
 
 
 def _other_level(
-    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str, room: Room
 ) -> Moved | None:
     """The level of a category at which the class is another: the nearest, then the surest."""
     assert model.coding is not None
     variable, columns = model.coding.variables[i], model.coding.columns_of(i)
-    places = np.arange(len(variable.levels) + variable.other, dtype=float)
-    strange = places >= len(variable.levels)
-    places[strange] = np.nan
-    rows = np.repeat(x[None, :], len(places), axis=0)
-    rows[:, columns] = variable.coded(Cells(places, np.zeros_like(strange), strange))
+    cells = level_cells(variable)
+    rows = np.repeat(x[None, :], len(cells.numbers), axis=0)
+    rows[:, columns] = variable.coded(cells)
     predicted = model.predict_index(rows)
-    changed = np.flatnonzero(predicted != current)
+    changed = np.flatnonzero((predicted != current) & room.allows(i, len(rows)))
     if not len(changed):
         return None
     far = np.abs(rows[changed][:, columns] - x[columns]).sum(axis=1).round(9)
@@ -280,7 +290,7 @@ def _other_level(
         feature=model.coding.places[i],
         name=variable.name,
         value=written,
-        new_value=variable.other_name if strange[best] else variable.levels[best],
+        new_value=variable.other_name if cells.unlisted[best] else variable.levels[best],
         share_of_range=1.0,
         label=model.labels[int(predicted[best])],
     )
@@ -288,12 +298,13 @@ def _other_level(
 
 
 def _other_date(
-    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str, room: Room
 ) -> Moved | None:
     """The nearest date at which the class is another, with all parts of it that are in use."""
     assert model.coding is not None
     variable, j = model.coding.variables[i], model.coding.firsts[i]
-    low, high = float(model.summary.low[j]), float(model.summary.high[j])
+    low, high = float(room.low[j]), float(room.high[j])
+    span = float(model.summary.high[j] - model.summary.low[j])
     start, steps = float(x[j]), 1
     parts = {model.coding.variables[n].part for n in moved_with(model, i)}
     if HOUR in parts and 24 * (high - low) <= OPTIONS.most_steps:
@@ -307,7 +318,7 @@ def _other_date(
     for begin in range(0, len(values), size):
         rows = _at_dates(model, x, i, values[begin : begin + size])
         predicted = model.predict_index(rows)
-        changed = (predicted != current) & _possible(model, rows, i)
+        changed = (predicted != current) & _possible(model, rows, i, room)
         if np.any(changed):
             at = int(np.argmax(changed))
             value = float(values[begin + at])
@@ -316,20 +327,28 @@ def _other_date(
                 name=variable.name,
                 value=written,
                 new_value=variable.display(value),
-                share_of_range=finite(abs(value - start) / (high - low)) if high > low else 0.0,
+                share_of_range=finite(abs(value - start) / span) if span > 0 else 0.0,
                 label=model.labels[int(predicted[at])],
             )
             return change, rows[at]
     return None
 
 
-def _possible(model: TreeModel, rows: FloatArray, i: int) -> NDArray[np.bool_]:
-    """Whether times between the date and others are within their training ranges."""
-    assert model.coding is not None
-    times = [n for n in moved_with(model, i) if model.coding.variables[n].since]
-    columns = [model.coding.firsts[n] for n in times]
-    inside = (rows >= model.summary.low) & (rows <= model.summary.high)
-    return np.asarray(np.all(inside[:, columns], axis=1))
+def _possible(model: TreeModel, rows: FloatArray, i: int, room: Room) -> NDArray[np.bool_]:
+    """Whether times between the date and others, and limited parts of it, are within their room."""
+    coding = model.coding
+    assert coding is not None
+    moved = [n for n in moved_with(model, i) if n != i]
+    numbers = [n for n in moved if coding.variables[n].since or n in room.stated - set(room.levels)]
+    columns = [coding.firsts[n] for n in numbers]
+    inside = (rows >= room.low) & (rows <= room.high)
+    possible = np.all(inside[:, columns], axis=1)
+    for n in room.levels.keys() & set(moved):
+        variable = coding.variables[n]
+        allowed = variable.coded(level_cells(variable))[room.levels[n]]
+        own = rows[:, coding.columns_of(n)]
+        possible &= np.any(np.all(own[:, None] == allowed[None], axis=2), axis=1)
+    return np.asarray(possible)
 
 
 def _at_dates(model: TreeModel, x: FloatArray, i: int, values: FloatArray) -> FloatArray:
@@ -355,36 +374,41 @@ def _at_dates(model: TreeModel, x: FloatArray, i: int, values: FloatArray) -> Fl
     return rows
 
 
-def _nearest(model: TreeModel, x: FloatArray, along: MovingNumber, current: int) -> float | None:
-    """Nearest value of a number within the training range at which the class is another."""
+def _nearest(
+    model: TreeModel, x: FloatArray, along: MovingNumber, current: int, room: Room
+) -> float | None:
+    """Nearest value of a number within its room at which the class is another."""
     j = along.column
-    low, high = float(model.summary.low[j]), float(model.summary.high[j])
+    low, high = float(room.low[j]), float(room.high[j])
     kind, here = model.summary.kinds[j], float(x[j])
-    if not low < high:
+    constant = not model.summary.low[j] < model.summary.high[j]
+    if constant or low > high or low == high == here:
         return None
     start = min(max(here, low), high)
     if kind == BINARY and here == np.rint(here):
-        return _nearest_of(model, x, along, current, np.array([0.0, 1.0]), start)
+        values = np.array([value for value in (0.0, 1.0) if low <= value <= high])
+        return _nearest_of(model, x, along, current, values, start)
     if kind == INTEGER and here == np.rint(here) and high - low <= OPTIONS.most_steps:
-        return _nearest_of(model, x, along, current, np.arange(low, high + 1), start)
+        values = np.arange(np.ceil(low), np.floor(high) + 1)
+        return _nearest_of(model, x, along, current, values, start)
     if start != here and model.predict_index(along.moved(x, np.array([start])))[0] != current:
         return start
     if model.walk is not None:
-        return _nearest_turn(model, x, along, current, start)
+        return _nearest_turn(model, x, along, current, start, room)
     line = FeatureLine(model, x, along, current, start)
     down = line.first_change(start, low) if low < start else None
     up = line.first_change(start, high) if start < high else None
-    values = [value for value in (down, up) if value is not None]
-    return min(values, key=lambda value: abs(value - start)) if values else None
+    found = [value for value in (down, up) if value is not None]
+    return min(found, key=lambda value: abs(value - start)) if found else None
 
 
 def _nearest_turn(
-    model: TreeModel, x: FloatArray, along: MovingNumber, current: int, start: float
+    model: TreeModel, x: FloatArray, along: MovingNumber, current: int, start: float, room: Room
 ) -> float | None:
     """Of a walk: the nearest short number beyond the turn of a question that changes the class."""
     assert model.walk is not None
     j = along.column
-    low, high = float(model.summary.low[j]), float(model.summary.high[j])
+    low, high = float(room.low[j]), float(room.high[j])
     turns = [turn for turn in _turns(model, x, along) if low <= turn <= high]
     tried = [start]
     for turn in turns:
@@ -478,27 +502,33 @@ class TriedValues(NamedTuple):
 
 
 def joint_change(
-    model: TreeModel, x: FloatArray, written: Sequence[float | str]
+    model: TreeModel, x: FloatArray, written: Sequence[float | str], room: Room | None = None
 ) -> tuple[Change, ...]:
     """Two changes that together change the class of a row; empty if none was found.
 
-    ``written`` are the values of the row as people write them, by feature or by variable.
+    ``written`` are the values of the row as people write them, by feature or by variable, ``room``
+    is where values may move.
     """
+    room = room or Room.of_training(model)
     with np.errstate(over="ignore"):  # of a row far off, distances may be infinite
-        best = _nearest_pair(model, x)
-    return () if best is None else _followed_back(model, x, written, *best)
+        best = _nearest_pair(model, x, room)
+    return () if best is None else _followed_back(model, x, written, *best, room)
 
 
-def _nearest_pair(model: TreeModel, x: FloatArray) -> tuple[FloatArray, tuple[int, int]] | None:
+def _nearest_pair(
+    model: TreeModel, x: FloatArray, room: Room
+) -> tuple[FloatArray, tuple[int, int]] | None:
     """The nearest row of the grid that has another class, and the two features that it moves."""
     current = int(model.predict_index(x[None, :])[0])
-    moves = {i: _moves(model, x, i) for i in _weightiest(model)}
+    moves = {i: _moves(model, x, i, room) for i in _weightiest(model, room)}
     least, best = np.inf, None
     for pair in combinations(moves, 2):
         one, other = moves[pair[0]], moves[pair[1]]
         if np.intersect1d(one.columns, other.columns).size:
             continue  # two dates, and the time between them
         rows = np.repeat(x[None, :], len(one.far) * len(other.far), axis=0)
+        if not len(rows):
+            continue  # limits leave no value
         rows[:, one.columns] = np.repeat(one.values, len(other.far), axis=0)
         rows[:, other.columns] = np.tile(other.values, (len(one.far), 1))
         far = np.add.outer(one.far, other.far).ravel()
@@ -509,43 +539,43 @@ def _nearest_pair(model: TreeModel, x: FloatArray) -> tuple[FloatArray, tuple[in
     return best
 
 
-def _weightiest(model: TreeModel) -> list[int]:
+def _weightiest(model: TreeModel, room: Room) -> list[int]:
     """Features, or variables, in use: those with the largest coefficients, in order."""
     sizes = np.abs(model.parameters.weights).max(axis=1)
     if model.coding is not None:
         largest = np.zeros(len(model.coding.variables))
         np.maximum.at(largest, model.coding.homes, sizes)
         sizes = largest
-        for i in moving(model):
+        for i in moving(model, room):
             sizes[i] = max(sizes[n] for n in moved_with(model, i))
-    return sorted(sorted(moving(model), key=lambda i: (-sizes[i], i))[: OPTIONS.most_features])
+    movers = sorted(moving(model, room), key=lambda i: (-sizes[i], i))
+    return sorted(movers[: OPTIONS.most_features])
 
 
-def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
+def _moves(model: TreeModel, x: FloatArray, i: int, room: Room) -> TriedValues:
     columns = _columns_with(model, i)
     variable = None if model.coding is None else model.coding.variables[i]
     if variable is not None and variable.kind == CATEGORY:
-        places = np.arange(len(variable.levels) + variable.other, dtype=float)
-        strange = places >= len(variable.levels)
-        places[strange] = np.nan
-        values = variable.coded(Cells(places, np.zeros_like(strange), strange))
+        values = variable.coded(level_cells(variable))
+        values = values[room.allows(i, len(values))]
         same = np.all(np.abs(values - x[columns]) < 1e-9, axis=1)
         return TriedValues(columns, values, np.where(same, 0.0, 1.0))
     j = i if model.coding is None else model.coding.firsts[i]
-    low, high = float(model.summary.low[j]), float(model.summary.high[j])
-    span = high - low if high > low else 1.0
+    low, high = float(room.low[j]), float(room.high[j])
+    span = float(model.summary.high[j] - model.summary.low[j]) or 1.0
     if model.coding is not None and len(moved_with(model, i)) > 1:
         start = float(x[j])
-        ends = np.ceil(low - start), np.floor(high - start)
+        ends = np.ceil(low - start), max(np.floor(high - start), np.ceil(low - start))
         days = np.unique(np.rint(np.linspace(*ends, OPTIONS.grid + 1)))
         rows = _at_dates(model, x, i, start + days)
-        days = np.where(_possible(model, rows, i), days, np.inf)
+        days = np.where(_possible(model, rows, i, room), days, np.inf)
         values = rows[:, columns]
         return TriedValues(columns, values, np.abs(days) / span)
     if model.summary.kinds[j] == BINARY:
-        tried = np.array([0.0, 1.0])
+        tried = np.array([value for value in (0.0, 1.0) if low <= value <= high])
     elif model.summary.kinds[j] == INTEGER:
         tried = np.unique(np.rint(np.linspace(low, high, OPTIONS.grid + 1)))
+        tried = tried[(tried >= low) & (tried <= high)]
     else:
         tried = np.linspace(low, high, OPTIONS.grid + 1)
     along = MovingNumber.of(model, i)
@@ -560,6 +590,7 @@ def _followed_back(
     written: Sequence[float | str],
     row: FloatArray,
     pair: tuple[int, int],
+    room: Room,
 ) -> tuple[Change, ...]:
     """The changes of two features to a row, after each has gone back as far as it can."""
     current = int(model.predict_index(x[None, :])[0])
@@ -569,7 +600,7 @@ def _followed_back(
         begun = row.copy()
         begun[columns] = x[columns]  # as it was, the other one moved
         try:
-            change = change_along(model, begun, i, current, written[i])
+            change = change_along(model, begun, i, current, written[i], room)
         except UndecidedError:
             return ()
         if change is None or int(model.predict_index(begun[None, :])[0]) != current:

@@ -15,19 +15,22 @@ holds for the rows of each class.
 
 ``SoftTreeClassifierCV`` has held-out rows already: those of the folds, judged by the trees of the
 chosen settings that were not trained on them. The tree on all rows is not one of these trees but is
-trained on more rows, so that coverage tends to be a little higher; it is measured in
-docs/results/after-fit.md and no theorem. ``calibrate`` gives rows to which the theorem applies.
+trained on more rows, and the settings were chosen on the same folds: about their coverage there is
+no theorem (benchmarks/after_fit.py measures it). ``calibrate`` gives rows to which it applies.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.variables.contents import text_of
 
 
 @dataclass(frozen=True)
@@ -146,3 +149,17 @@ def known_scores(held_out: HeldOutScores | None) -> HeldOutScores:
 def passed_on(sets: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which rows go to a person: those whose set does not hold exactly one class."""
     return np.asarray(sets.sum(axis=1) != 1)
+
+
+UNKNOWN_CLASS, NO_CLASS = -1, -2
+
+
+def known_labels(classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.int64]:
+    """Positions of classes among those of a tree, -1 for others and -2 for none."""
+    places = {text_of(label): k for k, label in enumerate(classes)}
+    found = [NO_CLASS if _is_gap(v) else places.get(text_of(v), UNKNOWN_CLASS) for v in y.ravel()]
+    return np.array(found, dtype=np.int64).reshape(y.shape)
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or value != value or str(value) in ("<NA>", "NaT", "")

@@ -329,7 +329,8 @@ def changed_model(model: TreeModel, **changes: Any) -> TreeModel:
     How training ended, what held-out rows said and whether effects are monotone is not known of it.
     """
     unknown: dict[str, Any] = dict.fromkeys(("objective", "n_iter", "held_out", "monotone"))
-    made = replace(model, **unknown | changes)
+    profile = None if model.profile is None else model.profile.of_another_tree()
+    made = replace(model, **unknown | {"profile": profile} | changes)
     if made.importances is None:
         return made
     return replace(made, importances=used_shares(made.importances, made.parameters.weights))
@@ -519,6 +520,7 @@ def _renamed_classes(model: TreeModel, names: Mapping[Any, Any]) -> TreeModel:
         model,
         held_out=None,
         monotone=None,
+        profile=None if model.profile is None else model.profile.with_classes(order),
         classes=np.array([called[k] for k in order], dtype=kind),
         parameters=replace(model.parameters, leaf_classes=leaves),
         distributions=None if model.distributions is None else model.distributions[order],

@@ -8,6 +8,7 @@ from typing import Any
 
 from softsplit.reading.changes import Change, class_changes, joint_change
 from softsplit.reading.equations import Split, finite, leaf_label, number
+from softsplit.reading.limits import AdviceLimits
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import outline, side_classes
 from softsplit.reading.ranges import far_remarks
@@ -145,6 +146,8 @@ class Explanation:
     leaf_number : int
         Of the leaf in the printed tree; 0 where leaves have no numbers there: without a walk, or
         without a question.
+    limits : tuple of str
+        Limits for changes that were given, in words.
     """
 
     label: Any
@@ -160,6 +163,7 @@ class Explanation:
     note: str = ""
     remarks: tuple[str, ...] = ()
     leaf_number: int = 0
+    limits: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings."""
@@ -186,11 +190,19 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Explanation:
+def explain(
+    model: TreeModel,
+    x: FloatArray,
+    cells: Sequence[Cells] = (),
+    limits: AdviceLimits | None = None,
+) -> Explanation:
     """The explanation of one row, shape (n_features,).
 
-    ``cells`` are those of the row, where it is more than plain numbers.
+    ``cells`` are those of the row, where it is more than plain numbers; ``limits`` are those of
+    changes, if not the training ranges.
     """
+    limits = limits or AdviceLimits()
+    room = limits.room(model, x)
     row = x[None, :]
     scores = model.scores(row)[:, 0]
     gates, reach = model.gates(row)[:, 0], model.reach(row)[:, 0]
@@ -203,7 +215,7 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
     path = [step.branch for step in model.topology.path(leaf) if step.branch in splits]
     end = _below(model, path, leaf)
     written = _written_values(model, x, cells)
-    changes, undecided = class_changes(model, x, written)
+    changes, undecided = class_changes(model, x, written, room)
     proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     return Explanation(
         label=model.labels[predicted],
@@ -221,11 +233,12 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
         leaf_label=leaf_label(model, leaf),
         leaf_probability=float(sum(leaves[i] for i in end)),
         changes=tuple(changes),
-        together=() if changes else joint_change(model, x, written),
+        together=() if changes else joint_change(model, x, written, room),
         undecided=tuple(undecided),
         note="" if proba[predicted] == proba.max() else _reason(model),
         remarks=(*_remarks(model, cells), *far_remarks(model, x)),
         leaf_number=root.end_number(leaf) if model.walk is not None and root.split else 0,
+        limits=limits.sentences(model),
     )
 
 
@@ -370,19 +383,23 @@ def _pull(log_odds: float, sides: tuple[str, str]) -> str:
 
 def _change_lines(explanation: Explanation) -> list[str]:
     lines = []
+    within = "within its limits" if explanation.limits else "within its training range"
+    if explanation.limits:
+        lines.append(f"limits: {'; '.join(explanation.limits)}")
     if explanation.changes:
-        lines.append("another class if one feature changes within its training range:")
+        lines.append(f"another class if one feature changes {within}:")
         lines += [
             f"    {_change_text(change)}: class {visible(change.label)}"
             for change in explanation.changes
         ]
     elif explanation.together:
-        lines.append("no single feature changes the class within its training range; two do:")
+        lines.append(f"no single feature changes the class {within}; two do:")
         written = " and ".join(map(_change_text, explanation.together))
         lines.append(f"    {written}: class {visible(explanation.together[0].label)}")
     else:
+        within = "these limits" if explanation.limits else "training ranges"
         lines.append(
-            "no change of one or two features within training ranges was found to change the class"
+            f"no change of one or two features within {within} was found to change the class"
         )
     if explanation.undecided:
         lines.append(f"not decided for {', '.join(map(visible, explanation.undecided))}")

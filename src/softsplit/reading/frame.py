@@ -9,6 +9,7 @@ import pandas as pd
 
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, outline
+from softsplit.support.arrays import wilson
 
 
 def tree_frame(model: TreeModel) -> pd.DataFrame:
@@ -32,6 +33,9 @@ def tree_frame(model: TreeModel) -> pd.DataFrame:
         Of a leaf, the training rows that arrive; missing where they are not known.
     p_<class> : float
         Of a leaf, its class probabilities, which are mixed over all leaves.
+    low_<class>, high_<class> : float
+        Of a leaf, the 95 % interval of the share of the class among the training rows that arrive
+        there, by Wilson; missing where they are not known.
     """
     lines = [_line(model, found) for found in outline(model, str).walk()]
     frame = pd.DataFrame(lines, columns=list(lines[0]))
@@ -53,7 +57,17 @@ def _line(model: TreeModel, found: OutlineNode) -> dict[str, Any]:
         "class": model.labels[model.leaf_predictions[found.leaf]] if end else None,
         "rows": _rows(model, found) if end else np.nan,
     }
-    return line | {f"p_{label}": float(p) for label, p in zip(model.labels, proba, strict=True)}
+    line |= {f"p_{label}": float(p) for label, p in zip(model.labels, proba, strict=True)}
+    for k, label in enumerate(model.labels):
+        line[f"low_{label}"], line[f"high_{label}"] = _interval(model, found, k)
+    return line
+
+
+def _interval(model: TreeModel, found: OutlineNode, k: int) -> tuple[float, float]:
+    if model.walk is None or found.split is not None:
+        return np.nan, np.nan
+    counts = model.walk.counts[:, list(found.leaves)].sum(axis=1)
+    return wilson(float(counts[k]), float(counts.sum()))[1:]
 
 
 def _rows(model: TreeModel, found: OutlineNode) -> float:

@@ -26,6 +26,7 @@ from softsplit.reading.leaf_shares import (
     cost_factors,
     decision_gains,
 )
+from softsplit.reading.profile import TableProfile
 from softsplit.reading.rates import RateRecord
 from softsplit.reading.row_pass import RowPlan
 from softsplit.reading.summary import FeatureSummary
@@ -85,6 +86,8 @@ class TreeModel:
     rates : tuple of RateRecord
         What was required of rates (``constraints``, ``fairness``) and what holds on the training
         rows.
+    profile : TableProfile, optional
+        How the training rows are distributed; see ``softsplit.reading.profile``.
     """
 
     parameters: TreeParameters
@@ -107,6 +110,7 @@ class TreeModel:
     column_costs: FloatArray | None = None
     monotone: MonotoneEffects | None = None
     rates: tuple[RateRecord, ...] = ()
+    profile: TableProfile | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -227,7 +231,13 @@ class TreeModel:
         shares = self.importances
         if shares is not None:
             shares = used_shares(shares, parameters.weights)
-        return replace(self, parameters=parameters, importances=shares, distributions=distributions)
+        return replace(
+            self,
+            parameters=parameters,
+            importances=shares,
+            distributions=distributions,
+            profile=None if self.profile is None else self.profile.of_another_tree(),
+        )
 
     def with_names(
         self, names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from softsplit.data.files import Table
@@ -18,9 +19,11 @@ from softsplit.data.learning import LabelledRows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.fitted import read_rows
 from softsplit.persistence import load_model
+from softsplit.reading.conformal import checked_confidence
 from softsplit.reading.model import holder_of
 from softsplit.report.comparison import make_report_data, walk_path
 from softsplit.report.document import render_report
+from softsplit.report.groups import group_names
 from softsplit.report.report_data import PAGE_ROWS, ReportData
 from softsplit.report.study import rows_of
 from softsplit.support.messages import shown
@@ -79,6 +82,8 @@ def report(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     page_rows: int = PAGE_ROWS,
+    by: Any = None,
+    refer: float = 0.9,
 ) -> Report:
     """The report of a fitted tree: its picture, how good it is on held-out rows, other trees.
 
@@ -103,6 +108,10 @@ def report(
     page_rows : int, default=500
         Rows that the page holds, the columns in use and the class, for the figures of its part
         "Change the tree"; 0 for a page without rows of the table, and without that part.
+    by : str or array of shape (n_samples,), optional
+        A column of X, or values for its rows: the page tells its figures for each of their groups.
+    refer : float, default=0.9
+        Cases whose prediction set at this confidence is not one class go to a person.
 
     Returns
     -------
@@ -111,18 +120,45 @@ def report(
     """
     if not isinstance(page_rows, int) or page_rows < 0:
         raise ValueError(f"page_rows must be an integer >= 0, got {shown(page_rows)}.")
+    table = X
+    if isinstance(by, str) and hasattr(X, "columns") and not _asks(model, by) and by in X.columns:
+        X = X.drop(columns=by)  # a column to compare by, and no feature
     tree, rows = labelled_rows(model, X, y)
+    refer, groups = checked_confidence(refer, "refer"), _groups(by, table, len(rows.y))
     began = time.perf_counter()
     walked = walk_path(tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit)
     search = model.steps[-1][1] if isinstance(model, Pipeline) else model
     search = search if hasattr(search, "alternatives") else None
     hurried = time_limit is not None and time.perf_counter() - began > time_limit
-    data = make_report_data(name or "data", rows, walked, search=search, hurried=hurried)
+    data = make_report_data(
+        name or "data", rows, walked, search=search, hurried=hurried, by=groups, refer=refer
+    )
     data = replace(data, page_rows=page_rows)
     made = Report(render_report(data), data)
     if path is not None:
         made.save(path)
     return made
+
+
+def _asks(model: Any, name: str) -> bool:
+    """Whether a model takes a column of that name."""
+    if isinstance(model, str | Path):
+        model = load_model(model)
+    return name in getattr(model, "feature_names_in_", ())
+
+
+def _groups(by: Any, X: Any, n_rows: int) -> tuple[str, NDArray[Any]] | None:
+    """The name of a column, and the group of each row."""
+    if by is None:
+        return None
+    name = by if isinstance(by, str) else str(getattr(by, "name", None) or "groups")
+    if isinstance(by, str):
+        if by not in getattr(X, "columns", ()):
+            raise ValueError(f"by names {shown(by)}, which is no column of X; give its values.")
+        by = X[by]
+    if np.shape(by) != (n_rows,):
+        raise ValueError(f"by must hold one value for each of the {n_rows} rows with a class.")
+    return name, group_names(pd.Series(np.asarray(by)) if not isinstance(by, pd.Series) else by)
 
 
 def labelled_rows(model: Any, X: Any, y: Any = None) -> tuple[SoftTreeClassifier, LabelledRows]:

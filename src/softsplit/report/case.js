@@ -31,22 +31,43 @@
     return value;
   };
 
+  // Where a field may move: what the limits for advice leave of its training range; null if it stays.
+  const limit = (name, i) => document.getElementById(`limit-${name}${i}`);
+  const room = (i) => {
+    const field = tree.fields[i];
+    const way = limit("", i).value;
+    if (way === "fixed") return null;
+    if (field.texts) return { low: 0, high: field.texts.length - 1 };
+    const end = (name, usual) => {
+      const text = limit(name, i).value;
+      return text === "" || !Number.isFinite(Number(text)) ? usual : Number(text);
+    };
+    let low = Math.max(field.low, end("low-", field.low));
+    let high = Math.min(field.high, end("high-", field.high));
+    if (way === "less") high = Math.min(high, given(field, i));
+    if (way === "more") low = Math.max(low, given(field, i));
+    if (field.whole) { low = Math.ceil(low); high = Math.floor(high); }
+    return low <= high ? { low, high } : null;
+  };
+
   // The nearest value of one variable at which another class is predicted.
   const nearest = (x, field, i, predicted) => {
     const differs = (value) => answer(put(x, field, value)).predicted !== predicted;
+    const within = room(i);
+    if (!within) return [];
     if (field.texts) {
       const found = field.texts.map((_, n) => n).filter((n) => n !== given(field, i) && differs(n));
       return found.map((n) => ({ i, value: n, text: field.texts[n], far: 0.5 }));
     }
-    const now = Math.min(Math.max(given(field, i), field.low), field.high);
+    const now = Math.min(Math.max(given(field, i), within.low), within.high);
     const span = field.high - field.low;
     const whole = field.whole && span <= 2000;
     const steps = whole ? span : 400;
     let best = null;
     [-1, 1].forEach((side) => {
-      const room = side < 0 ? now - field.low : field.high - now;
-      const step = whole ? 1 : room / steps;
-      for (let n = 0; n <= steps && n * step <= room; n += 1) {
+      const left = side < 0 ? now - within.low : within.high - now;
+      const step = whole ? 1 : left / steps;
+      for (let n = 0; n <= steps && n * step <= left; n += 1) {
         const value = now + side * n * step;
         if (!differs(value)) continue;
         let [near, far] = [n ? value - side * step : now, value];
@@ -56,7 +77,7 @@
         }
         const distance = Math.abs(far - given(field, i));
         if (!best || distance < best.distance) {
-          const short = whole ? far : rounded(far, now, field.low, field.high, differs);
+          const short = whole ? far : rounded(far, now, within.low, within.high, differs);
           best = { i, value: short, distance };
         }
         break;
@@ -69,12 +90,13 @@
   // Values of one feature that are tried beside those of another, and how far away they are.
   const tried = (i) => {
     const field = tree.fields[i];
+    const within = room(i);
     if (field.texts) {
       return field.texts.map((_, n) => ({ i, value: n, far: n === given(field, i) ? 0 : 1 }));
     }
     const span = field.high - field.low;
     return Array.from({ length: 13 }, (_, n) => {
-      const at = field.low + (n / 12) * span;
+      const at = within.low + (n / 12) * (within.high - within.low);
       const value = field.whole ? Math.round(at) : at;
       return { i, value, far: Math.abs(value - given(field, i)) / (span || 1) };
     });
@@ -85,7 +107,8 @@
   const paired = (x, predicted) => {
     const size = (i) => Math.max(...tree.fields[i].at.flatMap(
       (j) => tree.weights.map((w) => Math.abs(w[j]))));
-    const order = tree.fields.map((_, i) => i).sort((a, b) => size(b) - size(a)).slice(0, 12);
+    const order = tree.fields.map((_, i) => i).filter(room)
+      .sort((a, b) => size(b) - size(a)).slice(0, 12);
     let best = null;
     order.forEach((i, n) => order.slice(n + 1).forEach((k) => tried(i).forEach((one) => {
       const moved = put(x, tree.fields[i], one.value);
@@ -181,6 +204,16 @@
     return item;
   };
 
+  // The prediction set: one class is a sure answer, all else is for a person.
+  const sureness = (proba) => {
+    if (!tree.sure) return [];
+    const held = tree.classes.filter((_, k) => 1 - proba[k] <= tree.sure.limits[k] + 1e-12);
+    const level = `At ${Number((100 * tree.sure.level).toPrecision(4))} % confidence`;
+    if (held.length === 1) return [`${level}: ${held[0]}.`];
+    if (!held.length) return [`${level} no class fits well: a case for a person.`];
+    return [`${level} it may be ${held.join(" or ")}: a case for a person.`];
+  };
+
   const light = (found) => {
     if (!panel) return;
     const on = new Set(found.way);
@@ -195,7 +228,7 @@
     const bad = tree.fields.findIndex((field, i) => input(i).value === "" || !Number.isFinite(given(field, i)));
     if (bad >= 0) {
       tell("case-answer", [`Give a number for ${tree.fields[bad].name}.`]);
-      ["case-proba", "case-why", "case-changes"].forEach((id) => tell(id, []));
+      ["case-sure", "case-proba", "case-why", "case-changes"].forEach((id) => tell(id, []));
       return;
     }
     tree.fields.forEach((field, i) => {
@@ -206,6 +239,7 @@
     const x = row();
     const found = answer(x);
     tell("case-answer", [`The tree says ${tree.classes[found.predicted]}.`]);
+    tell("case-sure", sureness(found.proba));
     tell("case-proba", probabilities(found.proba));
     tell("case-why", reasons(x, found));
     const changes = tree.fields.flatMap((field, i) => nearest(x, field, i, found.predicted))
@@ -224,6 +258,7 @@
   };
 
   form.addEventListener("input", () => refresh(true));
+  document.getElementById("case-limits").addEventListener("input", () => refresh(false));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => {
     refresh(false);

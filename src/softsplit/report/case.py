@@ -64,8 +64,17 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
         "below": BELOW,
         "far": FAR,
         "classes": [shortened(name, 60) for name in data.classes],
+        "sure": _sure(data),
         "colours": [class_colour(k) for k in range(len(data.classes))],
     }
+
+
+def _sure(data: ReportData) -> dict[str, Any] | None:
+    """The confidence at which cases go to a person, and the largest score of each class."""
+    if data.held_out is None:
+        return None
+    limits = np.minimum(data.held_out.thresholds(data.refer), 2.0)  # JSON has no infinity
+    return {"level": data.refer, "limits": limits.tolist()}
 
 
 def _walk(model: TreeModel, used: list[int]) -> dict[str, Any] | None:
@@ -214,6 +223,7 @@ def add_case(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> No
     add(form, "button", {"type": "reset"}, "Back to the typical row")
     said = add(parent, "div", {"class": "case-said"})
     add(said, "p", {"id": "case-answer", "class": "headline", "role": "status"}, "")
+    add(said, "p", {"id": "case-sure", "role": "status"}, "")
     for note in decision_notes(data.drawn(data.chosen)):
         add(said, "p", {"class": "quiet"}, f"{note[0].upper()}{note[1:]}.")
     add(said, "ul", {"id": "case-proba", "class": "bars"})
@@ -221,7 +231,32 @@ def add_case(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> No
     add(said, "div", {"id": "case-why"})
     add(said, "h3", {}, "What would change the answer")
     add(said, "ul", {"id": "case-changes"})
+    _limits(said, values["fields"])
     add(said, "noscript", {}, "This part needs scripts, which are switched off here.")
+
+
+WAYS = {"free": "may change", "fixed": "stays", "less": "only less", "more": "only more"}
+"""What the form lets a value do in a change."""
+
+
+def _limits(parent: ET.Element, fields: list[dict[str, Any]]) -> None:
+    """Limits for advice: which fields may change, in which direction, and how far."""
+    box = add(parent, "details", {"id": "case-limits"})
+    add(box, "summary", {}, "Limits: what may change, and how far")
+    for i, field in enumerate(fields):
+        line = add(box, "div", {"class": "field"})
+        add(line, "label", {"for": f"limit-{i}"}, field["name"])
+        choice = add(line, "select", {"id": f"limit-{i}", "autocomplete": "off"})
+        levels = "texts" in field
+        for way in ("free", "fixed") if levels else WAYS:
+            add(choice, "option", {"value": way}, WAYS[way])
+        for name, end in () if levels else (("low", "smallest"), ("high", "largest")):
+            given = {
+                "type": "number", "id": f"limit-{name}-{i}", "step": "any", "autocomplete": "off",
+                "inputmode": "decimal", "placeholder": number(field[name]),
+                "aria-label": f"{end} {field['name']}",
+            }  # fmt: skip
+            add(line, "input", given)
 
 
 def _field(form: ET.Element, i: int, field: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from softsplit.estimators.path import (
 from softsplit.estimators.stability import Stability
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import RateConstraint, as_requirements, named_columns
+from softsplit.reading.conformal import checked_confidence
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
 from softsplit.report.report_data import BoundPoint, ReportData
 from softsplit.selection.assessment import Assessment
@@ -129,6 +130,8 @@ def make_report_data(
     provenance: tuple[tuple[str, str], ...] = (),
     search: Any = None,
     hurried: bool = False,
+    by: tuple[str, NDArray[Any]] | None = None,
+    refer: float = 0.9,
 ) -> ReportData:
     """Everything that the report of a tree is made of.
 
@@ -146,6 +149,10 @@ def make_report_data(
         What has chosen the tree, if it still knows what it compared.
     hurried : bool
         Whether the time is spent: alternatives and resamples are then left out.
+    by : tuple of (str, array), optional
+        A column by whose groups figures are told, and the group of each row.
+    refer : float
+        Confidence of the prediction sets by which cases go to a person.
     """
     rows = rows.coded_as(path.trees[path.chosen].tree_.coding)
     gaps = any(np.any(cells.gaps) for cells in rows.rows.cells)
@@ -167,6 +174,8 @@ def make_report_data(
         bounds=path.bounds,
         alternatives=None if hurried or path.interrupted else _alternatives(search),
         stability=None if hurried or path.interrupted else _stability(path, rows),
+        by=by,
+        refer=checked_confidence(refer, "refer"),
     )
 
 

@@ -32,10 +32,10 @@ from softsplit.report.sections import (
 
 def render_report(data: ReportData) -> str:
     """The report as HTML."""
-    style = _asset("report.css") + _asset("tree.css")
-    script = "".join(_asset(f"{name}.js") for name in ("report", "tree", "case", "edit"))
+    style = asset("report.css") + asset("tree.css")
+    script = "".join(asset(f"{name}.js") for name in ("report", "tree", "case", "edit"))
     html = element("html", {"lang": "en"})
-    _head(html, data, style, script)
+    add_head(html, title_of(data), style, script)
     body = add(html, "body")
     add(body, "a", {"class": "skip", "href": "#explorer"}, "Skip to the tree")
     add_header(body, data)
@@ -67,17 +67,19 @@ def render_report(data: ReportData) -> str:
     return "<!doctype html>\n" + rendered(html) + "\n"
 
 
-def _head(html: ET.Element, data: ReportData, style: str, script: str) -> None:
+def add_head(html: ET.Element, title: str, style: str, script: str = "") -> None:
+    """The head of a page that fetches nothing and runs this script alone."""
     head = add(html, "head")
     add(head, "meta", {"charset": "utf-8"})
+    allowed = f"'{_digest(script)}'" if script else "'none'"
     policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src {allowed}; "
         "base-uri 'none'; form-action 'none'"
     )
     add(head, "meta", {"http-equiv": "Content-Security-Policy", "content": policy})
     add(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
     add(head, "meta", {"name": "color-scheme", "content": "light dark"})
-    add(head, "title", {}, title_of(data))
+    add(head, "title", {}, title)
     add(head, "style", {}, style)
 
 
@@ -94,7 +96,8 @@ def _points(data: ReportData, case: dict[str, Any] | None, editor: dict[str, Any
     return json_for_script(values)
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A style or script of the package."""
     return files("softsplit.report").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -17,6 +17,7 @@ from softsplit.report.charts import (
     roc_line,
 )
 from softsplit.report.elements import add, add_table, percent, shortened, with_interval
+from softsplit.report.groups import group_rows
 from softsplit.report.metrics import Interval, MethodMetrics, positive_class
 from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES
@@ -220,6 +221,67 @@ def _curve(parent: ET.Element, title: str, drawn: ET.Element) -> ET.Element:
     add(figure, "figcaption", {}, title)
     figure.append(drawn)
     return figure
+
+
+# --- cases for a person, groups -----------------------------------------------------------------
+
+LEVELS = (0.8, 0.9, 0.95, 0.99)
+"""Confidences that the page compares."""
+
+
+def refer_sentence(data: ReportData, confidence: float) -> str | None:
+    """How many held-out rows go to a person, and how good the tree is on the rest."""
+    found = data.referred(confidence)
+    if found is None:
+        return None
+    passed, rows, right = found
+    said = f"{passed:,} of {counted(rows, 'case')} {'goes' if passed == 1 else 'go'} to a person"
+    if right is None:
+        return f"{said}: no case has exactly one class at this confidence."
+    ends = f"{100 * right.low:.0f} to {100 * right.high:.0f}"
+    return f"{said}; the rest are {percent(right.value, 0)} right ({ends})."
+
+
+def add_referral(parent: ET.Element, data: ReportData) -> None:
+    """Which cases go to a person, at the asked confidence and at others."""
+    said = refer_sentence(data, data.refer)
+    if said is None:
+        return
+    box = add(parent, "div", {"id": "refer"})
+    add(box, "h3", {}, "Which cases go to a person")
+    add(box, "p", {"id": "refer-said"}, f"At {percent(data.refer, 0)} confidence {said}")
+    lines = []
+    for level in sorted({*LEVELS, data.refer}):
+        passed, rows, right = data.referred(level) or (0, 1, None)
+        figures = [f"{passed:,}", percent(passed / rows), with_interval(right)]
+        lines.append([percent(level, 0), *figures])
+    add_table(
+        box, "Cases for a person on held-out rows",
+        ["confidence", "cases for a person", "of all", "right among the rest"], lines, range(1, 4),
+    )  # fmt: skip
+    add(
+        box, "p", {"class": "quiet"},
+        "A case goes to a person if its prediction set, the classes that hold the true one with "
+        "this confidence, is not one class: several are possible, or none fits well.",
+    )  # fmt: skip
+
+
+def add_groups(parent: ET.Element, data: ReportData) -> None:
+    """Figures by group on held-out rows."""
+    found = data.by_group
+    if found is None or data.by is None:
+        return
+    k = data.watched if data.watched is not None else positive_class(data.labels)
+    head, lines = group_rows(found, data.classes[k])
+    lines = [[shortened(line[0], 40), *line[1:]] for line in lines]
+    head = [shortened(title, 60) for title in head]
+    add_table(parent, f"By {shortened(data.by[0], 40)}, on held-out rows", head, lines, range(1, 8))
+    add(
+        parent, "p", {"class": "quiet"},
+        "With 95 % intervals. Found: of the rows of the class, those predicted so; false alarms: "
+        "of all other rows, those predicted so; the last column is 0 where probabilities are right "
+        "in the mean. Of many groups some differ by chance.",
+    )  # fmt: skip
 
 
 # --- threshold ----------------------------------------------------------------------------------

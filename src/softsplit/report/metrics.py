@@ -85,6 +85,11 @@ def difference(hits: Bools, others: Bools) -> Interval:
     return _around(*_mean_gap(hits, others))
 
 
+def mean_with_interval(values: FloatArray) -> Interval:
+    """A mean and its normal interval."""
+    return _around(float(np.mean(values)), float(np.std(values) / np.sqrt(len(values))))
+
+
 def balanced_share(hits: Bools, labels: Codes) -> Interval:
     """Mean over classes of the share that is right."""
     seen, counts = np.unique(labels, return_counts=True)

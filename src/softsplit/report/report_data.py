@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.data.learning import LabelledRows
@@ -19,8 +20,10 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.stability import Stability
 from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
+from softsplit.reading.conformal import HeldOutScores, passed_on
 from softsplit.reading.model import TreeModel
 from softsplit.reading.score_card import ScoreCard, make_card
+from softsplit.report.groups import figures
 from softsplit.report.metrics import (
     ClassMetrics,
     Interval,
@@ -30,6 +33,7 @@ from softsplit.report.metrics import (
     difference,
     method_metrics,
     rare_class,
+    share,
     watched_class,
 )
 from softsplit.selection.assessment import Assessment, Judged
@@ -80,6 +84,10 @@ class ReportData:
         Rows of the table that the page may hold, for figures of a tree that is changed there.
     bounds : tuple of BoundPoint
         The same settings under other bounds of ``fairness``.
+    by : tuple of (str, array), optional
+        A column by whose groups figures are told, and the group of each row.
+    refer : float
+        Confidence of the prediction sets by which cases go to a person.
     """
 
     name: str
@@ -93,6 +101,8 @@ class ReportData:
     stability: Stability | None = None
     page_rows: int = PAGE_ROWS
     bounds: tuple[BoundPoint, ...] = ()
+    by: tuple[str, NDArray[Any]] | None = None
+    refer: float = 0.9
 
     @property
     def matrix(self) -> FloatArray:
@@ -233,6 +243,32 @@ class ReportData:
         np.add.at(counts, (self.assessment.labels, self.assessment.trees[point].calls), 1)
         return counts
 
+    @cached_property
+    def by_group(self) -> pd.DataFrame | None:
+        """Figures of the chosen tree on held-out rows by group; None if none are asked for."""
+        judged, rows = self.assessment.trees[self.chosen], self.assessment.rows
+        if self.by is None or rows is None or not judged.complete:
+            return None
+        names, labels = self.by[1][rows], self.assessment.labels
+        return figures(names, labels, judged.calls, judged.proba, self.classes)
+
+    @cached_property
+    def held_out(self) -> HeldOutScores | None:
+        """Scores of the held-out rows of the page, by which cases go to a person."""
+        judged = self.assessment.trees[self.chosen]
+        if not judged.complete:
+            return None
+        return HeldOutScores.of(judged.proba, self.assessment.labels)
+
+    def referred(self, confidence: float) -> tuple[int, int, Interval | None] | None:
+        """Held-out rows that go to a person, all of them, and the accuracy on the others."""
+        judged, known = self.assessment.trees[self.chosen], self.held_out
+        if known is None:
+            return None
+        passed = passed_on(known.sets(judged.proba, confidence))
+        hits = (judged.calls == self.assessment.labels)[~passed]
+        return int(passed.sum()), len(passed), share(hits) if len(hits) else None
+
     def python_line(self, point: int) -> str:
         """The line of Python that trains a tree with the settings of a point."""
         tree = self.trees[point]
@@ -255,6 +291,7 @@ class ReportData:
         There is none either for a tree that no file can hold.
         """
         tree = copy(self.trees[point])
+        tree.tree_ = replace(tree.tree_, profile=None)  # the line is to predict
         if isinstance(tree.scaling_, QuantileScaling):
             thin = tree.scaling_.thinned(np.any(tree.weights_, axis=1))
             tree.tree_ = replace(tree.tree_, scaling=thin)

@@ -15,6 +15,8 @@ from softsplit.report.elements import add, add_table, percent, shortened, with_i
 from softsplit.report.measures import (
     add_curves,
     add_figures,
+    add_groups,
+    add_referral,
     add_threshold,
     class_sentence,
     verdict,
@@ -80,6 +82,9 @@ def add_quality(parent: ET.Element, data: ReportData) -> None:
     add_figures(part, data)
     add_curves(part, data)
     add_threshold(part, data)
+    add_referral(part, data)
+    if data.by_group is not None:
+        add_groups(section(parent, "groups", "By group"), data)
 
 
 def add_explorer(parent: ET.Element, data: ReportData) -> None:

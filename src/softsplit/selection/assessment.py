@@ -75,6 +75,8 @@ class Assessment:
         Approximate number of rows that each model was trained on.
     rated : RatedRows, optional
         Cells of the held-out rows and the requirements on rates, if there are any.
+    rows : array of int, shape (n_rows,), optional
+        Which of the training rows were held out, in ascending order.
     """
 
     labels: Codes
@@ -83,6 +85,7 @@ class Assessment:
     n_folds: int
     n_trained: int
     rated: RatedRows | None = None
+    rows: Codes | None = None
 
     def judged(self, point: int) -> bool:
         """Whether every row was predicted at this point."""
@@ -226,6 +229,7 @@ def assess(
         n_folds=len(splits),
         n_trained=int(np.mean([len(train) for train, _ in splits])),
         rated=None if rows.rated is None else rows.rated.part(judged_rows),
+        rows=judged_rows,
     )
 
 

@@ -45,6 +45,9 @@ class RowBudgets:
     sorted_on_device: int = 100_000
     """Beyond this number rows are put in canonical order on the device where they lie."""
 
+    profile: int = 100_000
+    """Most rows that the summary of the training table is learned from (reading/profile.py)."""
+
     unsorted_means: int = 50_000
     """Beyond this number means for scaling are added up without sorting the rows first."""
 

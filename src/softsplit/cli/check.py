@@ -1,0 +1,84 @@
+"""``softsplit check``: whether new rows are like those that a tree was trained on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softsplit.cli import options
+from softsplit.cli.console import MOVED, echo, print_json, say
+from softsplit.cli.inputs import load_stored, read
+from softsplit.cli.outputs import check_files, write_text
+
+EPILOG = (
+    "Example: softsplit check tree.json new.csv --html check.html. "
+    "Exit codes: 0 nothing has moved, 1 something has, 2 something is wrong with the request."
+)
+
+
+def check(
+    model: options.Model,
+    data: options.Data,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="Column with the classes, if the model does not know it; it may be absent.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    level: Annotated[
+        float,
+        typer.Option("--level", help="Chance of a false alarm over all columns together."),
+    ] = 0.05,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
+    encoding: options.Encoding = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare a table with the training rows of a tree; exit code 1 if something has moved.
+
+    Columns outside of their training range, shares of levels, numbers and leaves that have moved,
+    missing values and, where the table has the classes, their shares, whether answers are worse
+    than on held-out rows and whether probabilities are right. The tests hold for all columns
+    together. Columns that the tree does not use may be absent.
+    """
+    check_files({"--html": html}, table=data, model=model)
+    from softsplit.reading.conformal import checked_confidence, known_labels
+
+    level = checked_confidence(level, "--level")
+    stored = load_stored(model)
+    table = read(data, encoding, quiet)
+    import numpy as np
+
+    from softsplit.data.files import with_decimal_points
+    from softsplit.data.learning import features_of
+    from softsplit.reading.drift import check_table, coded_with_gaps
+
+    tree, frame = stored.model, table.frame
+    asked = target or tree.target
+    if target is not None and target not in frame.columns:
+        raise ValueError(f"--target names {target!r}, which is no column of the table.")
+    labels = None
+    if asked in frame.columns:
+        labels = known_labels(tree.labels, np.asarray(frame[asked], dtype=object))
+    rest = features_of(with_decimal_points(table), asked)
+    if stored.named:
+        rows, absent = coded_with_gaps(tree, rest)
+    else:
+        rows, absent = replace(tree.table_coding, named=False).code(rest), []
+    found = check_table(tree, rows, labels, absent=absent, level=level)
+    if html is not None:
+        write_text(html, found.to_html())
+        if not quiet:
+            say(f"the page is in {html}")
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        echo(str(found))
+    if not found.fine:
+        raise typer.Exit(MOVED)

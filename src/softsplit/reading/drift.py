@@ -1,0 +1,642 @@
+"""Whether new rows are like the training rows of a tree, with tests that hold for many columns.
+
+Training rows are n rows of which only counts are known (profile.py), new rows are m. Under the null
+hypothesis both are drawn from one distribution. Every comparison is one of
+
+shares      counts a_1, ..., a_K of training and b_1, ..., b_K of new rows: Pearson's chi-squared of
+            the 2 x K table, which takes both samples as random; cells with an expected count below
+            ``fewest`` are merged, bins of a number with their neighbours
+location    of ordered bins: the rank sum test (Wilcoxon; Mann and Whitney) with ties, which sees a
+            shift that chi-squared spreads over all bins
+beyond      k new rows beyond the largest (smallest) training value, of a level or class that no
+            training row has, or without a value where no training row lacks one: the k topmost of
+            n + m exchangeable rows are all new with probability  prod_{i<k} (m - i) / (n + m - i)
+worse       of labelled rows: scores 1 - p_y against those of held-out rows (conformal.py), the rank
+            sum test for larger ones alone
+calibrated  of labelled rows and class k: mean of (y_k - p_k), which has the variance
+            mean(p_k (1 - p_k)) (1 / m + 1 / n) for a tree whose probabilities fit its training rows
+
+A column has the smallest of its p-values, times the number of tests that columns of its kind can
+have, whether or not this one gave rise to them: five of a number (shares, location, above, below,
+missing), three of a category and four of an ordered one. Columns, leaves, classes, worse and
+calibrated are adjusted together by Holm (1979): the chance that anything is said to have moved
+though nothing has is at most ``level``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+
+from softsplit.reading.conformal import NO_CLASS, UNKNOWN_CLASS
+from softsplit.reading.equations import number
+from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import outline
+from softsplit.reading.profile import ColumnProfile, counted_cells, has_levels
+from softsplit.support.arrays import FloatArray, wilson
+from softsplit.support.messages import counted, cut, visible
+from softsplit.support.options import late
+from softsplit.variables import Cells, CodedRows, Variable
+from softsplit.variables.variable import DATE, ORDERED
+
+
+@dataclass(frozen=True)
+class DriftOptions:
+    """Numbers of the tests and of what is printed.
+
+    Attributes
+    ----------
+    level : float
+        Chance of a false alarm over all columns together.
+    fewest : float
+        Expected rows of a cell of chi-squared, below which it is merged with others.
+    bins : int
+        Of scores and of probabilities said.
+    printed : int
+        Columns that are printed at most.
+    """
+
+    level: float = 0.05
+    fewest: float = 5.0
+    bins: int = 10
+    printed: int = 20
+
+
+OPTIONS = DriftOptions()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One column, or the leaves, classes or answers, of new rows beside the training rows.
+
+    Attributes
+    ----------
+    name : str
+    what : {"column", "leaves", "classes", "worse", "calibrated"}
+    p_value : float or None
+        None where nothing is known to compare with.
+    adjusted : float or None
+        After Holm, over all comparisons.
+    moved : bool
+        Whether the adjusted p-value is at most the level.
+    used : bool
+        Of a column: whether the tree looks at it.
+    said : str
+        What is different, in words; empty where nothing is worth saying.
+    missing, missing_in_training : float
+        Shares of rows without a value; the second is NaN where it is not known.
+    outside : int
+        New rows outside of the training range, or of a level that no training row has.
+    psi : float
+        Population stability index, sum (b - a) log(b / a) over shares; NaN where not known.
+    """
+
+    name: str
+    what: str
+    p_value: float | None
+    adjusted: float | None = None
+    moved: bool = False
+    used: bool = False
+    said: str = ""
+    missing: float = 0.0
+    missing_in_training: float = float("nan")
+    outside: int = 0
+    psi: float = float("nan")
+
+    @property
+    def p_text(self) -> str:
+        """The adjusted p-value as it is printed."""
+        if self.adjusted is None:
+            return "-"
+        return "< 0.0001" if self.adjusted < 1e-4 else f"{self.adjusted:.4f}"
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Rows of which about the same probability was said.
+
+    Attributes
+    ----------
+    label : object
+        The class.
+    said, true : float
+        Mean probability, and the share of rows that are of the class.
+    low, high : float
+        95 % interval of ``true``, by Wilson.
+    rows : int
+    """
+
+    label: Any
+    said: float
+    true: float
+    low: float
+    high: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """New rows beside the training rows of a tree: ``print`` it, or use ``to_frame()``.
+
+    Attributes
+    ----------
+    rows : int
+        New rows.
+    level : float
+        Chance of a false alarm over all comparisons together.
+    comparisons : tuple of Comparison
+    notes : tuple of str
+        What could not be compared, and why.
+    labelled : int
+        Rows with a known class.
+    accuracy : tuple of three floats, optional
+        Of the labelled rows, with its 95 % interval.
+    reliability : tuple of Reliability
+        Of the labelled rows, by class.
+    """
+
+    rows: int
+    level: float
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...] = ()
+    labelled: int = 0
+    accuracy: tuple[float, float, float] | None = None
+    reliability: tuple[Reliability, ...] = field(default=())
+
+    @property
+    def moved(self) -> tuple[Comparison, ...]:
+        """What has moved, the clearest first."""
+        found = [one for one in self.comparisons if one.moved]
+        return tuple(sorted(found, key=lambda one: (one.adjusted, one.p_value)))
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing has moved."""
+        return not self.moved
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each comparison."""
+        return pd.DataFrame([asdict(one) for one in self.comparisons])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, numbers and strings; what is not known is None."""
+        made = asdict(self) | {"fine": self.fine}
+        for one in made["comparisons"]:
+            one |= {k: None for k, v in one.items() if isinstance(v, float) and np.isnan(v)}
+        return made
+
+    def to_html(self) -> str:
+        """A page of its own, one file."""
+        page: str = late("softsplit.report.check_page", "check_page")(self)
+        return page
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        tests = sum(one.p_value is not None for one in self.comparisons)
+        chance = f"{100 * self.level:g} % chance of a false alarm over {counted(tests, 'test')}"
+        if self.fine:
+            return f"nothing has moved: {counted(self.rows, 'row')}, {chance}"
+        parts = [one.name for one in self.moved]
+        listed = ", ".join(map(visible, parts[:5]))
+        listed += f" and {len(parts) - 5} more" if len(parts) > 5 else ""
+        return f"moved: {listed} ({counted(self.rows, 'row')}, {chance})"
+
+    def __str__(self) -> str:
+        lines = [self.verdict]
+        shown = [(cut(visible(one.name), 30), one) for one in self.moved[: OPTIONS.printed]]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, one in shown:
+            unused = "" if one.used else " (not used by the tree)"
+            lines.append(f"    {name:<{width}}  p {one.p_text}  {one.said}{unused}")
+        quiet = [one for one in self.comparisons if not one.moved and one.outside]
+        if quiet:
+            lines.append("outside the training range or unseen, no more than chance explains:")
+            named = [(visible(one.name), one.outside) for one in quiet[:8]]
+            lines += [f"    {name}: {counted(count, 'row')}" for name, count in named]
+        if self.accuracy is not None:
+            value, low, high = (f"{100 * v:.1f}" for v in self.accuracy)
+            on = counted(self.labelled, "row")
+            lines.append(f"accuracy on {on}: {value} % (95 % interval {low} to {high})")
+        return "\n".join([*lines, *self.notes])
+
+
+# --- tests ---------------------------------------------------------------------------------------
+
+
+def shares_differ(a: FloatArray, b: FloatArray, *, ordered: bool = False) -> float:
+    """p-value of chi-squared that counts a and b (n_cells,) have the same shares."""
+    a, b = _merged(a, b, ordered)
+    if len(a) < 2:
+        return 1.0
+    both = a + b
+    total, n, m = both.sum(), a.sum(), b.sum()
+    statistic = np.sum((a - n * both / total) ** 2 / (n * both / total))
+    statistic += np.sum((b - m * both / total) ** 2 / (m * both / total))
+    return float(chi2.sf(statistic, len(a) - 1))
+
+
+def _merged(a: FloatArray, b: FloatArray, ordered: bool) -> tuple[FloatArray, FloatArray]:
+    """Counts in cells whose expected counts are large enough in both samples."""
+    n, m = float(a.sum()), float(b.sum())
+    if min(n, m) <= 0:
+        return a[:0], b[:0]
+    needed = OPTIONS.fewest * (n + m) / min(n, m)
+    kept = a + b > 0
+    a, b = a[kept], b[kept]
+    if not ordered:  # the smallest first, so that small levels are merged with each other
+        order = np.argsort(a + b, kind="stable")
+        a, b = a[order], b[order]
+    cells: list[list[float]] = []
+    for pair in zip(a, b, strict=True):
+        if cells and sum(cells[-1]) < needed:
+            cells[-1] = [cells[-1][0] + pair[0], cells[-1][1] + pair[1]]
+        else:
+            cells.append(list(pair))
+    if len(cells) > 1 and sum(cells[-1]) < needed:
+        last = cells.pop()
+        cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
+    merged = np.array(cells).T
+    return merged[0], merged[1]
+
+
+def location_differs(a: FloatArray, b: FloatArray, *, larger: bool = False) -> float:
+    """p-value of the rank sum test on counts a and b in ordered bins; ``larger``: of b alone."""
+    n, m = float(a.sum()), float(b.sum())
+    both = a + b
+    total = n + m
+    if min(n, m) <= 0:
+        return 1.0
+    ranks = np.cumsum(both) - both / 2
+    spread = np.sum(both * (ranks - total / 2) ** 2) / (total - 1) if total > 1 else 0.0
+    if spread <= 0:
+        return 1.0
+    z = float((b @ ranks / m - total / 2) / np.sqrt(spread * n / (m * total)))
+    return float(norm.sf(z) if larger else 2 * norm.sf(abs(z)))
+
+
+def all_new(k: int, m: int, n: float) -> float:
+    """Probability that the k topmost of n training and m new rows are all new ones."""
+    if k == 0:
+        return 1.0
+    i = np.arange(k)
+    return float(np.exp(np.sum(np.log(m - i) - np.log(n + m - i))))
+
+
+def holm(p_values: Sequence[float]) -> FloatArray:
+    """Adjusted p-values of Holm (1979)."""
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+# --- new rows ------------------------------------------------------------------------------------
+
+
+def coded_with_gaps(model: TreeModel, X: Any) -> tuple[CodedRows, list[int]]:
+    """Rows of a table with names; variables that it lacks are gaps, unless the tree uses them."""
+    coding, names = model.table_coding, set(map(str, X.columns))
+    used = set(model.selected_variables.tolist())
+    there = [
+        i
+        for i, variable in enumerate(coding.variables)
+        if i in used or {variable.column, variable.since or variable.column} <= names
+    ]
+    rows = coding.code(X, there)
+    return rows, [i for i in range(len(coding.variables)) if i not in coding.siblings(there)]
+
+
+# --- comparisons ---------------------------------------------------------------------------------
+
+
+def check_table(
+    model: TreeModel,
+    rows: CodedRows,
+    labels: NDArray[np.int64] | None = None,
+    *,
+    absent: Sequence[int] = (),
+    level: float = OPTIONS.level,
+) -> TableCheck:
+    """New rows beside the training rows of a tree.
+
+    Parameters
+    ----------
+    model : TreeModel
+    rows : CodedRows
+        Coded by ``model.table_coding``.
+    labels : array of int, shape (n_rows,), optional
+        Positions in ``model.classes``; -1 for a class that the tree does not know, -2 for none.
+    absent : sequence of int
+        Variables that the new table does not have.
+    level : float
+        Chance of a false alarm over all comparisons together.
+    """
+    notes: list[str] = []
+    known = model.profile
+    before = None if model.walk is None else model.walk.counts
+    before = None if before is None or not np.all(np.isfinite(before)) else before
+    leaves = None if before is None else before.sum(axis=0)
+    classes = None if before is None else before.sum(axis=1)
+    if known is not None:
+        leaves = known.leaves if leaves is None else known.rows * leaves / max(leaves.sum(), 1e-300)
+        classes = known.classes
+    if known is None:
+        notes.append(
+            "the tree has no summary of its training table, as files of before and trees of sparse "
+            "or distributed tables: shares of columns are not compared; fit it again to have one"
+        )
+    n_training = 0.0 if classes is None else float(classes.sum())
+    used = set(model.selected_variables.tolist())
+    found: list[Comparison] = []
+    for i, variable in enumerate(model.table_coding.variables):
+        dated = variable.kind == DATE or bool(variable.part)
+        if i in absent or (dated and i not in used):  # new rows are of later days
+            continue
+        profile = None if known is None else known.columns[i]
+        one = _column(model, i, rows.cells[i], profile, n_training)
+        found.append(_with(one, used=i in used))
+    if absent:
+        names = [visible(model.table_coding.variables[i].name) for i in absent]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        notes.append(f"not in the table, and not used by the tree: {', '.join(names[:5])}{more}")
+    if leaves is not None and len(rows):
+        arrived = np.bincount(model.arrive(rows.X), minlength=len(leaves)).astype(float)
+        found.append(_leaves(model, leaves, arrived))
+    labelled = 0
+    accuracy: tuple[float, float, float] | None = None
+    reliability: list[Reliability] = []
+    if labels is not None and np.any(labels > NO_CLASS) and len(rows):
+        asked = labels > NO_CLASS
+        labelled = int(np.sum(asked))
+        strange = int(np.sum(labels == UNKNOWN_CLASS))
+        right = labels >= 0
+        proba, predicted = model.predict_proba(rows.X[asked]), model.predict_index(rows.X[asked])
+        hits = predicted == labels[asked]
+        accuracy = wilson(float(hits.sum()), float(labelled))
+        if classes is not None:
+            counts = np.bincount(labels[right], minlength=len(model.classes)).astype(float)
+            found.append(_classes(model, classes, counts, strange))
+        proba, truth = proba[right[asked]], labels[right]
+        if len(truth):
+            found += _answers(model, proba, truth, n_training)
+            reliability = _reliability(model, proba, truth)
+    tested = [i for i, one in enumerate(found) if one.p_value is not None]
+    for i, adjusted in zip(tested, holm([found[i].p_value or 0.0 for i in tested]), strict=True):
+        found[i] = _with(found[i], adjusted=float(adjusted), moved=bool(adjusted <= level))
+    return TableCheck(
+        len(rows), level, tuple(found), tuple(notes), labelled, accuracy, tuple(reliability)
+    )
+
+
+def _with(one: Comparison, **changed: Any) -> Comparison:
+    return Comparison(**(vars(one) | changed))
+
+
+def _column(
+    model: TreeModel, i: int, cells: Cells, profile: ColumnProfile | None, n_training: float
+) -> Comparison:
+    """One variable; what is known of it decides which tests there are."""
+    variable = model.table_coding.variables[i]
+    m = len(cells.numbers)
+    known = int(np.sum(~cells.gaps))
+    n = n_training if profile is None else float(profile.counts.sum())
+    tests: dict[str, float] = {}
+    said: list[str] = []
+    outside, psi, missing_before = 0, float("nan"), float("nan")
+    if has_levels(variable):
+        unseen = int(np.sum(variable.unseen(cells)))
+        outside = unseen
+        if unseen:
+            said.append(f"{counted(unseen, 'row')} of levels that training did not have")
+            if n > 0:
+                tests["unseen"] = all_new(unseen, known, n)
+    else:
+        low, high = _range(model, i)
+        beyond = int(np.sum(cells.numbers > high)), int(np.sum(cells.numbers < low))
+        outside = sum(beyond)
+        for count, word, end in zip(beyond, ("above", "below"), (high, low), strict=True):
+            if count:
+                said.append(f"{counted(count, 'row')} {word} {_shown(variable, end)}")
+                if n > 0:
+                    tests[word] = all_new(count, known, n)
+    if profile is not None:
+        counts, missing = counted_cells(variable, cells, None, profile.edges)
+        missing_before = profile.missing / max(n + profile.missing, 1e-300)
+        if missing or profile.missing:
+            tests["missing"] = _missing_differs(profile, n, missing, known)
+        ordered = not has_levels(variable) or variable.kind == ORDERED
+        tests["shares"] = shares_differ(profile.counts, counts, ordered=ordered)
+        if ordered:
+            tests["location"] = location_differs(profile.counts, counts)
+        psi = _stability(profile.counts, counts)
+        said = [*_moved_words(variable, profile, counts, cells), *said]
+        if missing or profile.missing:
+            said.append(f"missing {_percent(missing / max(m, 1))}, was {_percent(missing_before)}")
+    elif n_training > 0 and np.any(cells.gaps) and not variable.gaps:
+        tests["missing"] = all_new(int(cells.gaps.sum()), m, n_training)
+        said.append(f"missing {_percent(float(cells.gaps.mean()))}, as in no training row")
+    possible: tuple[str, ...]
+    # All tests that there could have been: the number must not depend on what was seen.
+    if not has_levels(variable):
+        possible = ("shares", "location", "above", "below", "missing")
+    elif variable.kind == ORDERED:
+        possible = ("shares", "location", "unseen", "missing")
+    else:
+        possible = ("shares", "unseen", "missing")
+    p_value = None
+    if m and (tests or n > 0):
+        p_value = min(1.0, len(possible) * min(tests.values(), default=1.0))
+    return Comparison(
+        name=variable.name,
+        what="column",
+        p_value=p_value,
+        said="; ".join(said),
+        missing=float(np.mean(cells.gaps)) if m else 0.0,
+        missing_in_training=missing_before,
+        outside=outside,
+        psi=psi,
+    )
+
+
+def _missing_differs(profile: ColumnProfile, n: float, missing: float, known: int) -> float:
+    """p-value that values are missing as often; exact where training lacks none."""
+    if profile.missing == 0:
+        return all_new(int(missing), known + int(missing), n)
+    before, now = np.array([profile.missing, n]), np.array([missing, float(known)])
+    return shares_differ(before, now)
+
+
+def _range(model: TreeModel, i: int) -> tuple[float, float]:
+    j = model.table_coding.firsts[i]
+    return float(model.summary.low[j]), float(model.summary.high[j])
+
+
+def _moved_words(
+    variable: Variable, profile: ColumnProfile, counts: FloatArray, cells: Cells
+) -> list[str]:
+    """Medians of a number, or the level whose share has changed most."""
+    known = cells.numbers[~cells.gaps]
+    if not len(known) or not profile.counts.sum() or not counts.sum():
+        return []
+    if profile.edges is not None:
+        before = _middle(profile)
+        if before is None:
+            return []
+        now = float(np.median(known))
+        return [f"median {_shown(variable, now)}, was {_shown(variable, before)}"]
+    before, after = profile.counts / profile.counts.sum(), counts / counts.sum()
+    k = int(np.argmax(np.abs(after - before)))
+    words = ["false", "true"] if not variable.levels else list(variable.levels)
+    name = [*words, variable.other_name][k]
+    return [f"{visible(name)} {_percent(after[k])}, was {_percent(before[k])}"]
+
+
+def _middle(profile: ColumnProfile) -> float | None:
+    """The training median: the edge below which half of the rows are."""
+    assert profile.edges is not None
+    reached = np.cumsum(profile.counts) / profile.counts.sum()
+    at = int(np.searchsorted(reached, 0.5 - 1e-9))
+    return float(profile.edges[at]) if at < len(profile.edges) else None
+
+
+def _stability(a: FloatArray, b: FloatArray) -> float:
+    """Population stability index, with half a row added to every cell."""
+    if a.sum() <= 0 or b.sum() <= 0:
+        return float("nan")
+    p, q = (a + 0.5) / (a + 0.5).sum(), (b + 0.5) / (b + 0.5).sum()
+    return float(np.sum((q - p) * np.log(q / p)))
+
+
+def _leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> Comparison:
+    """Where rows arrive."""
+    old, new = before / before.sum(), now / now.sum()
+    k = int(np.argmax(np.abs(new - old)))
+    leaf = outline(model).end_number(k) if model.walk is not None else k + 1
+    return Comparison(
+        name="leaves",
+        what="leaves",
+        p_value=shares_differ(before, now),
+        used=True,
+        said=f"{_percent(new[k])} of the rows arrive at leaf {leaf}, was {_percent(old[k])}",
+        psi=_stability(before, now),
+    )
+
+
+def _classes(model: TreeModel, before: FloatArray, now: FloatArray, strange: int) -> Comparison:
+    """Shares of the classes, and classes that the tree does not know."""
+    tests = [shares_differ(before, now)]
+    said = []
+    if now.sum() > 0:
+        old, new = before / before.sum(), now / now.sum()
+        k = int(np.argmax(np.abs(new - old)))
+        said.append(f"{visible(model.labels[k])} {_percent(new[k])}, was {_percent(old[k])}")
+    if strange:
+        tests.append(all_new(strange, int(now.sum()) + strange, float(before.sum())))
+        said.append(f"{counted(strange, 'row')} of classes that the tree does not know")
+    return Comparison(
+        name=f"classes of {model.target}" if model.target else "classes",
+        what="classes",
+        p_value=min(1.0, 2 * min(tests)),
+        used=True,
+        said="; ".join(said),
+        outside=strange,
+        psi=_stability(before, now),
+    )
+
+
+def _answers(
+    model: TreeModel, proba: FloatArray, labels: NDArray[np.int64], n_training: float
+) -> list[Comparison]:
+    """Whether answers are worse than on held-out rows, and whether probabilities are right."""
+    rows = np.arange(len(labels))
+    found = []
+    if model.held_out is not None:
+        before, edges = _scores(model)
+        now = np.bincount(
+            np.searchsorted(edges, 1.0 - proba[rows, labels]), minlength=len(edges) + 1
+        ).astype(float)
+        old = _mean_score(model)
+        new = float(np.mean(1.0 - proba[rows, labels]))
+        found.append(
+            Comparison(
+                name="answers",
+                what="worse",
+                p_value=location_differs(before, now, larger=True),
+                used=True,
+                said=f"the true class has probability {1 - new:.3f} in the mean, on held-out rows "
+                f"it had {1 - old:.3f}",
+            )
+        )
+    if n_training > 0:
+        truth = np.eye(proba.shape[1])[labels]
+        gaps = (truth - proba).mean(axis=0)
+        variance = (proba * (1 - proba)).mean(axis=0) * (1 / len(labels) + 1 / n_training)
+        z = np.abs(gaps) / np.sqrt(np.maximum(variance, 1e-300))
+        k, n_tests = int(np.argmax(z)), 1 if len(gaps) == 2 else len(gaps)
+        found.append(
+            Comparison(
+                name="probabilities",
+                what="calibrated",
+                p_value=float(min(1.0, n_tests * 2 * norm.sf(z[k]))),
+                used=True,
+                said=f"{visible(model.labels[k])} has probability {proba[:, k].mean():.3f} in the "
+                f"mean, and {truth[:, k].mean():.3f} of the rows are so",
+            )
+        )
+    return found
+
+
+def _scores(model: TreeModel) -> tuple[FloatArray, FloatArray]:
+    """Held-out rows in bins of their scores, and the edges of these."""
+    assert model.held_out is not None
+    scores = np.concatenate(model.held_out.scores)
+    each = [np.full(len(s), n / max(len(s), 1)) for s, n in _pairs(model)]
+    weight = np.concatenate(each)
+    edges = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * OPTIONS.bins + 1)[1:-1]))
+    before = np.bincount(np.searchsorted(edges, scores), weight, len(edges) + 1)
+    return before.astype(float), edges
+
+
+def _mean_score(model: TreeModel) -> float:
+    sums = [float(np.mean(s)) * n for s, n in _pairs(model) if len(s)]
+    assert model.held_out is not None
+    return sum(sums) / float(model.held_out.rows.sum())
+
+
+def _pairs(model: TreeModel) -> list[tuple[FloatArray, float]]:
+    assert model.held_out is not None
+    return list(zip(model.held_out.scores, model.held_out.rows.tolist(), strict=True))
+
+
+def _reliability(
+    model: TreeModel, proba: FloatArray, labels: NDArray[np.int64]
+) -> list[Reliability]:
+    """What was said and what was true, in bins of equally many rows; of two classes the second."""
+    found = []
+    asked = [1] if proba.shape[1] == 2 else range(proba.shape[1])
+    for k in asked:
+        order = np.argsort(proba[:, k], kind="stable")
+        for part in np.array_split(order, min(OPTIONS.bins, max(1, len(order) // 20))):
+            hits = float(np.sum(labels[part] == k))
+            share, low, high = wilson(hits, float(len(part)))
+            said = float(proba[part, k].mean())
+            found.append(Reliability(model.labels[k], said, share, low, high, len(part)))
+    return found
+
+
+def _shown(variable: Variable, value: float) -> str:
+    written = variable.display(value)
+    return visible(written) if isinstance(written, str) else number(written)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
