@@ -30,7 +30,7 @@ from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import PARAMETERS as RULES
 from softsplit.formulations.feature_rules import check_values, make_rules
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.formulations.rates import Training, as_requirements, rated_rows
+from softsplit.formulations.rates import RatedTable, as_requirements, rated_rows
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.loss import Loss
 from softsplit.reading.model import TreeModel
@@ -246,7 +246,7 @@ def training_rows(
         found = find_column(table, sensitive, len(labels))
         wanted = 0.0 if is_auto(estimator.min_class_rate) else estimator.min_class_rate
         rated = rated_rows(
-            required, Training(labels, classes, weight, found), parse.make_rates(wanted, classes)
+            required, RatedTable(labels, classes, weight, found), parse.make_rates(wanted, classes)
         )
     columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
     if coding is None and names is not None:

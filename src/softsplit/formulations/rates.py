@@ -80,7 +80,7 @@ class RateConstraint:
         if isinstance(rows, list):
             object.__setattr__(self, "rows", tuple(rows))
 
-    def stated(self, known: Training) -> list[Stated]:
+    def stated(self, known: RatedTable) -> list[Stated]:
         """The requirement on the training rows; a ValueError in one sentence if it makes none."""
         low = _share("at_least", self.at_least, -np.inf)
         high = _share("at_most", self.at_most, np.inf)
@@ -100,7 +100,7 @@ class RateConstraint:
             raise ValueError(f"no training row of positive weight counts for the {name}.")
         return [Stated(name, of, [("", mask)], low, high)]
 
-    def _rows(self, known: Training) -> tuple[str, NDArray[np.bool_]]:
+    def _rows(self, known: RatedTable) -> tuple[str, NDArray[np.bool_]]:
         """What the rows are called, and a mask of them."""
         n_rows, rows = len(known.labels), self.rows
         if rows is None:
@@ -168,7 +168,7 @@ class GroupFairness:
         """Classes of the rows among which the rates of class ``of`` are compared; None: all."""
         raise NotImplementedError
 
-    def stated(self, known: Training) -> list[Stated]:
+    def stated(self, known: RatedTable) -> list[Stated]:
         """The requirements on the training rows; a ValueError in one sentence if they make none."""
         bound = _share("bound", self.bound, np.inf)
         if not bound < 1:
@@ -254,7 +254,7 @@ def from_plain(values: Mapping[str, Any]) -> Requirement:
 
 
 @dataclass(frozen=True)
-class Training:
+class RatedTable:
     """Training rows, as requirements are stated on them."""
 
     labels: NDArray[np.int64]
@@ -385,7 +385,7 @@ def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:
 
 
 def rated_rows(
-    requirements: Sequence[Requirement], known: Training, minimum: FloatArray
+    requirements: Sequence[Requirement], known: RatedTable, minimum: FloatArray
 ) -> RatedRows | None:
     """Return cells of the rows and the requirements on them; None if there are none.
 
@@ -415,7 +415,7 @@ def rated_rows(
     return found
 
 
-def _refuse_contradictions(rows: RatedRows, known: Training, minimum: FloatArray) -> None:
+def _refuse_contradictions(rows: RatedRows, known: RatedTable, minimum: FloatArray) -> None:
     """Raise if no class probabilities of the cells at all meet the requirements together.
 
     A linear program over the probabilities of each class in each cell: what no table of

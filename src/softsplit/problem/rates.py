@@ -95,7 +95,7 @@ def minimum_rate(k: np.intp | int, labels: NDArray[np.intp], low: float) -> Rate
     return RateRequirement("min_class_rate", int(k), (RateGroup("", cells),), low)
 
 
-class Line(NamedTuple):
+class RateLine(NamedTuple):
     """One linear constraint of a requirement: ``signs`` . rates of all groups >= ``least``."""
 
     signs: FloatArray
@@ -139,19 +139,21 @@ class RateLimits:
         return found
 
     @cached_property
-    def _lines(self) -> list[Line]:
-        found: list[Line] = []
+    def _lines(self) -> list[RateLine]:
+        found: list[RateLine] = []
         for number, required in enumerate(self.requirements):
             own = [at for at, (n, _) in enumerate(self._groups) if n == number]
             signs = np.eye(len(self._groups))[own]
             if required.compares:
                 pairs = [(a, b) for a in signs for b in signs if not np.array_equal(a, b)]
-                found += [Line(a - b, required.margin - required.high, number) for a, b in pairs]
+                found += [
+                    RateLine(a - b, required.margin - required.high, number) for a, b in pairs
+                ]
                 continue
             if np.isfinite(required.low):
-                found.append(Line(signs[0], required.low + required.margin, number))
+                found.append(RateLine(signs[0], required.low + required.margin, number))
             if np.isfinite(required.high):
-                found.append(Line(-signs[0], required.margin - required.high, number))
+                found.append(RateLine(-signs[0], required.margin - required.high, number))
         return found
 
     @cached_property

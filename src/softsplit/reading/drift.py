@@ -72,7 +72,7 @@ OPTIONS = DriftOptions()
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ColumnCheck:
     """One column, or the leaves, classes or answers, of new rows beside the training rows.
 
     Attributes
@@ -150,7 +150,7 @@ class TableCheck:
         New rows.
     level : float
         Chance of a false alarm over all comparisons together.
-    comparisons : tuple of Comparison
+    comparisons : tuple of ColumnCheck
     notes : tuple of str
         What could not be compared, and why.
     labelled : int
@@ -163,14 +163,14 @@ class TableCheck:
 
     rows: int
     level: float
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ColumnCheck, ...]
     notes: tuple[str, ...] = ()
     labelled: int = 0
     accuracy: tuple[float, float, float] | None = None
     reliability: tuple[Reliability, ...] = field(default=())
 
     @property
-    def moved(self) -> tuple[Comparison, ...]:
+    def moved(self) -> tuple[ColumnCheck, ...]:
         """What has moved, the clearest first."""
         found = [one for one in self.comparisons if one.moved]
         return tuple(sorted(found, key=lambda one: (one.adjusted, one.p_value)))
@@ -356,7 +356,7 @@ def check_table(
         )
     n_training = 0.0 if classes is None else float(classes.sum())
     used = set(model.selected_variables.tolist())
-    found: list[Comparison] = []
+    found: list[ColumnCheck] = []
     for i, variable in enumerate(model.table_coding.variables):
         dated = variable.kind == DATE or bool(variable.part)
         if i in absent or (dated and i not in used):  # new rows are of later days
@@ -397,13 +397,13 @@ def check_table(
     )
 
 
-def _with(one: Comparison, **changed: Any) -> Comparison:
-    return Comparison(**(vars(one) | changed))
+def _with(one: ColumnCheck, **changed: Any) -> ColumnCheck:
+    return ColumnCheck(**(vars(one) | changed))
 
 
 def _column(
     model: TreeModel, i: int, cells: Cells, profile: ColumnProfile | None, n_training: float
-) -> Comparison:
+) -> ColumnCheck:
     """One variable; what is known of it decides which tests there are."""
     variable = model.table_coding.variables[i]
     m = len(cells.numbers)
@@ -455,7 +455,7 @@ def _column(
     p_value = None
     if m and (tests or n > 0):
         p_value = min(1.0, len(possible) * min(tests.values(), default=1.0))
-    return Comparison(
+    return ColumnCheck(
         name=variable.name,
         what="column",
         p_value=p_value,
@@ -516,12 +516,12 @@ def _stability(a: FloatArray, b: FloatArray) -> float:
     return float(np.sum((q - p) * np.log(q / p)))
 
 
-def _leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> Comparison:
+def _leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> ColumnCheck:
     """Where rows arrive."""
     old, new = before / before.sum(), now / now.sum()
     k = int(np.argmax(np.abs(new - old)))
     leaf = outline(model).end_number(k) if model.walk is not None else k + 1
-    return Comparison(
+    return ColumnCheck(
         name="leaves",
         what="leaves",
         p_value=shares_differ(before, now),
@@ -531,7 +531,7 @@ def _leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> Comparison
     )
 
 
-def _classes(model: TreeModel, before: FloatArray, now: FloatArray, strange: int) -> Comparison:
+def _classes(model: TreeModel, before: FloatArray, now: FloatArray, strange: int) -> ColumnCheck:
     """Shares of the classes, and classes that the tree does not know."""
     tests = [shares_differ(before, now)]
     said = []
@@ -542,7 +542,7 @@ def _classes(model: TreeModel, before: FloatArray, now: FloatArray, strange: int
     if strange:
         tests.append(all_new(strange, int(now.sum()) + strange, float(before.sum())))
         said.append(f"{counted(strange, 'row')} of classes that the tree does not know")
-    return Comparison(
+    return ColumnCheck(
         name=f"classes of {model.target}" if model.target else "classes",
         what="classes",
         p_value=min(1.0, 2 * min(tests)),
@@ -555,7 +555,7 @@ def _classes(model: TreeModel, before: FloatArray, now: FloatArray, strange: int
 
 def _answers(
     model: TreeModel, proba: FloatArray, labels: NDArray[np.int64], n_training: float
-) -> list[Comparison]:
+) -> list[ColumnCheck]:
     """Whether answers are worse than on held-out rows, and whether probabilities are right."""
     rows = np.arange(len(labels))
     found = []
@@ -567,7 +567,7 @@ def _answers(
         old = _mean_score(model)
         new = float(np.mean(1.0 - proba[rows, labels]))
         found.append(
-            Comparison(
+            ColumnCheck(
                 name="answers",
                 what="worse",
                 p_value=location_differs(before, now, larger=True),
@@ -583,7 +583,7 @@ def _answers(
         z = np.abs(gaps) / np.sqrt(np.maximum(variance, 1e-300))
         k, n_tests = int(np.argmax(z)), 1 if len(gaps) == 2 else len(gaps)
         found.append(
-            Comparison(
+            ColumnCheck(
                 name="probabilities",
                 what="calibrated",
                 p_value=float(min(1.0, n_tests * 2 * norm.sf(z[k]))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softsplit.reading.drift import Comparison, TableCheck
+from softsplit.reading.drift import ColumnCheck, TableCheck
 from softsplit.report.document import add_head, asset
 from softsplit.report.elements import add, add_table, element, percent, rendered, shortened
 from softsplit.report.sections import section
@@ -55,7 +55,7 @@ def check_page(found: TableCheck) -> str:
     return "<!doctype html>\n" + rendered(html) + "\n"
 
 
-def _cells(one: Comparison) -> list[str]:
+def _cells(one: ColumnCheck) -> list[str]:
     state = "moved" if one.moved else "as in training" if one.p_value is not None else "not known"
     state += "" if one.used else ", not used"
     known = one.missing_in_training == one.missing_in_training

@@ -71,10 +71,10 @@ def json_for_script(values: Any) -> str:
     """JSON that cannot end its script element, whatever it holds.
 
     "<", ">" and "&" are written as escapes, so that there is neither "</script>" nor "<!--"; so
-    are the two line separators that older JavaScript does not take inside strings.
+    is all that is not ASCII, such as characters that turn the direction of a text.
     """
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
+    text = json.dumps(values, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 

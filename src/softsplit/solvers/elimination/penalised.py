@@ -51,7 +51,7 @@ from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 
 
-class Rates(Protocol):
+class BoundedRates(Protocol):
     """Rates with lower bounds, as functions of the parameters x of trees of one shape."""
 
     def shortfalls(self, x: FloatArray) -> FloatArray:
@@ -131,9 +131,9 @@ class CellRates:
 
 
 class AllRates:
-    """Several ``Rates``, one after the other."""
+    """Several ``BoundedRates``, one after the other."""
 
-    def __init__(self, parts: Sequence[Rates]) -> None:
+    def __init__(self, parts: Sequence[BoundedRates]) -> None:
         self.parts = parts
         self._ends: list[int] = []
 
@@ -153,7 +153,7 @@ class AllRates:
         """Return None, as of ``CellRates``."""
 
 
-def _slopes(rates: Rates, x: FloatArray, factors: FloatArray) -> FloatArray:
+def _slopes(rates: BoundedRates, x: FloatArray, factors: FloatArray) -> FloatArray:
     """Derivatives of combinations of rates, one for each line of ``factors``."""
     rates.shortfalls(x)
     found = np.zeros((len(factors), len(x)))
@@ -168,7 +168,7 @@ def _add_by_log_odds(leaves: FloatArray, by_share: FloatArray, gradient: FloatAr
     gradient[-leaves.size :] += (leaves * (by_share - mean)).ravel()
 
 
-def rates_of(rows: AllRows, tree: SupportTree) -> Rates:
+def rates_of(rows: AllRows, tree: SupportTree) -> BoundedRates:
     """Return all rates that the problem of ``rows`` bounds, for trees shaped like ``tree``."""
     problem, limits = rows.problem, rows.problem.rate_limits
     of_classes = ClassRates(rows.masses(tree), problem.minimum_rates)
@@ -187,7 +187,11 @@ class RateTerms:
     """
 
     def __init__(
-        self, rates: Rates, x: FloatArray, total: float, options: RateOptions = DEFAULTS.rates
+        self,
+        rates: BoundedRates,
+        x: FloatArray,
+        total: float,
+        options: RateOptions = DEFAULTS.rates,
     ) -> None:
         self.rates, self.options = rates, options
         self.multipliers = np.zeros(len(rates.shortfalls(x)))
@@ -195,7 +199,7 @@ class RateTerms:
         self._last = np.inf
 
     def shortfalls(self, x: FloatArray) -> FloatArray:
-        """As of ``Rates``."""
+        """As of ``BoundedRates``."""
         return self.rates.shortfalls(x)
 
     def add(self, x: FloatArray, gradient: FloatArray) -> float:
@@ -572,7 +576,7 @@ def _quadratic_programs(
     rows: AllRows,
     tree: SupportTree,
     ridge: float,
-    rates: Rates,
+    rates: BoundedRates,
     total: float,
     options: RateOptions,
 ) -> tuple[SupportTree, FloatArray]:
