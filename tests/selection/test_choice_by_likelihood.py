@@ -43,7 +43,7 @@ def test_a_feature_is_bought_where_it_saves_its_price() -> None:
     for size, (key, gain) in enumerate(zip(keys, gains, strict=True)):
         total += gain
         for fold, part in enumerate(np.split(base + total, 2)):
-            score = FoldScore(TREE, 0.5, size, size, 0.0, Valued(part, np.ones(50)))
+            score = FoldScore(TREE, 0.5, size, size, 0.0, Valued(part, np.ones(50)), price=size)
             board.add(*key, fold, score)
     assert [board.chosen(name) for name in ("sparse", "default", "best")] == keys
     for name in PRICES:

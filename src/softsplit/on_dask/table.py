@@ -100,7 +100,7 @@ class DaskTable:
         counts = self.moments.counts
         share = np.maximum(1, counts * limit // counts.sum())
         some = self.drawn.first(np.minimum(np.diff(self.drawn.starts), share))
-        sampled = {"X", "labels", "weight", "shared", "targets"}
+        sampled = {"X", "labels", "weight", "shared", "targets", "rated"}  # no rates of a cluster
         known = {one.name: getattr(self, one.name) for one in fields(Rows)
                  if one.name not in sampled}  # fmt: skip
         X = np.ascontiguousarray(some.features.T)
