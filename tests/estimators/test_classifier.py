@@ -53,7 +53,8 @@ def test_signature_is_the_documented_one():
         "depth penalty local_strength global_strength sharpness exponent offset steepness "
         "cost_matrix class_weight min_class_rate solver n_starts max_iter tol time_limit scale "
         "n_jobs random_state verbose loss engine ridge feature_types groups effort device "
-        "decision max_features max_terms max_questions curves"
+        "decision max_features max_terms max_questions curves monotone required forbidden_together "
+        "at_most_one feature_costs fairness constraints"
     )
     signature = inspect.signature(SoftTreeClassifier)
     assert set(signature.parameters) == set(documented.split())

@@ -56,7 +56,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 from softsplit.tree.routing import split_scores
-from softsplit.tree.sparsity import hard_leaves, needed_in_leaves
+from softsplit.tree.ways import hard_leaves, needed_in_leaves
 
 
 @dataclass(frozen=True)

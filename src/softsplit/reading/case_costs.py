@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
-from softsplit.tree.sparsity import needed_in_leaves
+from softsplit.tree.ways import needed_in_leaves
 
 NAMED = 3
 """Columns that a sentence names."""

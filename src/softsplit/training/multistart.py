@@ -27,7 +27,7 @@ from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import Observer
 from softsplit.tree.routing import gate_probabilities, node_reach, split_scores
-from softsplit.tree.sparsity import needed_in_leaves
+from softsplit.tree.ways import needed_in_leaves
 
 logger = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ from softsplit.solvers.elimination.support_tree import (
     subtree,
 )
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.sparsity import hard_leaves, needed_in_leaves
+from softsplit.tree.ways import hard_leaves, needed_in_leaves
 
 
 @dataclass(frozen=True)
