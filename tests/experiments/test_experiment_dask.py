@@ -23,7 +23,7 @@ def test_a_lost_worker_changes_nothing(tmp_path, monkeypatch):
         run_experiment(small(), store)
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

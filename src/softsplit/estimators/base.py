@@ -181,6 +181,18 @@ def training_run(estimator: SoftTreeBase) -> Run:
     return Run.of(estimator.get_params(deep=False))
 
 
+def checked_weights(sample_weight: Any, rows: Any) -> FloatArray:
+    """Return a weight for each of ``rows``, 1 where ``sample_weight`` is None."""
+    return parse.make_weights(
+        _check_sample_weight(
+            parse.make_numbers("sample_weight", sample_weight),
+            rows,
+            dtype=np.float64,
+            ensure_non_negative=True,
+        )
+    )
+
+
 def training_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, sensitive: Any = None
 ) -> Rows:
@@ -199,14 +211,7 @@ def training_rows(
     refuse_mixed_labels(y)
     if not counted_labels(y):  # integers are always classes
         check_classification_targets(y)
-    weight = parse.make_weights(
-        _check_sample_weight(
-            parse.make_numbers("sample_weight", sample_weight),
-            table if matrix is None else matrix,
-            dtype=np.float64,
-            ensure_non_negative=True,
-        )
-    )
+    weight = checked_weights(sample_weight, table if matrix is None else matrix)
     classes, labels = distinct_labels(y, weight)
     if len(classes) < 2:
         raise ValueError(

@@ -11,13 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import _check_sample_weight
 
+from softsplit.estimators.base import checked_weights, model_settings, training_rows, training_run
 from softsplit.estimators.base import keep as keep_outcome
-from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.fitted import checked_rows, know_table, read_rows, validated_rows
-from softsplit.formulations.settings import make_numbers, make_weights
 from softsplit.reading import editing
 from softsplit.reading.differences import Comparison, compare_trees
 from softsplit.reading.edits import Edit, Edits
@@ -265,12 +263,7 @@ def refit(
     matrix = found.X if isinstance(found, CodedRows) else found
     if len(matrix) != len(labels):
         raise ValueError(f"X has {len(matrix)} rows, y has {len(labels)} classes.")
-    weight = make_weights(
-        _check_sample_weight(
-            make_numbers("sample_weight", sample_weight), matrix, dtype=np.float64,
-            ensure_non_negative=True,
-        )
-    )  # fmt: skip
+    weight = checked_weights(sample_weight, matrix)
     rows = Rows(
         X=matrix,
         labels=labels,

@@ -89,7 +89,7 @@ def kkt(
     if np.any(multipliers):
         slope = problem.evaluate_cost(parameters, multipliers)
     moves, gap = stationarity(problem, parameters, slope), _leaf_gap(problem, parameters, slope)
-    if problem.order is not None and problem.by_likelihood:  # counts or no penalty at all
+    if problem.charted:  # counts or no penalty at all
         moves, gap = _in_order(problem, parameters, slope)
     return KKT(
         stationarity=moves,

@@ -234,6 +234,11 @@ class TrainingProblem:
         return self.log_loss and self.bounds.free_thresholds and self.block is None
 
     @property
+    def charted(self) -> bool:
+        """Whether descents run in coordinates in which the order of effects is bounds."""
+        return self.order is not None and self.by_likelihood
+
+    @property
     def rated(self) -> bool:
         """Whether any class has a minimum rate, or rates have other limits."""
         return self.rate_limits is not None or bool(np.any(self.minimum_rates > 0))

@@ -161,7 +161,7 @@ class Walk:
         used = np.flatnonzero(self.coefficients[branch])
         # Both sides of an inequality times a power of two: sums of the largest floats are finite.
         unit = 1.0
-        if len(used) and len(X) and np.abs(X[:, used]).max() > OPTIONS.large:
+        if len(used) and len(X) and float(np.abs(X[:, used]).max()) > OPTIONS.large:
             unit = 2.0**-100
         threshold = unit * self.thresholds[branch]
         total, size = np.zeros(len(X)), np.full(len(X), abs(threshold))

@@ -309,13 +309,16 @@ class EliminationRun:
             again = EliminationRun(
                 free, self.start, self.budget, self.options, compared=self.few.compared
             )
-            again._winner = again._race(problem.limits)
             self._again.append(again)
-        again = self._again[number]
-        if problem.limits not in again._paths:
-            assert again._winner is not None
-            again._paths[problem.limits] = again._path_from(again._winner, problem.limits)
-        return again._ranked(replace(problem.unrated, rows=again.problem.rows))[0].tree
+        return self._again[number].best(problem.unrated)
+
+    def best(self, problem: TrainingProblem) -> SupportTree:
+        """Return the best tree within the limits of ``problem``, on the rows of this run."""
+        if self._winner is None:
+            self._winner = self._race(problem.limits)
+        if problem.limits not in self._paths:
+            self._paths[problem.limits] = self._path_from(self._winner, problem.limits)
+        return self._ranked(replace(problem, rows=self.problem.rows))[0].tree
 
     # --- race -------------------------------------------------------------------------------------
 
