@@ -109,3 +109,19 @@ def rare_table(n_rows: int = 400) -> pd.DataFrame:
     a, b = rng.normal(size=(2, n_rows))
     ill = a + 0.3 * rng.normal(size=n_rows) > 1.9
     return pd.DataFrame({"a": a, "b": b, "state": np.where(ill, "ill", "well")})
+
+
+def patients(n_rows: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two numbers, one with missing values, and a category; two classes."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": np.round(rng.normal(50, 12, n_rows), 1),
+            "job": rng.choice(["nurse", "cook", "clerk"], n_rows),
+            "dose": np.round(rng.gamma(3, 2, n_rows), 2),
+        }
+    )
+    score = frame["age"] / 12 + 2 * (frame["job"] == "cook") + frame["dose"] / 4
+    y = np.where(score + rng.normal(0, 0.5, n_rows) > score.median(), "ill", "well")
+    frame.loc[rng.random(n_rows) < 0.1, "dose"] = np.nan
+    return frame, y

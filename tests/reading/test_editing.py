@@ -20,23 +20,9 @@ from softsplit import SoftTreeClassifier, export_markdown, export_text
 from softsplit.reading.leaf_shares import consistent_with
 from softsplit.reading.outline import outline
 from softsplit.report.notebook import tree_html
+from tables import patients
 
 DAY = "2026-11-18"
-
-
-def made_table(seed=0, n_rows=160):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "age": np.round(rng.normal(50, 12, n_rows), 1),
-            "job": rng.choice(["nurse", "cook", "clerk"], n_rows),
-            "dose": np.round(rng.gamma(3, 2, n_rows), 2),
-        }
-    )
-    score = frame["age"] / 12 + 2 * (frame["job"] == "cook") + frame["dose"] / 4
-    y = np.where(score + rng.normal(0, 0.5, n_rows) > score.median(), "ill", "well")
-    frame.loc[rng.random(n_rows) < 0.1, "dose"] = np.nan
-    return frame, y
 
 
 @cache
@@ -44,7 +30,7 @@ def case(name):
     """A fitted tree with its rows and classes."""
     kind, X, y = {}, None, None
     if name == "table":
-        X, y = made_table()
+        X, y = patients(160)
     elif name == "plain":
         X, y = load_breast_cancer(return_X_y=True)
         X, y, kind = X[:150, :6], y[:150], {"curves": False}
@@ -191,7 +177,7 @@ def test_a_feature_that_is_dropped_counts_as_its_mean():
 
 
 def test_a_question_without_terms_goes():
-    frame, y = made_table()
+    frame, y = patients(160)
     tree = SoftTreeClassifier(depth=1, curves=False, n_starts=1, random_state=0)
     tree.fit(frame[["dose"]], y)
     edited = tree.edit(date=DAY).drop_feature("dose")

@@ -19,6 +19,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.cli import app
 from softsplit.reading.outline import outline
 from softsplit.training.refit import free_question
+from tables import patients
 
 DAY = "2026-11-18"
 
@@ -29,21 +30,6 @@ def wine(part=None):
     columns = ["alcohol", "flavanoids", "color_intensity", "hue", "proline"]
     rows = slice(None) if part is None else slice(part, None, 2)
     return X[columns].iloc[rows], y.iloc[rows]
-
-
-def made_table(seed=0, n_rows=200):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "age": np.round(rng.normal(50, 12, n_rows), 1),
-            "job": rng.choice(["nurse", "cook", "clerk"], n_rows),
-            "dose": np.round(rng.gamma(3, 2, n_rows), 2),
-        }
-    )
-    score = frame["age"] / 12 + 2 * (frame["job"] == "cook") + frame["dose"] / 4
-    y = np.where(score + rng.normal(0, 0.5, n_rows) > score.median(), "ill", "well")
-    frame.loc[rng.random(n_rows) < 0.1, "dose"] = np.nan
-    return frame, y
 
 
 KINDS = {
@@ -150,9 +136,9 @@ def test_numbers_of_a_question_are_linear_in_its_free_ones():
 
 
 def test_tables_searches_and_plain_trees_are_refitted(tmp_path):
-    X, y = made_table()
+    X, y = patients(200)
     search = SoftTreeClassifierCV(depths=[1], random_state=0, cv=2).fit(X, y)
-    new_X, new_y = made_table(1)
+    new_X, new_y = patients(200, seed=1)
     tree = search.refit(new_X, new_y, date=DAY, reason="a new year")
     assert isinstance(tree, SoftTreeClassifier)
     assert loss_of(tree, new_X, pd.Series(new_y)) <= log_loss(new_y, search.predict_proba(new_X))
@@ -175,7 +161,7 @@ def test_tables_searches_and_plain_trees_are_refitted(tmp_path):
 
 
 def test_figures_before_and_after_are_those_of_scikit_learn():
-    X, y = made_table()
+    X, y = patients(200)
     tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
     edited = tree.edit(date=DAY).drop_feature("job").rename({"age": "years"})
     new = X.rename(columns={"age": "years"})
@@ -197,7 +183,7 @@ def test_figures_before_and_after_are_those_of_scikit_learn():
 
 
 def test_the_command_compares_two_files(tmp_path):
-    X, y = made_table()
+    X, y = patients(200)
     tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, pd.Series(y, name="state"))
     edited = tree.edit(date=DAY).drop_feature("job")
     softsplit.save_model(tree, tmp_path / "old.json")

@@ -11,6 +11,7 @@ difference of the largest and the smallest rate is bounded. Missing values are a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -141,7 +142,7 @@ class RateConstraint:
 
 
 @dataclass(frozen=True)
-class GroupFairness:
+class GroupFairness(ABC):
     """Base of the requirements that compare groups of a column.
 
     Parameters
@@ -164,9 +165,9 @@ class GroupFairness:
 
     word: ClassVar[str] = ""
 
+    @abstractmethod
     def conditions(self, of: int, n_classes: int) -> list[int | None]:
         """Classes of the rows among which the rates of class ``of`` are compared; None: all."""
-        raise NotImplementedError
 
     def stated(self, known: RatedTable) -> list[Stated]:
         """The requirements on the training rows; a ValueError in one sentence if they make none."""
