@@ -145,7 +145,8 @@ def every_start(n_rows: int) -> dict[str, Any]:
     from softsplit.formulations.model_settings import ModelSettings
     from softsplit.solvers import EliminationSolver
     from softsplit.training.multistart import multistart
-    from softsplit.training.preparation import Rows, prepare
+    from softsplit.training.preparation import prepare
+    from softsplit.training.rows import Rows
 
     X, y = gumbel_rows(n_rows)
     rows = Rows(X, y, np.ones(n_rows), np.arange(N_CLASSES))

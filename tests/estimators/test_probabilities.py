@@ -21,7 +21,8 @@ from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay
 from softsplit.problem.loss import LogLoss
 from softsplit.reading.leaf_shares import decision_gains, smoothed_shares
 from softsplit.reading.pruning import simplified_model
-from softsplit.training.preparation import Rows, prepare
+from softsplit.training.preparation import prepare
+from softsplit.training.rows import Rows
 from two_halves import TwoHalves
 
 

@@ -24,7 +24,8 @@ from softsplit.experiments.spec import Folds, Grid
 from softsplit.experiments.store import Store, StoreError, decode_tree, encode_tree, versions
 from softsplit.experiments.work import solver_named
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.training.preparation import Rows, prepare
+from softsplit.training.preparation import prepare
+from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters
 
 pytestmark = pytest.mark.slow

@@ -345,7 +345,7 @@ def test_tensors_of_many_rows_are_taken_where_they_lie(monkeypatch):
     known = {"n_starts": 1, "random_state": 0, "depth": 2, "time_limit": 60, "device": "cpu"}
     here = SoftTreeClassifier(**known, curves=False).fit(X, y)  # tensors do not bend
     tensor = torch.tensor(X)
-    monkeypatch.setattr("softsplit.training.preparation.on_host", None)  # no whole table
+    monkeypatch.setattr("softsplit.training.rows.on_host", None)  # no whole table
     there = SoftTreeClassifier(**known).fit(tensor, y)
     assert there.n_features_in_ == 4
     assert there.objective_ == here.objective_

@@ -31,7 +31,8 @@ from softsplit.persistence import (
     loads_model,
     save_model,
 )
-from softsplit.persistence.document import PARAMETERS, DocumentLimits
+from softsplit.persistence.document import PARAMETERS
+from softsplit.persistence.limits import DocumentLimits
 from softsplit.tree.scaling import KINDS
 
 DATA = FILES

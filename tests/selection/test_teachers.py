@@ -26,7 +26,8 @@ from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.second_order import row_function
 from softsplit.solvers.elimination.support_tree import SupportTree
-from softsplit.training.preparation import Rows, prepare
+from softsplit.training.preparation import prepare
+from softsplit.training.rows import Rows
 from softsplit.training.run import Run
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities

@@ -21,7 +21,8 @@ from softsplit.solvers.elimination.options import EliminationOptions, SampleSize
 from softsplit.support.inputs import distinct_labels
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import multistart
-from softsplit.training.preparation import Rows, prepare
+from softsplit.training.preparation import prepare
+from softsplit.training.rows import Rows
 from softsplit.tree.scaling import fit_scaling
 
 

@@ -18,7 +18,8 @@ from softsplit.estimators import base, fitted
 from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training import run as running
-from softsplit.training.preparation import Rows, prepare
+from softsplit.training.preparation import prepare
+from softsplit.training.rows import Rows
 from softsplit.training.run import End, train
 from softsplit.variables import learn
 from softsplit.variables.shares import level_shares, out_of_fold

@@ -33,7 +33,8 @@ from softsplit.solvers.elimination.working_set import (
     slopes_at,
 )
 from softsplit.support import inputs
-from softsplit.training.preparation import Rows, prepare
+from softsplit.training.preparation import prepare
+from softsplit.training.rows import Rows
 from softsplit.training.wide import WideRows
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaled_rows

@@ -54,7 +54,8 @@ from softsplit.support.inputs import (
     refuse_mixed_labels,
 )
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
+from softsplit.training.preparation import Prepared
+from softsplit.training.rows import Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import WideRows
 from softsplit.variables import (

@@ -64,7 +64,8 @@ from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError
-from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
+from softsplit.training.preparation import Prepared, prepare
+from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import End, Run, decided, joined, watched
 from softsplit.training.wide import WideRows
 

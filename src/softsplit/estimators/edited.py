@@ -21,8 +21,9 @@ from softsplit.reading.differences import Comparison, compare_trees
 from softsplit.reading.edits import Edit, Edits
 from softsplit.reading.model import TreeModel, holder_of
 from softsplit.support.messages import shown
-from softsplit.training.preparation import Prepared, Rows, prepare
+from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.refit import placed_rows, refitted, training_loss
+from softsplit.training.rows import Rows
 from softsplit.training.run import train
 from softsplit.variables import CodedRows
 

@@ -29,7 +29,7 @@ from softsplit.support.arguments import precision
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
 from softsplit.support.version import __version__
-from softsplit.training.preparation import Rows, TrainingRows
+from softsplit.training.rows import Rows, TrainingRows
 
 
 def dask_needed() -> Any:

@@ -44,7 +44,7 @@ from softsplit.support.inputs import (
     refuse_twins,
 )
 from softsplit.support.messages import shown
-from softsplit.training.preparation import Placed, Rows
+from softsplit.training.rows import Placed, Rows
 from softsplit.tree.scaling import OPTIONS as SCALING
 from softsplit.tree.scaling import LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding, column_groups, learn

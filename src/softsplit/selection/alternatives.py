@@ -31,7 +31,8 @@ from softsplit.selection.scoreboard import Candidate, FoldScore, Key, Scoreboard
 from softsplit.selection.strengths import SHARES
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
-from softsplit.training.preparation import Prepared, Rows, prepare
+from softsplit.training.preparation import Prepared, prepare
+from softsplit.training.rows import Rows
 from softsplit.training.run import Run
 from softsplit.tree.parameters import TreeParameters
 

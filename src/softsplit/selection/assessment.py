@@ -24,7 +24,7 @@ from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, 
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
-from softsplit.training.preparation import Rows
+from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 
 NOT_JUDGED = -1

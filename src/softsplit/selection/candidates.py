@@ -27,7 +27,7 @@ from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
 from softsplit.training.observer import Observer
-from softsplit.training.preparation import Rows
+from softsplit.training.rows import Rows
 from softsplit.tree.parameters import Topology, TreeParameters
 
 Axes = dict[str, Sequence[Any]]

@@ -32,9 +32,10 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
-from softsplit.training.preparation import Placed, Prepared, Rows, prepare
+from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import finished_on_all_rows, sample_sizes
 from softsplit.training.regularisation_path import solve_path
+from softsplit.training.rows import Placed, Rows
 from softsplit.training.run import CheckRows, Run
 from softsplit.tree.parameters import TreeParameters
 

@@ -13,7 +13,7 @@ from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.preparation import Rows
+from softsplit.training.rows import Rows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""

@@ -27,7 +27,8 @@ from softsplit.selection.scoreboard import Valued
 from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.preparation import Prepared, Rows
+from softsplit.training.preparation import Prepared
+from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities, leaf_probabilities, split_scores
 from softsplit.tree.scaling import scaled_rows

@@ -40,7 +40,7 @@ from softsplit.selection.folds import Split
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.parallel import in_threads, n_workers
-from softsplit.training.preparation import Rows
+from softsplit.training.rows import Rows
 from softsplit.training.run import Run
 
 

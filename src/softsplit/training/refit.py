@@ -41,7 +41,8 @@ from softsplit.reading.summary import FeatureSummary
 from softsplit.reading.walk import Held
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.preparation import Placed, Prepared, Rows, prepare
+from softsplit.training.preparation import Prepared, prepare
+from softsplit.training.rows import Placed, Rows
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.scaling import LinearScaling
 

@@ -18,7 +18,7 @@ from softsplit.engines.sparse import SparseTable, dense_block, groups_among
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers.elimination.working_set import first_columns
 from softsplit.support.arrays import FloatArray
-from softsplit.training.preparation import Placed, Rows, Within
+from softsplit.training.rows import Placed, Rows, Within
 from softsplit.variables import Coding
 
 
