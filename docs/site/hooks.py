@@ -23,7 +23,7 @@ import gallery  # noqa: E402  # beside this file
 
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 LANGUAGES = {".py": "python", ".json": "json", ".toml": "toml", ".cff": "yaml"}
-PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "MAINTAINING.md", "SECURITY.md")
 """Documents at the root that are pages of the site."""
 
 
