@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
+.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -14,11 +14,11 @@ help: ## show this list
 demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and write its report
 	@$(BIN)/softsplit demo $(ARGS)
 
-test: lint browser ## linters, type checker, import contracts and all tests
-	$(BIN)/python -m pytest -n auto --dist worksteal
-
-test-fast: $(VENV)/.test ## all tests but those marked as slow
+test: lint browser ## linters, type checker, import contracts and all tests but those marked as slow
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
+
+test-all: lint browser ## the same with the slow tests; before a release, and every night
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 # The tests of one part, make test-solvers: a folder of tests/, and of the suites that all solvers,
 # engines, losses and penalties pass those that it has a say in.

@@ -44,7 +44,6 @@ def found_ill(table, tmp_path, *options) -> float:
     return float(np.mean(said[true == "ill"] == "ill"))
 
 
-@pytest.mark.slow
 def test_weights_and_costs_find_more_of_a_rare_class(table, tmp_path):
     plain = found_ill(table, tmp_path)
     for options in (

@@ -163,7 +163,6 @@ def test_info_describes_a_model_and_the_installation(tmp_path):
     assert "numba" in invoke("info").stdout
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     rng = np.random.default_rng(0)

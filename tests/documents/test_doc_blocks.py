@@ -26,8 +26,6 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))
 import printed
 from printed import Session, blocks, shell_commands
 
-pytestmark = pytest.mark.slow
-
 PAGES = printed.pages()
 NEEDS = {"skops": "skops", "onnxruntime": "onnxruntime", "matplotlib": "matplotlib"}
 COMMAND = typer.main.get_command(app)

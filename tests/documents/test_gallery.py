@@ -15,7 +15,6 @@ pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
 sys.path.insert(0, str(ROOT / "docs" / "site"))
 import gallery
 
-pytestmark = pytest.mark.slow
 EXAMPLES = gallery.examples()
 
 

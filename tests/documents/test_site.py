@@ -17,8 +17,6 @@ import pytest
 
 from places import ROOT
 
-pytestmark = pytest.mark.slow
-
 LOADED = {
     "script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href",
     "video": "src", "audio": "src", "object": "data", "embed": "src",

@@ -183,6 +183,7 @@ def engines(block, rates=0.0, proximal=0.0):
     return (DescentRun(p, IterationBudget(Budget(), 1000)) for p in (fast, plain))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS[:5], ids=lambda b: str(b.branches))
 @pytest.mark.parametrize(
     ("rates", "proximal"), [(0.0, 3.0), (0.6, 0.0)], ids=["proximal", "active rates"]

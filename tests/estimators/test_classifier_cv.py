@@ -342,6 +342,7 @@ def test_wrong_settings_get_one_sentence(wrong, sentence):
         SoftTreeClassifierCV(**SMALL | wrong).fit(X, y)
 
 
+@pytest.mark.slow
 def test_rates_that_cannot_be_met():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.raises(ValueError, match="no candidate met the class rates on any fold"):

@@ -28,8 +28,6 @@ from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def bundled_data(monkeypatch):
@@ -227,6 +225,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_the_middle_is_taken_up(whole, tmp_path):
     spec, path = tmp_path / "small.toml", tmp_path / "killed.sqlite"
     spec.write_text(SMALL)
@@ -238,6 +237,7 @@ def test_a_run_killed_in_the_middle_is_taken_up(whole, tmp_path):
     assert contents(path) == contents(whole)
 
 
+@pytest.mark.slow
 def test_processes_change_no_bit_and_one_that_is_killed_is_replaced(whole, tmp_path):
     others = {child.pid for child in multiprocessing.active_children()}
 
@@ -262,6 +262,7 @@ def test_a_cell_that_raises_becomes_a_row_and_the_walk_goes_on(tmp_path):
     assert frame[frame["status"] != "ERROR"]["test_accuracy"].notna().all()
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_its_process_becomes_a_row(tmp_path):
     spec = small(
         datasets=("iris",),

@@ -109,6 +109,7 @@ def test_a_tree_without_features():
         agree(tree, frame, answers)
 
 
+@pytest.mark.slow
 def test_many_classes_and_leaves():
     """Nothing is nested deeper than parsers go: SQLite takes 100 levels, Python 200."""
     tree, X = random_classifier(5, depth=5, n_classes=8, n_features=8, n_rows=400)
@@ -184,6 +185,7 @@ FUZZ = settings(
 )
 
 
+@pytest.mark.slow
 @given(fuzzed())
 @FUZZ
 def test_fuzzed_names_and_values_do_not_change_the_meaning(made):

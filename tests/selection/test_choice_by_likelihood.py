@@ -162,6 +162,7 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     assert balanced_accuracy_score(yt, ours) >= balanced_accuracy_score(yt, theirs)
 
 
+@pytest.mark.slow
 def test_class_rates_in_a_choice_keep_their_features() -> None:
     """Without its ridge every tree of such a path but the first had no features."""
     rng = np.random.default_rng(0)

@@ -42,6 +42,7 @@ def run(cache, setting):
     return done.stderr
 
 
+@pytest.mark.slow
 def test_said_once_with_an_empty_cache_and_not_with_a_full_one(tmp_path):
     assert run(tmp_path, AT_ONCE) == f"softsplit: {NOTICE}\n"
     assert run(tmp_path, AT_ONCE) == ""

@@ -28,10 +28,7 @@ from softsplit.experiments.context import RunOptions
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.name == "nt", reason="signals and limits of Unix"),
-]
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and limits of Unix")
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +47,7 @@ def whole(tmp_path_factory):
     return path, rows
 
 
+@pytest.mark.slow
 def test_a_full_disk(whole, tmp_path):
     path = tmp_path / "full.sqlite"
     run = start_run(path, file_limit=400_000)
@@ -64,6 +62,7 @@ def test_a_full_disk(whole, tmp_path):
     assert contents(path) == whole[1]
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_written(whole, tmp_path):
     try:
         prefix = as_a_user()
@@ -85,6 +84,7 @@ def test_a_folder_in_place_of_a_store(tmp_path):
         Store(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
     ends = [
         use_damaged(
@@ -120,6 +120,7 @@ def test_changed_rows_give_no_tables(change, sentence, whole, tmp_path):
         store.check_versions({})
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_store(whole, tmp_path):
     path = tmp_path / "shared.sqlite"
     runs = [start_run(path), start_run(path)]
@@ -141,6 +142,7 @@ def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
     other.close()
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler(whole, tmp_path):
     pytest.importorskip("distributed")
     options = RunOptions(patience=8.0)
@@ -159,6 +161,7 @@ def test_a_lost_scheduler(whole, tmp_path):
     assert contents(path) == whole[1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_path_so_far():
     """Fits are in test_training.py, and the choice of a tree in test_cli_fit.py."""
     end, said, _ = interrupt("path", 0.0, after="start 2")

@@ -36,8 +36,6 @@ from softsplit.problem.optimality import kkt
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.tree.parameters import TreeParameters
 
-pytestmark = pytest.mark.slow
-
 
 @given(case=problems(calls=("fit", "fit", "refit")))
 @settings(max_examples=60)

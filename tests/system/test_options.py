@@ -112,8 +112,9 @@ def run(copy, folder, code, *arguments):
     )  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("deleted", [*options.OPTIONS, "all"])
+@pytest.mark.parametrize(
+    "deleted", [*(pytest.param(one, marks=pytest.mark.slow) for one in options.OPTIONS), "all"]
+)
 def test_the_rest_works_without_an_option(copy, tmp_path, deleted):
     folders = list(options.OPTIONS) if deleted == "all" else [deleted]
     (tmp_path / "aside").mkdir()

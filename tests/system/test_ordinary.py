@@ -6,13 +6,13 @@ import pytest
 
 from ordinary_problems import complaint, ordinary_problems, shared_names
 
-pytestmark = pytest.mark.slow
-
 BLOCK = 5
 SLOW_TO_READ = "covertype"
 
 
-@pytest.mark.parametrize("first", range(0, 100, 2 * BLOCK))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 100, 2 * BLOCK))]
+)
 def test_defaults_serve_ordinary_problems(first):
     names = [name for name in shared_names() if name != SLOW_TO_READ]
     numbers = range(first, first + BLOCK)

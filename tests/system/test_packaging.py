@@ -15,8 +15,6 @@ from packaging.requirements import Requirement
 
 from places import ROOT
 
-pytestmark = pytest.mark.slow
-
 FIT_IRIS = """
 import importlib.util, pathlib, sys
 import softsplit
@@ -86,6 +84,7 @@ def needs(installed: Distribution) -> dict[str, Distribution]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_but_the_wheel_fits_a_tree(wheel: Path, tmp_path: Path) -> None:
     """Beside the packages that it names, which are linked: to install them again takes long.
 

@@ -113,6 +113,7 @@ def test_processes_change_no_bit():
         assert [fitted_fingerprint(tree(name, n_jobs=2)) for name in SETTINGS] == expected
 
 
+@pytest.mark.slow
 def test_a_fresh_process_finds_the_same_bits():
     code = (
         "import sys; sys.path[:0] = sys.argv[1:]\n"

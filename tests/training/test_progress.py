@@ -224,6 +224,7 @@ def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     assert budget.stopped
 
 
+@pytest.mark.slow
 def test_an_interruption_while_telling_of_processes_keeps_what_is_done(problem):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     budget, seen = Budget(), Recorder(interrupt="start")

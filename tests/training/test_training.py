@@ -199,6 +199,7 @@ def test_a_start_that_was_interrupted_is_the_last(problem):
     assert len(multistart(problem, Scripted(ends), n_starts=3)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_real_interrupt_stops_the_native_solver(n_jobs):
     """SIGINT to a process in the middle of a long fit: it ends soon, with a fitted tree."""
