@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results/hostile_input.json")
     parser.add_argument("--failures", type=Path, default=Path("results/hostile_failures.txt"))
-    parser.add_argument("--document", type=Path, default=ROOT / "docs/reliability.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs/results/reliability.md")
     args = parser.parse_args()
     if args.part == "page":
         write_page(args.document, {"hostile input": table(json.loads(args.out.read_text()))})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FIGURES = Path(__file__).parent.parent / "docs" / "results" / "reliability"
-PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "reliability.md"
 
 
 def keep(part: str, figures: dict[str, Any], table: str, *, write: bool) -> None:

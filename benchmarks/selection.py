@@ -64,6 +64,9 @@ SHOWN = {
 }
 """Methods of the overview, as it names them."""
 
+README = ("tree", "tree-sparse", "peer", "cart", "ebm")
+"""Methods of the table in README.md."""
+
 PUZZLES = ["monks-1", "monks-2"]
 """No linear rule can learn these; figures are given with and without them."""
 
@@ -149,17 +152,17 @@ def overview(args: argparse.Namespace) -> dict[str, dict[str, str]]:
     larger = rows["dataset"].isin(LARGER)
     means = means_table(rows[~larger])
     return {
-        "README.md": {"selection": means},
+        "README.md": {"selection": means_table(rows[~larger], README), "cards": cards_table()},
         "docs/when.md": {"selection": means, "larger": larger_table(rows[larger])},
     }
 
 
-def means_table(rows: pd.DataFrame) -> str:
+def means_table(rows: pd.DataFrame, methods: Sequence[str] = tuple(SHOWN)) -> str:
     """Means of each method over the data sets that it ended on."""
     figures = ("accuracy", "log_loss", "features", "coefficients", "seconds")
     found = {figure: wide(rows, figure, ["dataset"]) for figure in figures}
     lines = []
-    for method in (m for m in SHOWN if m in found["accuracy"]):
+    for method in (m for m in methods if m in found["accuracy"]):
         own = {figure: table[method].dropna() for figure, table in found.items()}
         plain = own["accuracy"].drop(PUZZLES, errors="ignore")
         line = [
@@ -173,13 +176,13 @@ def means_table(rows: pd.DataFrame) -> str:
         "", "data sets", "accuracy", "without Monks-1, -2", "log-loss", "features",
         "nonzero coefficients", "seconds (median)",
     ]  # fmt: skip
-    return "\n".join([markdown(head, lines), "", *on_fewer(found["accuracy"])])
+    return "\n".join([markdown(head, lines), "", *on_fewer(found["accuracy"], methods)])
 
 
-def on_fewer(accuracy: pd.DataFrame) -> list[str]:
+def on_fewer(accuracy: pd.DataFrame, methods: Sequence[str]) -> list[str]:
     """For a method that has not ended on all data sets: the default tree on those it has."""
     lines = ["Means over the data sets that a method ended on."]
-    for method in (m for m in SHOWN if m in accuracy and "tree" in accuracy):
+    for method in (m for m in methods if m in accuracy and "tree" in accuracy):
         both = accuracy[["tree", method]].dropna()
         if len(both) < len(accuracy["tree"].dropna()):
             lines.append(
@@ -187,6 +190,29 @@ def on_fewer(accuracy: pd.DataFrame) -> list[str]:
                 f"{with_and_without(both['tree'], '.1f')}."
             )
     return [" ".join(lines)]
+
+
+def cards_table() -> str:
+    """Means of docs/results/cards.md over the data sets of two classes: tree, card, FasterRisk."""
+    page = (ROOT / "docs" / "results" / "cards.md").read_text(encoding="utf-8")
+    cells = [[c.strip() for c in line.strip("| ").split("|")] for line in page.splitlines()]
+    rows = [c for c in cells if len(c) > 6 and c[1].replace(".", "", 1).isdigit()]
+    beside = pd.DataFrame({c[0]: [*map(float, c[1:])] for c in rows if len(c) == 7}).T
+    beside = beside.drop("mean").set_axis(
+        ["card", "risk", "card area", "risk area", "columns", "risk columns"], axis=1
+    )
+    beside["tree"] = pd.Series({c[0]: float(c[3]) for c in rows if len(c) == 8})
+    means, plain = beside.mean(), beside.drop(index=PUZZLES).mean()
+    lines = [
+        [label, *(f"{mean[key]:.1f}" for key in keys for mean in (means, plain))]
+        for label, *keys in (
+            ("**soft tree** (`SoftTreeClassifier()`)", "tree", "columns"),
+            ("its score card, followed by hand", "card", "columns"),
+            ("FasterRisk", "risk", "risk columns"),
+        )
+    ]
+    head = ["", "accuracy", "without Monks-1, -2", "features", "without Monks-1, -2"]
+    return markdown(head, lines)
 
 
 def larger_table(rows: pd.DataFrame) -> str:

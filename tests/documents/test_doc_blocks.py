@@ -64,7 +64,7 @@ def test_pages_show_what_their_code_prints_and_draws(
 
 def test_the_picture_of_the_readme_is_the_tree_below_its_lines() -> None:
     """The same conditions and rows; the picture shortens long names."""
-    (tree,) = [block.code for block in blocks(ROOT / "README.md") if block.printer is not None]
+    tree = next(b.code for b in blocks(ROOT / "README.md") if b.printer is not None)
     texts = printed.picture_texts(ROOT / "docs" / "images" / "tree.svg")
     texts = [text.replace("\N{MINUS SIGN}", "-") for text in texts]
     questions = re.findall(r"if (.*?)   \[question (\d+)\]", tree)

@@ -77,6 +77,20 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
     assert dead == []
 
 
+def test_speed_beside_ipopt_is_told_alike() -> None:
+    """The page of the solver has the figures of its results page."""
+    pattern = r"^\| (one start|ten starts and the search) against (?:one|ten) explicit .*?\|(.*)\|$"
+    places = [ROOT / "docs" / "solver.md", ROOT / "docs" / "results" / "native-solver.md"]
+    shown, measured = (
+        {
+            name: [re.sub(r"[^\d,]", "", cell) for cell in cells.split("|")[:3]]
+            for name, cells in re.findall(pattern, page.read_text(encoding="utf-8"), re.MULTILINE)
+        }
+        for page in places
+    )
+    assert len(shown) == 2 and shown == measured
+
+
 def test_figures_of_the_choice_are_those_of_the_recorded_fits(monkeypatch):
     """README and docs/when.md show what benchmarks/selection.py makes of the rows on record."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
