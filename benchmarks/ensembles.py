@@ -8,7 +8,7 @@ Stratified folds; in each one tree is trained on all training rows with ten star
 bootstrap samples of rows with half of the features drawn for each tree ("subspaces"). The first m
 trees of an ensemble are an ensemble of m trees, so that one training serves every number. The
 price of a feature is the same part of the training rows everywhere. Rows go to --out as
-ensembles.csv, and the tables of docs/ensembles.md are printed.
+ensembles.csv, and the tables of docs/results/ensembles.md are printed.
 """
 
 from __future__ import annotations

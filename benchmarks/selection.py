@@ -9,8 +9,8 @@ The 24 data sets of the paper: five outer folds, stratified, shuffled by --fold-
 ones: 5,000 rows drawn to train (stratified), up to 5,000 others to test, --draws times. The methods
 and what is measured are told in methods.py. A run may be stopped and resumed.
 
-Settings of softsplit were chosen on other splits (see docs/selection.md), never on the folds of the
-default seed.
+Settings of softsplit were chosen on other splits (see docs/results/selection.md), never on the
+folds of the default seed.
 """
 
 from __future__ import annotations
