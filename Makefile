@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
+.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -146,13 +146,45 @@ audit: $(VENV)/.test ## known weaknesses of the dependencies; needs a network
 
 # Old libraries warn of deprecations in new tools, so that warnings are no errors here. New polars frames
 # have lost the protocol by which scikit-learn 1.6 reads their names.
+TEST_TOOLS := build hatchling hypothesis jsonschema matplotlib onnxruntime playwright 'polars<1.30' pytest pytest-xdist pyyaml skops
 test-oldest: $(VENV)/.made ## the tests with the oldest versions that pyproject.toml allows, in build/oldest
 	@mkdir -p build
 	@test -d build/oldest || $(PYTHON) -m venv build/oldest
 	@$(BIN)/python tests/lower_bounds.py > build/oldest.txt
-	build/oldest/bin/python -m pip install --quiet --constraint build/oldest.txt --editable '.[all]' \
-		build hatchling hypothesis jsonschema matplotlib onnxruntime playwright 'polars<1.30' pytest pytest-xdist skops
+	build/oldest/bin/python -m pip install --quiet --constraint build/oldest.txt --editable '.[all]' $(TEST_TOOLS)
 	build/oldest/bin/python -m pytest -n auto --dist worksteal -W default $(ARGS)
+
+# Pre-releases; where PIP_EXTRA_INDEX_URL names an index of nightly wheels, those.
+test-newest: ## the tests with the newest pre-releases of all dependencies, in build/newest
+	@mkdir -p build
+	@test -d build/newest || $(PYTHON) -m venv build/newest
+	build/newest/bin/python -m pip install --quiet --upgrade --pre --editable '.[all,dev]'
+	build/newest/bin/python -m pytest -n auto --dist worksteal -W default $(ARGS)
+
+# The day of the last commit is the time stamp of all files in the archives: they are the same bytes wherever they are built.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist: $(VENV)/.made ## sdist and wheel in dist/
+	@$(PIP) 'build>=1.2'
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+smoke: dist ## the wheel in an empty environment, build/smoke: the lines of README and the command line
+	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet dist/*.whl
+	build/smoke/bin/python -I tests/smoke.py
+
+release-check: dist ## versions agree, archives build twice to the same bytes and hold what they must; then smoke
+	$(BIN)/python docs/site/release.py check
+	mkdir -p build && rm -rf build/again && cp -r dist build/again
+	$(MAKE) --no-print-directory dist
+	for made in dist/*; do cmp $$made build/again/$${made##*/} || exit 1; done
+	@$(PIP) 'twine>=6' 'check-wheel-contents>=0.6'
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(MAKE) --no-print-directory smoke
+
+timing: $(VENV)/.test ## is this version slower than another, on bundled data: BEFORE=path/to/its/src
+	$(BIN)/python benchmarks/versions.py $(BEFORE) src --bundled $(ARGS)
 
 # The theme announces its successor on every build; that is no news for readers of these pages.
 docs: export NO_MKDOCS_2_WARNING := 1

@@ -6,7 +6,8 @@ For each of the 16 problems of the speed table: one start without a search, ten 
 a fit that chooses by cross-validation (the last on the sets of up to 2,000 rows). Both versions run
 in processes of their own, in turn, and are asked for processor time, so that other work on the
 machine bears on both alike. Each figure is the ratio of the best of ``--repeats`` times; the table
-ends with the medians. Tables of reference figures: --reference or SOFTSPLIT_REFERENCE.
+ends with the medians. Tables of reference figures: --reference or SOFTSPLIT_REFERENCE; with
+``--bundled`` the problems are three data sets of scikit-learn, and no other file is needed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from reference import load_fold, read_rows, reference_folder, row_label, row_strength
@@ -86,6 +89,29 @@ class Version:
         return float(json.loads(self.process.stdout.readline()))
 
 
+def reference_problems(folder: str | None, wanted: str) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Label, rows, classes and settings of the problems of the speed table."""
+    for row in read_rows(reference_folder(folder) / "ipopt.csv"):
+        if wanted not in row_label(row):
+            continue
+        fold = load_fold(row["dataset"], row["coding"], int(row["fold"]))
+        penalty, scope = FORMS[row["form"]]
+        settings = {"strength": row_strength(row), "rate": float(row["min_class_rate"])}
+        yield row_label(row), fold.X, fold.y, {"penalty": penalty, "scope": scope, **settings}
+
+
+def bundled_problems(wanted: str) -> Iterator[tuple[str, Any, Any, Any]]:
+    """The same for data sets of scikit-learn, at a strength that leaves some features."""
+    from sklearn import datasets
+    from sklearn.preprocessing import minmax_scale
+
+    settings = {"penalty": "l0", "scope": "global_strength", "strength": 0.1, "rate": 0.1}
+    for name in ("iris", "wine", "breast_cancer"):
+        if wanted in name:
+            X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+            yield name, minmax_scale(X), y, settings
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -93,6 +119,7 @@ def main() -> None:
     parser.add_argument("before")
     parser.add_argument("after")
     parser.add_argument("--reference", help="folder of the reference tables")
+    parser.add_argument("--bundled", action="store_true", help="data sets of scikit-learn")
     parser.add_argument("--rows", default="", help="only rows whose label contains this")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", default="build", help="where rows are handed over")
@@ -101,20 +128,18 @@ def main() -> None:
     versions = [Version(args.before), Version(args.after)]
     ratios: dict[str, list[float]] = {kind: [] for kind in KINDS}
     print(f"{'row':34}" + "".join(f"{kind:>24}" for kind in KINDS))
-    for row in read_rows(reference_folder(args.reference) / "ipopt.csv"):
-        if args.rows not in row_label(row):
-            continue
-        fold = load_fold(row["dataset"], row["coding"], int(row["fold"]))
+    problems = (
+        bundled_problems(args.rows)
+        if args.bundled
+        else reference_problems(args.reference, args.rows)
+    )
+    for label, X, y, settings in problems:
         place = os.path.join(args.folder, "rows.npz")
-        np.savez(place, X=fold.X, y=fold.y)
-        penalty, scope = FORMS[row["form"]]
-        asked = {
-            "rows": os.path.abspath(place), "penalty": penalty, "scope": scope,
-            "strength": row_strength(row), "rate": float(row["min_class_rate"]),
-        }  # fmt: skip
-        line = f"{row_label(row):34}"
+        np.savez(place, X=X, y=y)
+        asked = {"rows": os.path.abspath(place), **settings}
+        line = f"{label:34}"
         for kind in KINDS:
-            if kind == "cross-validation" and len(fold.y) > MOST_CHOSEN:
+            if kind == "cross-validation" and len(y) > MOST_CHOSEN:
                 continue
             repeats = 5 * args.repeats if kind == "one start" else args.repeats
             times = [[v.seconds({**asked, "kind": kind}) for v in versions] for _ in range(repeats)]
