@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
-EXTRAS = ("ipopt", "experiments", "dask", "parquet", "onnx", "plots")
+EXTRAS = ("dask", "excel", "experiments", "ipopt", "onnx", "parquet", "plots")
 """Extras that the library itself can use: those of ``softsplit[all]``."""
 
 BOUND = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?>=([0-9.]+)")

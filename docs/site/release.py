@@ -34,10 +34,7 @@ def disagreements(tag: str | None, root: Path = ROOT) -> list[str]:
     said = {
         "CHANGELOG.md": (listed[1], version),
         "CITATION.cff": (found(r"^version: (.+)$", "CITATION.cff", root), version),
-        "the day in CITATION.cff": (
-            found("^date-released: (.+)$", "CITATION.cff", root),
-            listed[2],
-        ),
+        "the day in CITATION.cff": (day, listed[2]),
         "the tag": (f"v{version}" if tag is None else tag, f"v{version}"),
     }
     return [f"{place} says {a}, not {b}." for place, (a, b) in said.items() if a != b]
