@@ -43,6 +43,8 @@ def test_the_tests_are_those_of_scipy() -> None:
     np.testing.assert_allclose(location_differs(a, b, larger=True), larger.pvalue)
     np.testing.assert_allclose(all_new(2, 3, 2), 3 / 5 * 2 / 4)
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
+    # By hand: p / w is .02, .16, .02; the ties keep their order, with weights 1, .5 and .25 left.
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.005], [0.5, 0.25, 0.25]), [0.02, 0.04, 0.02])
 
 
 def test_small_cells_are_merged() -> None:

@@ -208,3 +208,29 @@ def test_the_command_compares_two_files(tmp_path):
     assert plain.exit_code == 1 and "accuracy" not in plain.output
     wrong = CliRunner().invoke(app, ["compare", *paths, "--target", "nothing"])
     assert wrong.exit_code == 2
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+@pytest.mark.parametrize("keep", ["structure", "features"])
+def test_a_refit_keeps_monotone_effects_and_knows_its_new_table(loss, keep):
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame(rng.normal(size=(600, 3)), columns=["arrears", "income", "age"])
+    risk = 1.5 * np.maximum(X["arrears"], -0.5) - X["income"] + rng.logistic(size=600)
+    y = (risk > 0).map({False: "paid", True: "default"}).rename("end")
+    asked = {"arrears": "-", "income": "+"}  # of the probability of "paid", the second class
+    tree = SoftTreeClassifier(
+        monotone=asked, loss=loss, n_starts=1, random_state=0, effort="fast"
+    ).fit(X[:300], y[:300])
+    # In the new rows the effects are reversed: a free refit would follow them.
+    X_new, y_new = -X[300:], y[300:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = tree.refit(X_new, y_new, keep=keep)
+    assert all(again.check_monotone(name).proved for name in asked)
+    assert again.tree_.monotone is not None and again.tree_.held_out is None
+    assert loss_of(again, X_new, y_new) <= loss_of(tree, X_new, y_new) + 1e-12
+    assert again.tree_.profile.rows == 300
+    assert softsplit.check_rows(again, X_new).fine
+    like = tree.refit(X[300:], y[300:], keep=keep)  # rows of the same kind: effects stay in use
+    assert {0, 1} <= set(like.selected_features_)
+    assert all(like.check_monotone(name).proved for name in asked)

@@ -18,6 +18,7 @@ from softsplit.support.messages import AdvisedError, counted, shown
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
     from softsplit.data.files import Table
@@ -230,7 +231,7 @@ def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) 
         say(f"so it is in {len(counts) - OPTIONS.columns} columns more.")
 
 
-def groups_by(table: Table, target: str, by: str | None) -> tuple[str, NDArray[Any]] | None:
+def groups_by(table: Table, target: str, by: str | None) -> tuple[str, pd.Categorical] | None:
     """Return the column of --by and the group of each row that has a class; None without it."""
     if by is None:
         return None

@@ -12,7 +12,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from softsplit.estimators.base import checked_weights, model_settings, training_rows, training_run
+from softsplit.estimators.base import (
+    checked_weights,
+    model_settings,
+    profiled,
+    training_rows,
+    training_run,
+)
 from softsplit.estimators.base import keep as keep_outcome
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.fitted import checked_rows, know_table, read_rows, validated_rows
@@ -254,10 +260,6 @@ def refit(
         raise ValueError(f"keep must be one of {', '.join(map(repr, KEEPS))}, got {shown(keep)}.")
     holder, given = holder_of(estimator), checked_reason(reason)
     tree: TreeModel = holder.tree_
-    if tree.monotone is not None:
-        raise ValueError(
-            "a refit does not keep monotone effects, which this tree has; train a new one with fit."
-        )
     made = edited(estimator, date or vars(estimator).get("date_"))
     found = read_rows(made, X, whole=True)
     labels = known_labels(tree, y)
@@ -275,7 +277,7 @@ def refit(
         target=tree.target,
     ).counted()
     prepared = placed_rows(model_settings(made), tree, rows)
-    after = refitted(prepared, tree, rows, keep_edited=keep == "edited")
+    after = profiled(refitted(prepared, tree, rows, keep_edited=keep == "edited"), rows)
     if keep == "features":
         anew = _trained_anew(made, X, y, sample_weight)
         there = validated_rows(anew, X)[weight > 0]
@@ -330,7 +332,7 @@ def _trained_anew(made: EditedTree, X: Any, y: Any, sample_weight: Any) -> SoftT
         )
     prepared = allowed(prepare(model_settings(anew, X), rows))
     run = run.adapted(prepared, partial(validated_rows, anew)).ready()
-    keep_outcome(anew, prepared, train(prepared, run), run.solver.zero_threshold)
+    keep_outcome(anew, prepared, train(prepared, run), run.solver.zero_threshold, rows=rows)
     return anew
 
 

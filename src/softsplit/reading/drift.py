@@ -19,8 +19,10 @@ calibrated  of labelled rows and class k: mean of (y_k - p_k), which has the var
 A column has the smallest of its p-values, times the number of tests that columns of its kind can
 have, whether or not this one gave rise to them: five of a number (shares, location, above, below,
 missing), three of a category and four of an ordered one. Columns, leaves, classes, worse and
-calibrated are adjusted together by Holm (1979): the chance that anything is said to have moved
-though nothing has is at most ``level``.
+calibrated are adjusted together by the weighted procedure of Holm (1979): the chance that anything
+is said to have moved though nothing has is at most ``level``. Columns have half of the weight
+together, and what sums the table up the other half, so that a change of the classes is not lost
+among hundreds of columns.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ class DriftOptions:
         Expected rows of a cell of chi-squared, below which it is merged with others.
     bins : int
         Of scores and of probabilities said.
+    unknown : float
+        Part of the level of the classes that is for classes that training did not have.
     printed : int
         Columns that are printed at most.
     """
@@ -65,6 +69,7 @@ class DriftOptions:
     level: float = 0.05
     fewest: float = 5.0
     bins: int = 10
+    unknown: float = 0.1
     printed: int = 20
 
 
@@ -289,11 +294,13 @@ def all_new(k: int, m: int, n: float) -> float:
     return float(np.exp(np.sum(np.log(m - i) - np.log(n + m - i))))
 
 
-def holm(p_values: Sequence[float]) -> FloatArray:
-    """Adjusted p-values of Holm (1979)."""
+def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> FloatArray:
+    """Adjusted p-values of Holm (1979): max_{j <= i} p_j / w_j sum_{l >= j} w_l, by p / w."""
     p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=float)
+    order = np.argsort(p / w, kind="stable")
+    remaining = np.cumsum(w[order][::-1])[::-1]
+    stepped = np.maximum.accumulate((p / w)[order] * remaining)
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
@@ -390,7 +397,10 @@ def check_table(
             found += _answers(model, proba, truth, n_training)
             reliability = _reliability(model, proba, truth)
     tested = [i for i, one in enumerate(found) if one.p_value is not None]
-    for i, adjusted in zip(tested, holm([found[i].p_value or 0.0 for i in tested]), strict=True):
+    p_values = [found[i].p_value or 0.0 for i in tested]
+    columns = [found[i].what == "column" for i in tested]
+    weights = [1 / columns.count(one) for one in columns]
+    for i, adjusted in zip(tested, holm(p_values, weights), strict=True):
         found[i] = _with(found[i], adjusted=float(adjusted), moved=bool(adjusted <= level))
     return TableCheck(
         len(rows), level, tuple(found), tuple(notes), labelled, accuracy, tuple(reliability)
@@ -533,19 +543,21 @@ def _leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> ColumnChec
 
 def _classes(model: TreeModel, before: FloatArray, now: FloatArray, strange: int) -> ColumnCheck:
     """Shares of the classes, and classes that the tree does not know."""
-    tests = [shares_differ(before, now)]
+    # Classes that training did not have are certain to be found by a small part of the level.
+    tests = [shares_differ(before, now) / (1 - OPTIONS.unknown)]
     said = []
     if now.sum() > 0:
         old, new = before / before.sum(), now / now.sum()
         k = int(np.argmax(np.abs(new - old)))
         said.append(f"{visible(model.labels[k])} {_percent(new[k])}, was {_percent(old[k])}")
     if strange:
-        tests.append(all_new(strange, int(now.sum()) + strange, float(before.sum())))
+        chance = all_new(strange, int(now.sum()) + strange, float(before.sum()))
+        tests.append(chance / OPTIONS.unknown)
         said.append(f"{counted(strange, 'row')} of classes that the tree does not know")
     return ColumnCheck(
         name=f"classes of {model.target}" if model.target else "classes",
         what="classes",
-        p_value=min(1.0, 2 * min(tests)),
+        p_value=min(1.0, *tests),
         used=True,
         said="; ".join(said),
         outside=strange,

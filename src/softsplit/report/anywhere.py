@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from softsplit.data.files import Table
@@ -147,7 +146,7 @@ def _asks(model: Any, name: str) -> bool:
     return name in getattr(model, "feature_names_in_", ())
 
 
-def _groups(by: Any, X: Any, n_rows: int) -> tuple[str, NDArray[Any]] | None:
+def _groups(by: Any, X: Any, n_rows: int) -> tuple[str, pd.Categorical] | None:
     """The name of a column, and the group of each row."""
     if by is None:
         return None

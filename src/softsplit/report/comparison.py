@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -130,7 +131,7 @@ def make_report_data(
     provenance: tuple[tuple[str, str], ...] = (),
     search: Any = None,
     hurried: bool = False,
-    by: tuple[str, NDArray[Any]] | None = None,
+    by: tuple[str, pd.Categorical] | None = None,
     refer: float = 0.9,
 ) -> ReportData:
     """Everything that the report of a tree is made of.

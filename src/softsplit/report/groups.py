@@ -74,22 +74,32 @@ def group_figures(tree: Any, X: Any, y: Any, groups: Any) -> pd.DataFrame:
     return figures(group_names(pd.Series(groups)), labels, calls, proba, model.labels)
 
 
-def group_names(column: pd.Series) -> NDArray[Any]:
-    """The group of each row as text."""
+def group_names(column: pd.Series) -> pd.Categorical:
+    """The group of each row as text; numbers in their order, then texts in theirs."""
     column = column.reset_index(drop=True)
     codes, values = distinct(column)
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
     if numeric and len(values) > OPTIONS.numbers and column.dtype != bool:
         return _quarters(column.to_numpy(dtype=float, na_value=np.nan))
-    names = np.array([*map(text_of, values), UNKNOWN], dtype=object)[codes]
-    listed, counts = np.unique(names.astype(str), return_counts=True)
+    texts = list(map(text_of, values))
+    names = np.array([*texts, UNKNOWN], dtype=object)[codes].astype(str)
+    listed, counts = np.unique(names, return_counts=True)
     kept = listed[np.argsort(-counts, kind="stable")][: OPTIONS.most - 1]
     if len(listed) > OPTIONS.most:
-        names = np.where(np.isin(names.astype(str), kept), names, OTHERS)
-    return names
+        names = np.where(np.isin(names, kept), names, OTHERS)
+    ordered = np.argsort(np.asarray(values, dtype=float), kind="stable") if numeric else ()
+    order = [texts[i] for i in ordered] if numeric else sorted(texts)
+    return _categorical(names, [*order, OTHERS, UNKNOWN])
 
 
-def _quarters(numbers: FloatArray) -> NDArray[Any]:
+def _categorical(names: NDArray[Any], order: Sequence[str]) -> pd.Categorical:
+    """Names with those that occur for categories, in this order."""
+    there = set(names.tolist())
+    listed = [name for name in dict.fromkeys(order) if name in there]
+    return pd.Categorical(names, categories=listed)
+
+
+def _quarters(numbers: FloatArray) -> pd.Categorical:
     known = np.isfinite(numbers)
     ends = np.unique(np.quantile(numbers[known], np.linspace(0, 1, OPTIONS.parts + 1)))
     inner = ends[1:-1]
@@ -97,11 +107,12 @@ def _quarters(numbers: FloatArray) -> NDArray[Any]:
     words = [f"up to {number(inner[0])}"] if len(inner) else ["all values"]
     words += [f"{number(a)} to {number(b)}" for a, b in pairwise(inner)]
     words += [f"above {number(inner[-1])}"] if len(inner) else []
-    return np.where(known, np.array(words, dtype=object)[places], UNKNOWN)
+    found = np.where(known, np.array(words, dtype=object)[places], UNKNOWN)
+    return _categorical(found, [*words, UNKNOWN])
 
 
 def figures(
-    groups: NDArray[Any],
+    groups: pd.Categorical,
     labels: NDArray[np.int64],
     calls: NDArray[Any],
     proba: FloatArray,
@@ -110,8 +121,8 @@ def figures(
     """The figures of ``group_figures``, from predicted classes and probabilities."""
     lines: list[dict[str, Any]] = []
     everyone = np.ones(len(labels), dtype=bool)
-    listed = dict.fromkeys(map(str, sorted(set(groups.tolist()), key=str)))
-    members = {ALL: everyone} | {name: groups.astype(str) == name for name in listed}
+    held = {name: np.asarray(groups == name) for name in groups.categories}
+    members = {ALL: everyone} | {name: own for name, own in held.items() if own.any()}
     for group, own in members.items():
 
         def add(figure: str, k: Any, found: Interval | None, rows: int, group: str = group) -> None:

@@ -101,7 +101,7 @@ class ReportData:
     stability: Stability | None = None
     page_rows: int = PAGE_ROWS
     bounds: tuple[BoundPoint, ...] = ()
-    by: tuple[str, NDArray[Any]] | None = None
+    by: tuple[str, pd.Categorical] | None = None
     refer: float = 0.9
 
     @property

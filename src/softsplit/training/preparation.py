@@ -219,17 +219,7 @@ class Prepared:
         if self.settings.decision == "walk" and not assigned:
             found, walk, costs = self.walk(found, costs, zero_threshold)
         shares_there = self.leaf_shares(found) if assigned else None
-        if self.monotone is not None:
-            direction = self.order_directions(found)
-            weights = mass.sum(axis=0)
-            if shares_there is None:
-                again = (lambda one: one) if walk is None else rounded_shares
-                leaves = ordered_leaves(
-                    found.leaf_classes, weights, direction, self.monotone, again
-                )
-                found = replace(found, leaf_classes=leaves)
-            else:
-                shares_there = ordered_leaves(shares_there, weights, direction, self.monotone)
+        found, shares_there = self.ordered(found, shares_there, mass.sum(axis=0), walk is not None)
         if importances:
             samples = problem.rows.sample(ROWS.importances)
             shares = feature_importances(found, steepness, samples.features, samples.weights)
@@ -291,10 +281,27 @@ class Prepared:
             for n, one in enumerate(limits.requirements)
         )
 
-    def order_directions(self, tree: TreeParameters) -> NDArray[np.intp]:
-        """On which side of each branch monotone effects want the higher levels."""
-        assert self.monotone is not None
-        return order_directions(self.monotone, self.scaling.splits(tree)[0])
+    def ordered(
+        self,
+        tree: TreeParameters,
+        shares: FloatArray | None,
+        mass: FloatArray,
+        rounded: bool,
+    ) -> tuple[TreeParameters, FloatArray | None]:
+        """Return the tree with its leaves in the order that monotone effects require.
+
+        ``shares`` (n_classes, n_leaves) are those of a tree whose leaves have one class each, which
+        are put in order instead; ``mass`` (n_leaves,) is what each leaf counts in a mean; means
+        are ``rounded`` as those of a walk.
+        """
+        if self.monotone is None:
+            return tree, shares
+        direction = order_directions(self.monotone, self.scaling.splits(tree)[0])
+        if shares is not None:
+            return tree, ordered_leaves(shares, mass, direction, self.monotone)
+        again = rounded_shares if rounded else (lambda one: one)
+        leaves = ordered_leaves(tree.leaf_classes, mass, direction, self.monotone, again)
+        return replace(tree, leaf_classes=leaves), None
 
     def walk(
         self,

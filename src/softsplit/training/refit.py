@@ -13,6 +13,10 @@ keeps the centre of the gate at its place in the units of the data. Leaves that 
 have log-odds; leaves of one class are assigned again after each descent. The tree is then rounded
 and gets its walk as after training, with the held parts as they were.
 
+A tree that was trained for monotone effects keeps them: the weight of a monotone feature keeps its
+sign, those of one that bends move together, leaves in the wrong order get their mean, and a tree
+whose effects are not proved afterwards is not taken.
+
 A refit that raises the training loss is not taken: then the leaves alone are fitted, and where
 that raises it too the tree stays as it is, with its rows counted anew.
 """
@@ -27,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from softsplit.engines.outer import IDENTITY
 from softsplit.engines.registry import make_engine, make_samples
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
@@ -36,6 +41,7 @@ from softsplit.reading.editing import changed_model, read_gate
 from softsplit.reading.edits import NO_EDITS, Edits
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.monotone import required_effects
 from softsplit.reading.outline import outline
 from softsplit.reading.summary import FeatureSummary
 from softsplit.reading.walk import Held
@@ -100,7 +106,7 @@ def placed_rows(settings: ModelSettings, model: TreeModel, rows: Rows) -> Prepar
     known = Placed(model.scaling, engine, summary, class_factors=rows.class_factors(settings))
     prepared = prepare(settings, rows, known)
     problem = replace(prepared.problem, steepness=model.steepness)
-    return replace(prepared, problem=problem)
+    return replace(prepared, problem=problem, monotone=model.monotone)
 
 
 def refitted(prepared: Prepared, model: TreeModel, rows: Rows, *, keep_edited: bool) -> TreeModel:
@@ -120,7 +126,7 @@ def refitted(prepared: Prepared, model: TreeModel, rows: Rows, *, keep_edited: b
             best, least = made, loss
     if best is not None:
         return best
-    same = changed_model(model, summary=prepared.summary)
+    same = replace(changed_model(model, summary=prepared.summary), monotone=model.monotone)
     if model.walk is None:
         return same
     walk = model.walk.counted(prepared.arriving(), model.scaling, None, prepared.class_factors)
@@ -141,6 +147,8 @@ def training_loss(prepared: Prepared, model: TreeModel, rows: Rows) -> float:
 
 def _feasible(prepared: Prepared, before: TreeModel, after: TreeModel) -> bool:
     problem = prepared.problem
+    if not all(effect.proved for effect in required_effects(after)):
+        return False
     if not problem.rated:
         return True
     allowed = max(RATE_SLACK, problem.violation(before.parameters).largest)
@@ -173,11 +181,14 @@ def free_question(model: TreeModel, branch: int, edits: Edits) -> FreeQuestion:
     threshold_held = branch in edits.thresholds
     start = np.append(weights[used], model.parameters.thresholds[branch])
     n = len(used)
-    if not held and not threshold_held:
+    signs = np.where(_monotone(model)[used], np.sign(weights[used]), 0.0)
+    if not held and not threshold_held and not np.any(signs):
         free = np.full(n + 1, np.inf)
         return FreeQuestion(branch, used, np.eye(n + 1), start, -free, free)
+    if not held and not threshold_held:
+        return _signed_question(model, branch, used, signs, start)
     gate, scaling = read_gate(model, branch), model.scaling
-    together = held | {_lead(gate.coefficients)}
+    together = held | {_lead(gate.coefficients)} | set(used[signs != 0].tolist())
     offsets = np.zeros(n)
     if isinstance(scaling, LinearScaling):
         offsets = scaling.low[used] / (scaling.span[used] * model.parameters.n_features)
@@ -195,6 +206,36 @@ def free_question(model: TreeModel, branch: int, edits: Edits) -> FreeQuestion:
     )
     low, high = np.full(len(begin), -np.inf), np.full(len(begin), np.inf)
     low[0], high[0] = OPTIONS.slope
+    return FreeQuestion(branch, used, np.array(columns).T, begin, low, high)
+
+
+def _monotone(model: TreeModel) -> NDArray[np.bool_]:
+    """Which features belong to a variable whose effect must be monotone."""
+    found = np.zeros(model.parameters.n_features, dtype=bool)
+    for columns in () if model.monotone is None else model.monotone.columns:
+        found[list(columns)] = True
+    return found
+
+
+def _signed_question(
+    model: TreeModel,
+    branch: int,
+    used: NDArray[np.intp],
+    signs: FloatArray,
+    start: FloatArray,
+) -> FreeQuestion:
+    """A question with monotone features: each variable keeps the signs of all of its slopes."""
+    assert model.monotone is not None
+    n, numbers = len(used), start
+    blocks = [np.flatnonzero(np.isin(used, columns)) for columns in model.monotone.columns]
+    blocks = [block for block in blocks if len(block) > 1]
+    bent = {int(i) for block in blocks for i in block}
+    single = [i for i in range(n + 1) if i not in bent]
+    columns = [np.eye(n + 1)[i] for i in single]
+    columns[-1:-1] = [np.where(np.isin(np.arange(n + 1), block), numbers, 0.0) for block in blocks]
+    signs = np.concatenate([signs[single[:-1]], np.ones(len(blocks)), [0.0]])
+    begin = np.concatenate([numbers[single[:-1]], np.ones(len(blocks)), numbers[-1:]])
+    low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
     return FreeQuestion(branch, used, np.array(columns).T, begin, low, high)
 
 
@@ -335,9 +376,10 @@ def _descent(
 
 def _low(question: FreeQuestion, low: FloatArray) -> FloatArray:
     """Bounds of the free numbers: those of single weights where each is free by itself."""
-    if question.matrix.shape[1] != len(question.used) + 1 or np.isfinite(question.low[0]):
+    if not np.array_equal(question.matrix, np.eye(len(question.used) + 1)):
         return question.low
-    return np.append(low[question.used, question.branch], question.low[-1])
+    own = np.append(low[question.used, question.branch], -np.inf)
+    return np.asarray(np.maximum(question.low, own))
 
 
 def _high(question: FreeQuestion, high: FloatArray) -> FloatArray:
@@ -350,13 +392,17 @@ def _high(question: FreeQuestion, high: FloatArray) -> FloatArray:
 def _made(prepared: Prepared, model: TreeModel, found: TreeParameters, edits: Edits) -> TreeModel:
     """The tree with these parameters, rounded where it predicts by its walk."""
     shares, walk, costs, problem = None, None, model.call_costs, prepared.problem
+    rows, steepness = problem.rows, problem.steepness
+    mass = rows.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass.sum(axis=0)
     if model.distributions is not None:
         shares = prepared.leaf_shares(found)
         kept = list(edits.leaves)
         shares[:, kept] = model.distributions[:, kept]
+    found, shares = prepared.ordered(found, shares, mass, rounded=False)
     if model.walk is not None:
         held = held_parts(model, found, edits)
         found, walk, costs = prepared.walk(found, costs, model.zero_threshold, held)
+        found, shares = prepared.ordered(found, shares, mass, rounded=True)
     samples = problem.rows.sample(ROWS.importances)
     weighed = feature_importances(found, problem.steepness, samples.features, samples.weights)
     return replace(
