@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from softsplit import SoftTreeClassifier
+from softsplit.reading.outline import outline
 
 ODD = {
     "age": 'age"; DROP TABLE t; --',
@@ -107,7 +108,21 @@ def case(name: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
     with warnings.catch_warnings():  # 60 iterations make a tree that is good enough here
         warnings.simplefilter("ignore", UserWarning)
         tree = SoftTreeClassifier(**settings).fit(X, y)
+    if "edited" in kind:
+        return changed(tree), rows.rename(columns={"age": "age in years"})
     return tree, rows
+
+
+def changed(tree: SoftTreeClassifier) -> SoftTreeClassifier:
+    """The tree with an edit of every kind that its questions allow."""
+    asked = [q for q in outline(tree.tree_).questions() if q.split.lefts is None]
+    first, last = asked[0], asked[-1]
+    name = tree.tree_.feature_names[first.split.features[0]]
+    move = 0.7 * first.split.gate_width
+    made = tree.edit().round_weights(1).set_threshold(first.number, first.split.threshold + move)
+    made = made.set_weight(first.number, name, 1.25).set_leaf(1, tree.classes_[-1])
+    made = made.prune(last.number) if last is not first else made
+    return made.rename({"age": "age in years"}, {tree.classes_[0]: "first of all"})
 
 
 def moments(n_rows: int, seed: int) -> pd.DataFrame:
@@ -153,4 +168,7 @@ CASES = (
     "straight, two classes, mixture, costs",
     "two classes by cost",
     "odd names, labels by cost",
+    "several classes, labels, edited",
+    "several classes, ranks, labels, edited",
+    "several classes, labels, edited by cost",
 )
