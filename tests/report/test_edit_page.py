@@ -6,11 +6,14 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
+from typer.testing import CliRunner
 
 from case_pages import opened, unjudged_page  # noqa: F401
-from softsplit import SoftTreeClassifier
+from softsplit import SoftTreeClassifier, save_model
+from softsplit.cli import app
 from softsplit.reading.outline import outline
 from softsplit.report import render_report
 from softsplit.report.anywhere import labelled_rows
@@ -103,6 +106,30 @@ def test_the_form_fits_a_phone_and_says_what_is_wrong(opened):  # noqa: F811
                            arg=before)  # fmt: skip
     labels = page.locator("#edit label").all_inner_texts()
     assert "threshold (<)" in labels or "threshold (>)" in labels
+
+
+def test_held_out_rows_take_the_place_of_training_rows(tmp_path):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X = X[["alcohol", "flavanoids", "hue", "proline"]]
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X[::2], y[::2])
+    new, classes = X[1::20], y[1::20]
+    data = tree.report(X[::2], y[::2], time_limit=0.1, held_out=(new, classes)).data
+    values = editor_values(data)
+    used = np.flatnonzero(np.any(tree.tree_.parameters.weights, axis=1))
+    assert values["labels"] == classes.tolist()
+    np.testing.assert_array_equal(values["rows"], tree.tree_.table_coding.code(new).X[:, used])
+    assert f"the {len(new)} held-out rows" in render_report(data)
+    with pytest.raises(ValueError, match=r"held_out must be a tuple \(X, y\)"):
+        tree.report(X, y, time_limit=0.1, held_out=new)
+
+    pd.concat([X[::2], y[::2]], axis=1).to_csv(tmp_path / "train.csv", index=False)
+    pd.concat([new, classes], axis=1).to_csv(tmp_path / "test.csv", index=False)
+    save_model(tree, tmp_path / "tree.json")
+    command = ["report", str(tmp_path / "tree.json"), str(tmp_path / "train.csv")]
+    command += ["--held-out", str(tmp_path / "test.csv"), "--out", str(tmp_path / "tree.html")]
+    done = CliRunner().invoke(app, [*command, "--time-limit", "0.1", "--target", "target"])
+    assert done.exit_code == 0, done.output
+    assert f"the {len(new)} held-out rows" in (tmp_path / "tree.html").read_text("utf-8")
 
 
 def test_a_page_without_rows_holds_none():

@@ -48,12 +48,14 @@ def write_report(
     repeatable: bool = False,
     search: Any = None,
     page_rows: int | None = None,
+    held_out: LabelledRows | None = None,
     by: Any = None,
     refer: float = 0.9,
 ) -> tuple[ReportData, bool]:
     """Write the report of a tree; return its data and whether Ctrl-C cut it short.
 
-    ``page_rows`` are the rows that the page holds at most, if they are not the usual number, and
+    ``page_rows`` are the rows that the page holds at most, if they are not the usual number;
+    ``held_out`` are those that it holds instead of training rows, and
     ``by`` is a column, and the group of each row, by which figures are told.
     """
     from softsplit.report.comparison import make_report_data, walk_path
@@ -69,6 +71,7 @@ def write_report(
     report_data = make_report_data(
         name, rows, walked, provenance, search, hurried, by=by, refer=refer
     )
+    report_data = replace(report_data, held_out_rows=held_out)
     if page_rows is not None:
         report_data = replace(report_data, page_rows=page_rows)
     write_text(path, render_report(report_data))

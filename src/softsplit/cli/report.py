@@ -38,6 +38,15 @@ def report(
             "for none.",
         ),
     ] = None,
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            "--held-out",
+            help="Table of rows that the tree was not fitted to, with classes: the page holds "
+            "them instead of training rows, for the figures of a changed tree.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
     by: options.By = None,
     refer: options.Refer = 0.9,
     encoding: options.Encoding = None,
@@ -61,6 +70,9 @@ def report(
 
     with option_advice():
         rows = rows_of(tree, table, target)
+        unseen = None
+        if held_out is not None:
+            unseen = rows_of(tree, read(held_out, encoding, quiet), rows.target, every_class=False)
     from softsplit.reading.conformal import checked_confidence
 
     groups, refer = groups_by(table, rows.target, by), checked_confidence(refer, "--refer")
@@ -69,7 +81,7 @@ def report(
         report_data, interrupted = write_report(
             out, table.name, rows, tree, provenance,
             seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None, page_rows=page_rows,
-            by=groups, refer=refer,
+            held_out=unseen, by=groups, refer=refer,
         )  # fmt: skip
     if as_json:
         print_json(

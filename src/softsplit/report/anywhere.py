@@ -81,6 +81,7 @@ def report(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     page_rows: int = PAGE_ROWS,
+    held_out: tuple[Any, Any] | None = None,
     by: Any = None,
     refer: float = 0.9,
 ) -> Report:
@@ -107,6 +108,9 @@ def report(
     page_rows : int, default=500
         Rows that the page holds, the columns in use and the class, for the figures of its part
         "Change the tree"; 0 for a page without rows of the table, and without that part.
+    held_out : tuple of (X, y), optional
+        Rows that the tree was not fitted to, and their classes. The page holds them instead of
+        training rows, so that the figures of a changed tree are held-out ones.
     by : str or array of shape (n_samples,), optional
         A column of X, or values for its rows: the page tells its figures for each of their groups.
     refer : float, default=0.9
@@ -132,11 +136,18 @@ def report(
     data = make_report_data(
         name or "data", rows, walked, search=search, hurried=hurried, by=groups, refer=refer
     )
-    data = replace(data, page_rows=page_rows)
+    unseen = None if held_out is None else _held_out_rows(model, held_out)
+    data = replace(data, page_rows=page_rows, held_out_rows=unseen)
     made = Report(render_report(data), data)
     if path is not None:
         made.save(path)
     return made
+
+
+def _held_out_rows(model: Any, held_out: Any) -> LabelledRows:
+    if not isinstance(held_out, tuple) or len(held_out) != 2:
+        raise ValueError("held_out must be a tuple (X, y) of rows and their classes.")
+    return labelled_rows(model, *held_out, every_class=False)[1]
 
 
 def _asks(model: Any, name: str) -> bool:
@@ -160,8 +171,13 @@ def _groups(by: Any, X: Any, n_rows: int) -> tuple[str, pd.Categorical] | None:
     return name, group_names(pd.Series(np.asarray(by)) if not isinstance(by, pd.Series) else by)
 
 
-def labelled_rows(model: Any, X: Any, y: Any = None) -> tuple[SoftTreeClassifier, LabelledRows]:
-    """The tree of a model, and rows with their classes as that tree takes them."""
+def labelled_rows(
+    model: Any, X: Any, y: Any = None, *, every_class: bool = True
+) -> tuple[SoftTreeClassifier, LabelledRows]:
+    """The tree of a model, and rows with their classes as that tree takes them.
+
+    With ``every_class`` there must be rows of every class.
+    """
     if isinstance(model, str | Path):
         model = load_model(model)
     names = None
@@ -172,11 +188,11 @@ def labelled_rows(model: Any, X: Any, y: Any = None) -> tuple[SoftTreeClassifier
         target = tree.tree_.target
         if target is None or target not in getattr(X, "columns", ()):
             raise ValueError("y is missing: a report needs the classes of the rows of X.")
-        return tree, rows_of(tree, Table("data", pd.DataFrame(X)))
+        return tree, rows_of(tree, Table("data", pd.DataFrame(X)), every_class=every_class)
     if names is not None:  # as the steps before it call its features
         tree = copy.copy(tree)
         tree.tree_ = tree.tree_.with_names(names)
-    return tree, _rows_with_classes(tree, X, y)
+    return tree, _rows_with_classes(tree, X, y, every_class)
 
 
 def _after_steps(pipeline: Pipeline, X: Any) -> tuple[Any, Any, list[str] | None]:
@@ -191,7 +207,7 @@ def _after_steps(pipeline: Pipeline, X: Any) -> tuple[Any, Any, list[str] | None
     return pipeline.steps[-1][1], before.transform(X), names
 
 
-def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any) -> LabelledRows:
+def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any, every_class: bool) -> LabelledRows:
     rows = read_rows(tree, X, whole=True)
     if not isinstance(rows, CodedRows):  # numbers as they are
         coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
@@ -207,7 +223,7 @@ def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any) -> LabelledRows
     if strange:
         raise ValueError(f"class {shown(strange[0])} in y is none of the model's classes.")
     lost = [known[text] for text in sorted(set(known) - set(texts), key=str)]
-    if lost:
+    if lost and every_class:
         raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")
     target = str(tree.tree_.target or getattr(y, "name", None) or "the class")
     found = np.array([known[text] for text in texts], dtype=tree.classes_.dtype)

@@ -49,13 +49,17 @@ def editor_values(data: ReportData) -> dict[str, Any] | None:
     n_terms = sum(len(question["terms"]) for question in questions)
     if not questions or n_terms > OPTIONS.terms or not data.page_rows:
         return None
-    count = min(len(data.matrix), data.page_rows, max(1, OPTIONS.cells // len(used)))
-    rows = np.unique(np.linspace(0, len(data.matrix) - 1, count).astype(int))
+    matrix, labels = data.matrix, data.labels
+    if data.held_out_rows is not None:
+        matrix = data.held_out_rows.matrix
+        labels = np.searchsorted(data.tree.classes_, data.held_out_rows.y)
+    count = min(len(matrix), data.page_rows, max(1, OPTIONS.cells // len(used)))
+    rows = np.unique(np.linspace(0, len(matrix) - 1, count).astype(int))
     return {
         "questions": questions,
-        "rows": data.matrix[rows][:, used].tolist(),
-        "labels": data.labels[rows].tolist(),
-        "of": len(data.matrix),
+        "rows": matrix[rows][:, used].tolist(),
+        "labels": labels[rows].tolist(),
+        "of": len(matrix),
     }
 
 
@@ -93,12 +97,18 @@ def _question(model: TreeModel, found: OutlineNode, used: list[int]) -> dict[str
 def add_editor(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> None:
     """The form and the places of its figures."""
     shown, total = len(values["rows"]), values["of"]
-    part = f"{shown:,} of the {total:,} rows" if shown < total else f"the {total:,} rows"
+    kind = "training" if data.held_out_rows is None else "held-out"
+    part = f"{shown:,} of the" if shown < total else "the"
+    part = f"{part} {total:,} {kind} rows"
+    advice = (
+        "The tree was trained on them, so compare before and after, not with held-out figures."
+        if data.held_out_rows is None
+        else "The tree was not trained on them."
+    )
     add(
         parent, "p", {},
         "Change a threshold or a coefficient of the chosen tree; 0 removes a term. The figures are "
-        f"those of {part} of the table. The tree was trained on them, so compare before and after, "
-        "not with held-out figures.",
+        f"those of {part}. {advice}",
     )  # fmt: skip
     form = add(parent, "form", {"id": "edit", "autocomplete": "off"})
     for n, question in enumerate(values["questions"]):

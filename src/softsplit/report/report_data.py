@@ -81,7 +81,9 @@ class ReportData:
     stability : Stability, optional
         What comes back in resamples of the rows.
     page_rows : int
-        Rows of the table that the page may hold, for figures of a tree that is changed there.
+        Rows that the page may hold, for figures of a tree that is changed there.
+    held_out_rows : LabelledRows, optional
+        Rows that the tree was not trained on, which the page holds instead of training rows.
     bounds : tuple of BoundPoint
         The same settings under other bounds of ``fairness``.
     by : tuple of (str, array), optional
@@ -100,6 +102,7 @@ class ReportData:
     alternatives: Alternatives | None = None
     stability: Stability | None = None
     page_rows: int = PAGE_ROWS
+    held_out_rows: LabelledRows | None = None
     bounds: tuple[BoundPoint, ...] = ()
     by: tuple[str, pd.Categorical] | None = None
     refer: float = 0.9

@@ -228,14 +228,20 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     )
 
 
-def rows_of(tree: SoftTreeClassifier, table: Table, target: str | None = None) -> LabelledRows:
+def rows_of(
+    tree: SoftTreeClassifier,
+    table: Table,
+    target: str | None = None,
+    *,
+    every_class: bool = True,
+) -> LabelledRows:
     """Rows of the table that a tree was fitted to, coded as they were then.
 
     Parameters
     ----------
     tree : SoftTreeClassifier
     table : Table
-        With the target, and rows of every class.
+        With the target, and rows of every class if ``every_class``.
     target : str, optional
         The column with the classes; needed if the tree does not know what it is called.
     """
@@ -246,7 +252,7 @@ def rows_of(tree: SoftTreeClassifier, table: Table, target: str | None = None) -
     apart = [str(name) for name in named_columns(tree.constraints, tree.fairness)]
     rows = label(table, coding, tree.classes_, target, apart)
     lost = sorted(set(map(str, tree.classes_)) - set(map(str, rows.y)))
-    if lost:
+    if lost and every_class:
         raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")
     return rows
 
