@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+from softsplit import (
+    Parity,
+    RateConstraint,
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    strength_path,
+)
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 from softsplit.solvers.elimination.solver import EliminationRun
 
@@ -31,6 +37,8 @@ HARMLESS: list[dict[str, Any]] = [
     {"curves": 0}, {"n_starts": 2}, {"random_state": 3}, {"class_weight": "balanced"},
     {"feature_costs": {"e": 2.0}}, {"required": ["f"]}, {"at_most_one": [["d", "e"]]},
     {"forbidden_together": [["d", "town"]]}, {"max_questions": 7}, {"groups": [["d", "e"]]},
+    {"monotone": {"c": "+"}}, {"fairness": Parity("town", 0.2)}, {"loss": "cost"},
+    {"constraints": RateConstraint(("town", "ulm"), 1, at_most=0.9)},
 ]  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from softsplit import EqualizedOdds, EqualOpportunity, Parity, RateConstraint
+
 NAMES = list("abcdef")
 
 
@@ -32,9 +34,10 @@ def table(seed=0, n=120):
 
 
 def hostile_table():
-    """The same with a column of one value and one that is dropped."""
+    """The same with a column of one value, one that is dropped, and a group of one class."""
     frame, y = table()
     frame["still"], frame["dropped"] = 1.0, np.arange(len(y)) % 7
+    frame["lone"] = np.where((y == 1) | (frame["a"] > 0), "p", "q")
     return frame, y
 
 
@@ -75,4 +78,51 @@ HOSTILE = [
     ({"feature_costs": [1.0, 2.0]}, "feature_costs must map columns"),
     ({"feature_costs": {"a": 1.0, 0: 2.0}}, "feature_costs names 'a' twice"),
     ({"required": ["a"], "solver": "decomposition", "penalty": "l0"}, "use solver='native'"),
+    ({"monotone": {"nope": "+"}}, "monotone names 'nope', which is no column of X"),
+    ({"monotone": {99: "+"}}, "monotone names 99"),
+    ({"monotone": {"a": "up"}}, "monotone says 'up' for column 'a'"),
+    ({"monotone": {"a": 1}}, "monotone says 1 for column 'a'"),
+    ({"monotone": {"a": {}}}, "monotone says {} for column 'a'"),
+    ({"monotone": {"a": {7: "+"}}}, "which is no class of y"),
+    ({"monotone": {"a": {0: "x"}}}, "monotone says 'x' for class 0"),
+    ({"monotone": {"a": {0: "+", 1: "+"}}}, "both classes go the same way"),
+    ({"monotone": {"a": "+", 0: "-"}}, "monotone names column 'a' twice"),
+    ({"monotone": {"town": "+"}}, "a category without an order"),
+    ({"monotone": {"still": "+"}}, "monotone names 'still'"),
+    ({"monotone": {"dropped": "+"}}, "monotone names 'dropped'"),
+    ({"monotone": {}}, "monotone is empty"),
+    ({"monotone": "a"}, "monotone must map columns"),
+    ({"monotone": {"a": "+"}, "fairness": Parity("town", 0.1)}, "leave one of them out"),
+    ({"monotone": {"a": "+"}, "min_class_rate": 0.5, "loss": "log"}, "leave one of them out"),
+    ({"monotone": {"a": "+"}, "penalty": "l1", "loss": "log"}, "leave penalty at 'auto'"),
+    ({"fairness": Parity("sex", 0.1)}, "'sex', which is no column of X"),
+    ({"fairness": Parity("town", 0.1, of=7)}, "the class 7, which y does not have"),
+    ({"fairness": Parity("a", 0.1)}, "too many groups"),
+    ({"fairness": Parity("a", 0.1, cut="x")}, "is to be cut at 'x'"),
+    ({"fairness": Parity("a", 0.1, cut=1e9)}, "no two groups to compare"),
+    ({"fairness": Parity("town", 0.1, cut=2)}, "holds no numbers"),
+    ({"fairness": Parity("still", 0.1)}, "only the value 1"),
+    ({"fairness": Parity("town", -0.1)}, "bound must be a number in"),
+    ({"fairness": Parity("town", 1.0)}, "bound of Parity must be a number in"),
+    ({"fairness": Parity("town", float("nan"))}, "bound must be a number in"),
+    ({"fairness": "town"}, "fairness must be Parity"),
+    ({"fairness": []}, "fairness is empty"),
+    ({"fairness": EqualizedOdds("lone", 0.1)}, "no training row of that class"),
+    ({"fairness": EqualOpportunity("lone", 0.1, of=1)}, "no training row of that class"),
+    ({"constraints": Parity("town", 0.1)}, "constraints must be RateConstraint"),
+    ({"constraints": RateConstraint(None, 1)}, "at_least or at_most"),
+    ({"constraints": RateConstraint(None, 1, 0.8, 0.2)}, "exchange them"),
+    ({"constraints": RateConstraint(None, 1, 1.5)}, "at_least must be a number in"),
+    ({"constraints": RateConstraint(("town", "Q"), 1, 0.5)}, "no value 'Q'"),
+    ({"constraints": RateConstraint(("a", ">", 1e9), 1, 0.5)}, "no training row of positive"),
+    ({"constraints": RateConstraint([True, False], 1, 0.5)}, "2 entries for 120 rows"),
+    ({"constraints": RateConstraint([500], 1, 0.5)}, "indices from 0 to 119"),
+    (
+        {"constraints": [RateConstraint(None, k, at_least=0.9) for k in (0, 1)]},
+        "cannot hold together",
+    ),
+    (
+        {"constraints": RateConstraint(None, 1, at_most=0.1), "min_class_rate": 0.6},
+        "cannot hold together",
+    ),
 ]

@@ -122,9 +122,9 @@ class RateConstraint:
                 )
             return f"{_text(rows[0])} = {_text(rows[1])}", np.isin(column.codes, places)
         if len(rows) == 3 and rows[1] in ("<=", ">"):
-            groups = dict(known.groups(rows[0], rows[2]))
-            name = f"{_text(rows[0])} {rows[1]} {rows[2]:g}"
-            return name, groups.get(name, np.zeros(n_rows, dtype=bool))
+            parted = known.parted(rows[0], rows[2])
+            side = int(rows[1] == ">")
+            return str(parted.values[side]), parted.codes == side
         if rows and all(isinstance(one, bool) for one in rows):
             if len(rows) != n_rows:
                 raise ValueError(
@@ -278,18 +278,22 @@ class RatedTable:
         """Whether any row of the mask has a positive weight."""
         return bool(np.any(self.weight[mask] > 0))
 
+    def parted(self, column: Any, cut: Any) -> Grouped:
+        """A column of numbers in two: values up to ``cut``, and values above it."""
+        codes, values = self.column(column)
+        numbers, name = [_number(value) for value in values], shown(column)
+        if _number(cut) is None:
+            raise ValueError(f"column {name} is to be cut at {shown(cut)}; give a number.")
+        if any(value is None for value in numbers):
+            raise ValueError(f"column {name} holds no numbers that a cut could part; omit the cut.")
+        above = np.array([value > cut for value in numbers], dtype=np.intp)  # type: ignore[operator]
+        parts = np.where(codes < 0, -1, above[codes] if len(above) else -1)
+        return Grouped(parts, [f"{_text(column)} <= {cut:g}", f"{_text(column)} > {cut:g}"])
+
     def groups(self, column: Any, cut: float | None) -> Masks:
         """The groups of a column and their rows."""
-        found, name = self.column(column), shown(column)
-        codes, values = found.codes, list(found.values)
-        if cut is not None:
-            numbers = [_number(value) for value in values]
-            if any(value is None for value in numbers) or _number(cut) is None:
-                raise ValueError(f"column {name} holds no numbers that a cut could part; omit cut.")
-            above = np.array([value > cut for value in numbers], dtype=np.intp)  # type: ignore[operator]
-            codes = np.where(codes < 0, -1, above[codes] if len(above) else -1)
-            text = _text(column)
-            values = [f"{text} <= {cut:g}", f"{text} > {cut:g}"]
+        name = shown(column)
+        codes, values = self.column(column) if cut is None else self.parted(column, cut)
         masks = [(_text(value), codes == n) for n, value in enumerate(values)]
         masks = [pair for pair in [*masks, ("missing", codes < 0)] if self.counted(pair[1])]
         if len(masks) < 2:
@@ -375,6 +379,8 @@ def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:
         if given is None:
             continue
         listed = given if isinstance(given, list | tuple) else [given]
+        if not listed:
+            raise ValueError(f"{name} is empty; state a requirement, or leave it out.")
         for one in listed:
             if not isinstance(one, kind) or type(one) is GroupFairness:
                 wanted = "RateConstraint(...)"

@@ -37,6 +37,9 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Topology, TreeParameters
 
+PROGRAM_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""Of the linear programs of leaf steps: a tenth of ``RATE_SLACK``."""
+
 RATE_SLACK = 1e-9
 """A rate below its minimum by at most this counts as met: a rounding error."""
 
@@ -196,6 +199,30 @@ class ClassAssignment:
         rates = np.zeros(len(gradient)) if minimum_rates is None else minimum_rates
         return _leaf_program(gradient, shares, rates, free, current)
 
+    def within(self, gradient: FloatArray, lines: FloatArray, least: FloatArray) -> FloatArray:
+        """Return the leaves of minimum cost with sum_kl lines_qkl c_kl >= least_q for all q.
+
+        Of two bounds that meet the program has both, so that a rounding error is allowed for.
+        """
+        assigned = cheapest_assignment(gradient)
+        if np.all(np.tensordot(lines, assigned) >= least - RATE_SLACK):
+            return assigned
+        n_classes, n_leaves = gradient.shape
+        one_per_leaf = np.tile(np.eye(n_leaves), n_classes)
+        coverage = np.kron(np.eye(n_classes), np.ones(n_leaves))
+        solved = linprog(
+            gradient.ravel() / max(float(np.max(np.abs(gradient))), TINY_SHARE),
+            A_ub=-np.vstack([coverage, lines.reshape(len(lines), -1)]),
+            b_ub=-np.concatenate([np.ones(n_classes), least - RATE_SLACK]),
+            A_eq=one_per_leaf, b_eq=np.ones(n_leaves), bounds=(0, 1), method="highs",
+            options=PROGRAM_TOLERANCES,
+        )  # fmt: skip
+        if solved.status != 0:
+            raise InfeasibleLeafStep("no leaf assignment meets the rates for this routing.")
+        found = np.clip(solved.x.reshape(n_classes, n_leaves), 0.0, 1.0)
+        leaves: FloatArray = found / found.sum(axis=0)
+        return leaves
+
     def gap(
         self,
         gradient: FloatArray,
@@ -328,7 +355,7 @@ def _leaf_program(
         b_eq=np.ones(len(index)),
         bounds=(0, 1),
         method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        options=PROGRAM_TOLERANCES,
     )
     if solved.status != 0 and slack == 0:  # perhaps infeasible by rounding alone
         return _leaf_program(costs, shares, minimum_rates, free, current, RATE_SLACK)

@@ -42,6 +42,7 @@ from softsplit.problem.bounds import Bounds
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.leaves import (
     RATE_SLACK,
+    ClassAssignment,
     CountedDistributions,
     LeafPrior,
     Violation,
@@ -229,6 +230,11 @@ class TrainingProblem:
         return isinstance(self.loss.leaf_rule, CountedDistributions)
 
     @property
+    def linear(self) -> bool:
+        """Whether the loss is linear in the leaves, which have one class each, as loss="cost"."""
+        return self.loss.outer == IDENTITY and isinstance(self.loss.leaf_rule, ClassAssignment)
+
+    @property
     def by_likelihood(self) -> bool:
         """Whether this is the whole problem of loss="log", with free thresholds."""
         return self.log_loss and self.bounds.free_thresholds and self.block is None
@@ -302,6 +308,9 @@ class TrainingProblem:
     def on_sample(self, limit: int) -> TrainingProblem:
         """Return the same problem on a stratified sample of about ``limit`` rows in memory, with
         the same total weight of each class."""
+        if self.rate_limits is not None:
+            few, limits = self.rate_limits.on_sample(limit)
+            return replace(self, rows=CompiledRows(few), rate_limits=limits)
         few = self.rows.sample(limit).with_totals(self.rows.class_totals)
         return replace(self, rows=CompiledRows(few))
 
@@ -484,6 +493,12 @@ class TrainingProblem:
         """
         found = self._sums(parameters)
         gradient = self.loss.leaf_gradient(found.table)
+        rule, limits = self.loss.leaf_rule, self.rate_limits
+        if limits is not None and isinstance(rule, ClassAssignment):
+            asked = limits.with_minimum(self.minimum_rates)
+            lines = asked.on_leaves(asked.mass(parameters, self.steepness))
+            leaves = rule.within(gradient, lines, asked.least)
+            return replace(parameters, leaf_classes=leaves)
         leaves = self.leaves_for(gradient, found.mass, parameters.leaf_classes, self.minimum_rates)
         better = replace(parameters, leaf_classes=leaves)
         if self.loss.outer == IDENTITY and self.loss.leaf_rule.exact:

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from softsplit.engines.base import RowEngine, Sums
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
+from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -204,6 +205,15 @@ class RateLimits:
         """b, shape (n_lines,)."""
         return np.array([line.least for line in self._lines], dtype=float)
 
+    @cached_property
+    def room(self) -> FloatArray:
+        """Half of what lies between each line and the opposite one, (n_lines,); inf if none."""
+        found = np.full(len(self), np.inf)
+        for q, signs in enumerate(self.signs):
+            for other in np.flatnonzero(np.all(self.signs == -signs, axis=1)):
+                found[q] = min(found[q], max(0.0, -0.5 * (self.least[q] + self.least[other])))
+        return found
+
     def __len__(self) -> int:
         """Number of linear constraints."""
         return len(self._lines)
@@ -214,6 +224,22 @@ class RateLimits:
             return self.rows
         cells = self.rows.sample()
         return CompiledRows(replace(cells, features=np.ascontiguousarray(cells.features[columns])))
+
+    def on_sample(self, limit: int) -> tuple[Samples, RateLimits]:
+        """Return about ``limit`` rows by class, stratified by cells, and the limits on these.
+
+        Cells are in the order of their classes, so that the rows of a class are adjacent.
+        """
+        few = self.rows.sample(limit).with_totals(self.rows.class_totals)
+        first = np.searchsorted(self.labels, np.arange(self.n_classes + 1))
+        totals = np.add.reduceat(few.class_totals, first[:-1])
+        by_class = replace(few, starts=few.starts[first], class_totals=totals)
+        return by_class, replace(self, rows=CompiledRows(few))
+
+    def on_leaves(self, mass: FloatArray) -> FloatArray:
+        """Coefficients of the lines in c_kl at M = ``mass``, (n_lines, n_classes, n_leaves)."""
+        found: FloatArray = np.einsum("qgk,gl->qkl", self.coefficients, mass)
+        return found
 
     def requirement_of(self, line: int) -> RateRequirement:
         """The requirement that a linear constraint belongs to."""
@@ -226,12 +252,13 @@ class RateLimits:
 
     def shortfalls(self, said: FloatArray) -> FloatArray:
         """b less what J = ``said`` (n_cells, n_classes) gives, (n_lines,): positive if violated."""
-        found: FloatArray = self.least - np.einsum("qgk,gk->q", self.coefficients, said)
+        lines = self.coefficients.reshape(len(self), -1)
+        found: FloatArray = self.least - lines @ said.ravel()
         return found
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
         """P: what a unit of J_gk is worth at these multipliers, (n_cells, n_classes)."""
-        found: FloatArray = np.einsum("q,qgk->gk", multipliers, self.coefficients)
+        found: FloatArray = np.tensordot(multipliers, self.coefficients, axes=1)
         return found
 
     def priced(

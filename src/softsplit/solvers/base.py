@@ -482,9 +482,7 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
             if one.name != "native" and (not problem.log_loss or problem.penalties.counts):
                 advice = "use solver='native'"
             raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
-    if problem.rate_limits is not None and not solver.meets_rates:
-        advice = "leave them out" if solver.name == "native" else "use solver='native'"
-        raise UnsupportedProblem(
-            f"solver {solver.name!r} with loss={'log' if problem.log_loss else 'cost'!r} trains "
-            f"under no constraints or fairness; {advice}."
-        )
+        if problem.rate_limits is not None and not one.meets_rates:
+            raise UnsupportedProblem(
+                f"solver {one.name!r} trains under no constraints or fairness; use solver='native'."
+            )

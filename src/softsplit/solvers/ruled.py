@@ -73,6 +73,7 @@ class RuledSolver(Solver):
     inner: Solver
     searches: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = True  # if ``inner`` does, which is asked too
+    meets_rates: ClassVar[bool] = True  # the same
 
     @property
     def name(self) -> str:

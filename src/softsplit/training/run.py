@@ -169,26 +169,31 @@ def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Out
 def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
     """Return ``found``, or the same tree trained under tighter bounds of rates.
 
-    Expected rates of ``found`` hold the requirements; its decisions may miss them, or hold them by
-    a walk that gives up much. Of some margins of the bounds (``DecisionOptions.margins``) the tree
-    is kept whose decisions hold the requirements and are right most often on the training rows.
+    Expected rates of ``found`` hold the requirements; its decisions, by the walk or of a tree with
+    one class on each leaf, may miss them, or hold them by a walk that gives up much. Of some
+    margins of the bounds (``DecisionOptions.margins``) the tree is kept whose decisions hold the
+    requirements and are right most often on the training rows.
     """
     problem, limits = prepared.problem, prepared.problem.rate_limits
-    if limits is None or prepared.settings.decision != "walk" or not found.status.usable:
+    told = prepared.settings.decision != "walk" and not prepared.assigned
+    if limits is None or told or not found.status.usable:
         return found
+
+    def right_by_mixture(solution: Solution) -> float:
+        known = solution.parameters, problem.steepness, limits
+        said = decided_by_mixture(*known, np.eye(problem.n_classes))
+        return float(said[np.arange(len(said)), limits.labels].sum())
 
     def judged(solution: Solution) -> tuple[bool, float]:
         tree = prepared.tree(solution, run.solver.zero_threshold, importances=False)
-        assert tree.walk is not None
-        right = float(
-            np.sum(tree.walk.counts[tree.walk.classes, np.arange(len(tree.walk.classes))])
-        )
-        return all(one.decisions_hold for one in tree.rates), right
+        hold = all(one.decisions_hold for one in tree.rates)
+        if tree.walk is None:
+            return hold, right_by_mixture(solution)
+        counts, classes = tree.walk.counts, tree.walk.classes
+        return hold, float(np.sum(counts[classes, np.arange(len(classes))]))
 
     best, rank = found, judged(found)
-    known = found.parameters, problem.steepness, limits
-    said = decided_by_mixture(*known, np.eye(problem.n_classes))
-    alike = rank[1] >= DECISIONS.alike * float(said[np.arange(len(said)), limits.labels].sum())
+    alike = rank[1] >= DECISIONS.alike * right_by_mixture(found)
     if rank[0] and (alike or not np.any(found.kkt.multipliers[problem.n_classes :])):
         return found  # the walk holds the requirements and gives up little, or no bound binds
     for part in DECISIONS.margins:

@@ -22,7 +22,7 @@ from softsplit.engines.compiled import (
 )
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
-from softsplit.problem.leaves import ClassAssignment
+from softsplit.problem.leaves import RATE_SLACK, ClassAssignment
 from softsplit.problem.loss import ExpectedCost, Loss
 from softsplit.problem.penalties import of_single_features
 from softsplit.problem.problem import TrainingProblem
@@ -53,6 +53,7 @@ from softsplit.solvers.active_set.program import (
     forget,
     line_of,
 )
+from softsplit.solvers.active_set.rated import RatedObjective
 from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.starts.grouping import GreedyTrees
 from softsplit.support.arrays import FloatArray
@@ -170,6 +171,11 @@ class DescentRun:
         Whether the last descent ended by itself rather than by its iteration limit.
     rate_weight : float
         The usual weight of the rate terms.
+    limits : RateLimits or None
+        Requirements on rates of any rows, with the minimum rates of the classes among them:
+        descents over all rows then ask the engine of their cells (rated.py).
+    n_rates : int
+        Rates that have a multiplier: those of the classes, or the lines of ``limits``.
     """
 
     def __init__(
@@ -180,7 +186,12 @@ class DescentRun:
         self.rows = problem.rows if rows is None else rows
         self.ended = False
         self.rate_weight = 20.0 * problem.rows.n_rows * problem.cost_unit
-        self._machine = self.rows if isinstance(self.rows, InMemory) else None
+        self.limits, self.n_rates = None, problem.n_classes
+        if problem.rate_limits is not None and rows is None:
+            self.limits = problem.rate_limits.with_minimum(problem.minimum_rates)
+            self.n_rates = len(self.limits)
+        compiled = isinstance(self.rows, InMemory) and self.limits is None
+        self._machine = self.rows if isinstance(self.rows, InMemory) and compiled else None
         self._branches = None if self._machine is None else self._machine.branches
         self._metric = Metric(*map(np.ascontiguousarray, self.rows.metric()))
         free, centre = problem.free_branches, np.zeros((0, 0))
@@ -189,7 +200,7 @@ class DescentRun:
         if self._branches is not None:
             free = np.ones(len(self._branches), dtype=bool)
             centre = np.ascontiguousarray(centre[self._branches]) if len(centre) else centre
-        self.state = new_state(free, problem.n_classes, problem.global_floor, *self._metric)
+        self.state = new_state(free, self.n_rates, problem.global_floor, *self._metric)
         self._reference = state_reference(self.state)
         groups = problem.groups or of_single_features(problem.n_features)
         self._rows_of_weights = groups.places(len(free))
@@ -204,7 +215,7 @@ class DescentRun:
         self._terms = Terms(
             problem.rows.class_totals,
             problem.minimum_rates,
-            np.zeros(problem.n_classes),
+            np.zeros(self.n_rates),
             self.rate_weight,
             0.0 if problem.proximal is None else problem.proximal.strength,
             centre,
@@ -219,7 +230,7 @@ class DescentRun:
         self._no_leaves = np.zeros((problem.n_classes, problem.topology.n_leaves))
         self._costs = _costs_of(problem.loss)
         known = len(self._costs) > 0 and problem.block is None
-        self._whole = known and isinstance(self.rows, CompiledRows)
+        self._whole = known and compiled and isinstance(self.rows, CompiledRows)
         self._remote: RemoteObjective | None = None
         self.forget(problem.steepness)
 
@@ -231,7 +242,7 @@ class DescentRun:
     def on_few_rows(self, limit: int) -> DescentRun:
         """Descents over a sample of about ``limit`` rows in this process; itself if that is all."""
         few = self.rows.sample(limit)
-        if isinstance(self.rows, CompiledRows) and few is self.rows.samples:
+        if self._machine is not None and few is getattr(self.rows, "samples", None):
             return self
         double = replace(few, features=few.features.astype(float, copy=False))
         return DescentRun(self.problem, self.work, CompiledRows(double))
@@ -256,6 +267,24 @@ class DescentRun:
         if self.passes.outer != IDENTITY:
             return self.passes.correct_mass / self._terms.class_totals
         return np.sum(self.problem.shares(self.by_table) * leaf_classes, axis=1)
+
+    def lacking(self, leaf_classes: FloatArray, margin: float) -> FloatArray:
+        """What rates lacked at the last evaluation of what is asked for and ``margin`` more.
+
+        Between two bounds that are close the margin is no more than half of what is between them.
+        """
+        if isinstance(self._remote, RatedObjective):
+            assert self.limits is not None
+            return self._remote.short + np.minimum(margin, self.limits.room)
+        target = np.minimum(self.problem.minimum_rates + margin, 1.0)
+        lack: FloatArray = target - self.rates(leaf_classes)
+        return lack
+
+    def rates_hold(self, leaf_classes: FloatArray) -> bool:
+        """Whether all rates were met at the last evaluation, to a rounding error."""
+        if isinstance(self._remote, RatedObjective):
+            return bool(np.max(self._remote.short) <= RATE_SLACK)
+        return bool(np.all(self.rates(leaf_classes) >= self.problem.minimum_rates - RATE_SLACK))
 
     def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
         """The best leaves for the routing of the last evaluation, by the rule of the loss.
@@ -292,6 +321,11 @@ class DescentRun:
             terms = terms._replace(rate_weight=float(rate_weight))
         table = loss.table(leaf_classes)
         sparse, engine = self._sparse(strength), self.rows if rows is None else rows
+        if self.limits is not None and terms.rate_weight > 0:
+            self._remote = RatedObjective(
+                self.limits, table, leaf_classes, steepness, terms, self.state.free, rows
+            )
+            return self._run(theta, None, terms, sparse, limits)
         if self._machine is None:
             self._remote = RemoteObjective(
                 engine, table, leaf_classes, loss.outer, steepness, terms, self.state.free

@@ -125,11 +125,16 @@ class BasinHoppingSolver(Solver):
     zero_threshold: float = 0.0
     searches: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = True
+    meets_rates: ClassVar[bool] = True
     compiled_code: ClassVar[str | None] = "cost"
 
     def supports(self, problem: TrainingProblem) -> str | None:
         """Descents move inside the bounds of the coefficients."""
-        return None if problem.boxed else "needs bounded coefficients, as loss='cost' has them"
+        if not problem.boxed:
+            return "needs bounded coefficients, as loss='cost' has them"
+        if problem.rate_limits is not None and not problem.linear:
+            return "trains under constraints and fairness with loss='log' and loss='cost' only"
+        return None
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""

@@ -130,19 +130,24 @@ def restore_rates(
     """
     moved = tree
     for _ in range(steps):
-        shortfall = problem.minimum_rates - problem.rates(moved)
+        shortfall = problem.shortfalls(moved)
         if np.max(shortfall) <= RATE_SLACK:
             return moved
         if np.max(shortfall) > repairable:
             return tree
         short = np.flatnonzero(shortfall > 0)
         base, used = problem.evaluate_cost(moved), moved.weights != 0
-        units = np.eye(problem.n_classes)[short]
-        slopes = [problem.evaluate_cost(moved, unit) for unit in units]
-        rows = [
-            np.append((base.weights - s.weights)[used], base.thresholds - s.thresholds)
-            for s in slopes
-        ]
+        rows = []
+        for k in short.tolist():
+            if k < problem.n_classes:
+                slope = problem.evaluate_cost(moved, np.eye(problem.n_classes)[k])
+                by_weight, by_threshold = (
+                    base.weights - slope.weights, base.thresholds - slope.thresholds,
+                )  # fmt: skip
+            else:
+                slope = problem.rate_gradient(moved, k)
+                by_weight, by_threshold = slope.weights, slope.thresholds
+            rows.append(np.append(by_weight[used], by_threshold))
         step = np.linalg.lstsq(np.array(rows), shortfall[short] + 1e-9, rcond=None)[0]
         weights = moved.weights.copy()
         weights[used] += step[: np.sum(used)]
@@ -268,7 +273,7 @@ class Polish:
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         problem, leaves = run.problem, leaf_classes
         margin = self.margin
-        multipliers = np.zeros(problem.n_classes)
+        multipliers = np.zeros(run.n_rates)
         weight, last_shortfall = run.rate_weight, np.inf
         limits = DescentLimits(self.max_iter, run.work.budget.tol, 1e-11, 8, self.newton_from)
         look = limits._replace(max_iter=0)
@@ -276,7 +281,7 @@ class Polish:
             value = run.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
             if not run.ended:
                 continue
-            rates = run.rates(leaves)
+            met, lack = run.rates_hold(leaves), run.lacking(leaves, margin)
             # Other leaves only if they are better with the rate terms too: the cheapest leaves
             # may starve a class, and the next round would change them back.
             better = run.cheapest_leaves(leaves)
@@ -287,11 +292,10 @@ class Polish:
                 if other < value:
                     leaves = better
                     continue
-            if np.all(rates >= problem.minimum_rates - RATE_SLACK):
+            if met:
                 return leaves
-            target = np.minimum(problem.minimum_rates + margin, 1.0)
-            multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
-            shortfall = float(np.max(target - rates))
+            multipliers = np.maximum(0.0, multipliers + weight * lack)
+            shortfall = float(np.max(lack))
             if shortfall > 0.1 * last_shortfall:
                 weight = min(10.0 * weight, self.most_weight * run.rate_weight)
             last_shortfall, margin = shortfall, min(4.0 * margin, self.most_margin)

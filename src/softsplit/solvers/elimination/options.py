@@ -456,6 +456,14 @@ class RateOptions:
         Of more parameters a quadratic program takes longer than a descent.
     near, largest : float
         A point that misses a rate by more than ``near`` or has a larger parameter is not used.
+    newton_steps : int
+        Most Newton steps on the first-order conditions, which converge quadratically.
+    exact : float
+        They end where the mean loss has no slope above this and rates lack no more.
+    difference : float
+        Step of the differences that give their Hessian.
+    flat : float
+        Curvature below this part of the total weight is none: shares of a leaf sum to one.
     """
 
     first_weight: float = 10.0
@@ -473,6 +481,10 @@ class RateOptions:
     most_parameters: int = 150
     near: float = 1e-4
     largest: float = 1e4
+    newton_steps: int = 12
+    exact: float = 1e-11
+    difference: float = 1e-6
+    flat: float = 1e-12
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,149 @@
+"""The smooth part of a descent under requirements on rates of any rows (problem/rates.py).
+
+The expected cost and all rates are linear in the masses M_gl of the cells in the leaves. With the
+multipliers m_q of the lines, and J = M c' the weight of each cell that is said to be of each class,
+
+    multiplier_q = max(0, m_q + weight (b_q - sum_gk B_qgk J_gk))
+    term_q       = (multiplier_q^2 - m_q^2) / (2 weight)
+
+as of minimum class rates (objective.py), which are lines here too. One pass over the cells gives
+cost and rates, and a second one the derivative, where any multiplier is positive: that of the same
+sums with the table W - P c, P_gk = sum_q multiplier_q B_qgk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.base import RowEngine, Sums
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.outer import IDENTITY
+from softsplit.engines.samples import Samples
+from softsplit.problem.rates import RateLimits
+from softsplit.solvers.active_set.objective import (
+    RemoteObjective,
+    Terms,
+    proximal_term,
+    ridge_term,
+)
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import gate_probabilities, node_reach
+
+NEGLIGIBLE = 1e-6
+"""Rows with smaller slopes, relative to the largest one, add nothing to a Hessian."""
+
+
+class CellRows(CompiledRows):
+    """Rows in memory by cells, with second derivatives for any number of them."""
+
+    def curvature(
+        self, splits: FloatArray, table: FloatArray, outer: int, steepness: float
+    ) -> FloatArray:
+        """As of engines with rows elsewhere; ``outer`` is the identity."""
+        return tree_hessian(self.samples, splits, table, steepness)
+
+
+class RatedObjective(RemoteObjective):
+    """The smooth part where ``limits`` bound rates; ``terms`` have the multipliers of their lines.
+
+    ``rows`` differ from those of ``limits`` where a descent is on other row weights; else None.
+
+    Attributes
+    ----------
+    short : array (n_lines,)
+        What the rates lacked at the last point.
+    """
+
+    short: FloatArray
+
+    def __init__(
+        self,
+        limits: RateLimits,
+        table: FloatArray,
+        leaf_classes: FloatArray,
+        steepness: float,
+        terms: Terms,
+        free: NDArray[np.bool_],
+        rows: RowEngine | None = None,
+    ) -> None:
+        cells = CellRows(limits.rows.sample())
+        super().__init__(cells, table, leaf_classes, IDENTITY, steepness, terms, free)
+        self.limits, self.other = limits, rows
+        self.by_cell = table[limits.labels]
+
+    def __call__(self, theta: FloatArray, gradient: FloatArray, active: FloatArray) -> float:
+        """The smooth part at ``theta``; derivative and multipliers go where told."""
+        limits, terms = self.limits, self.terms
+        found = self._sums(theta, self.by_cell, IDENTITY)
+        self.short = limits.shortfalls(found.mass @ self.leaf_classes.T)
+        active[...] = np.maximum(0.0, terms.multipliers + terms.rate_weight * self.short)
+        value = float(np.sum(active**2 - terms.multipliers**2)) / (2.0 * terms.rate_weight)
+        by_split, cost = found.splits, found.value
+        if np.any(active > 0.0):
+            by_split = self._sums(theta, self._table(active), IDENTITY).splits
+        if self.other is not None:  # the cost of other rows takes the place of that of the cells
+            own = self.other.evaluate(theta, self.table, IDENTITY, self.steepness)
+            by_split, cost = by_split - found.splits + own.splits, own.value
+        mass = np.zeros_like(self.table)
+        np.add.at(mass, limits.labels, found.mass)
+        self.last = Sums(cost, by_split, mass, mass)
+        gradient[...] = np.where(self.free[:, None], by_split, 0.0)
+        value += cost
+        if terms.proximal > 0:
+            value += proximal_term(theta, terms, self.free, gradient)
+        if terms.ridge > 0:
+            value += ridge_term(theta, terms.ridge, self.free, gradient)
+        return float(value)
+
+    def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
+        """All second derivatives of the smooth part; those of the cost on the rows of the cells."""
+        terms, limits = self.terms, self.limits
+        samples = limits.rows.sample()
+        found = tree_hessian(samples, theta, self._table(active), self.steepness)
+        for q in np.flatnonzero(active > 0.0):
+            table = limits.coefficients[q] @ self.leaf_classes
+            slope = self._sums(theta, table, IDENTITY).splits.ravel()
+            found += terms.rate_weight * np.outer(slope, slope)
+        ridged = np.full(theta.shape, terms.proximal + terms.ridge)
+        ridged[:, -1] = terms.proximal
+        found[np.diag_indices_from(found)] += ridged.ravel()
+        return found
+
+    def _table(self, active: FloatArray) -> FloatArray:
+        """W - P c, (n_cells, n_leaves)."""
+        table: FloatArray = self.by_cell - self.limits.prices(active) @ self.leaf_classes
+        return table
+
+
+def tree_hessian(
+    samples: Samples, splits: FloatArray, table: FloatArray, steepness: float
+) -> FloatArray:
+    """Second derivatives of sum_i weight_i V_i by the splits, entries in the order of their lines.
+
+    The formulas are those of engines/curvature.py, for any number of cells and all coefficients.
+    """
+    n_branches, width = splits.shape
+    lines = np.vstack([samples.features / (width - 1), np.full(samples.n_rows, -1.0)])
+    left, right = gate_probabilities(splits @ lines, steepness)
+    values = np.empty((2 * n_branches + 1, samples.n_rows))
+    values[n_branches:] = table.T[:, samples.labels]
+    for t in reversed(range(n_branches)):
+        values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+    reach = node_reach(left, right)[:n_branches] * samples.weights
+    slopes = steepness * reach * left * right * (values[1::2] - values[2::2])
+    least = NEGLIGIBLE * float(np.max(np.abs(slopes), initial=0.0))
+    found = np.zeros((n_branches, width, n_branches, width))
+    for t in range(n_branches):
+        some = np.abs(slopes[t]) > least
+        own, slope = lines[:, some], steepness * slopes[t, some]
+        found[t, :, t] += (own * ((right[t, some] - left[t, some]) * slope)) @ own.T
+        node = t
+        while node:
+            above, on_left = (node - 1) // 2, node % 2 == 1
+            gate = right[above, some] if on_left else -left[above, some]
+            block = (own * (gate * slope)) @ own.T
+            found[t, :, above] += block
+            found[above, :, t] += block.T
+            node = above
+    return found.reshape(splits.size, splits.size)
