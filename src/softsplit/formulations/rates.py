@@ -286,7 +286,7 @@ class RatedTable:
             raise ValueError(f"column {name} is to be cut at {shown(cut)}; give a number.")
         if any(value is None for value in numbers):
             raise ValueError(f"column {name} holds no numbers that a cut could part; omit the cut.")
-        above = np.array([value > cut for value in numbers], dtype=np.intp)  # type: ignore[operator]
+        above = np.array([value > cut for value in numbers], dtype=np.intp)
         parts = np.where(codes < 0, -1, above[codes] if len(above) else -1)
         return Grouped(parts, [f"{_text(column)} <= {cut:g}", f"{_text(column)} > {cut:g}"])
 
