@@ -24,6 +24,7 @@ Leaf values V have the sample weights in them; S is (n_classes, n_steps, n_featu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -47,11 +48,19 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Step, TreeParameters
 
-COVERED = 1e-9
-"""A class this close to one leaf's worth among the fixed leaves needs no free leaf."""
 
-LOW = 1e-3
-"""Least share of a leaf under a prior, as a part of what an empty leaf would be left with."""
+@dataclass(frozen=True)
+class VariableOptions:
+    """Where IPOPT starts inside its bounds."""
+
+    covered: float = 1e-9
+    """A class this close to one leaf's worth among the fixed leaves needs no free leaf."""
+
+    low: float = 1e-3
+    """Least share of a leaf under a prior, as a part of what an empty leaf would be left with."""
+
+
+OPTIONS = VariableOptions()
 
 
 class TreeVariables:
@@ -104,7 +113,7 @@ class TreeVariables:
         self.lower[self.leaf_classes], self.upper[self.leaf_classes] = 0.0, 1.0
         if isinstance(rule, CountedDistributions):
             counts, total = rule.pseudo_counts, float(self.problem.rows.class_totals.sum())
-            self.lower[self.leaf_classes] = (LOW * counts / (counts.sum() + total))[:, None]
+            self.lower[self.leaf_classes] = (OPTIONS.low * counts / (counts.sum() + total))[:, None]
         if len(self.caps):
             sizes = np.maximum(bounds.high, -bounds.low)
             most = np.max(self.problem.penalties.global_.rows(sizes), axis=1)
@@ -297,9 +306,9 @@ class TreeVariables:
         if self.problem.anchor is not None:
             fixed = self.problem.anchor.leaf_classes[:, ~self.problem.free_leaves]
             needed = np.maximum(needed - fixed.sum(axis=1), 0.0)
-        needed[needed < COVERED] = 0.0
+        needed[needed < OPTIONS.covered] = 0.0
         classes = np.flatnonzero(needed) if n_leaves else np.zeros(0, dtype=int)
-        tight = n_leaves > 0 and needed.sum() >= n_leaves - COVERED
+        tight = n_leaves > 0 and needed.sum() >= n_leaves - OPTIONS.covered
         upper = np.full(n_classes, np.inf)
         if tight:
             needed *= n_leaves / needed.sum()

@@ -12,9 +12,20 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
 MARKERS = "osD^vP*X"
-CLASSES_SHOWN = 8
-WITH_INTERVALS = 3
-"""Intervals of more curves than this could not be told apart."""
+
+
+@dataclass(frozen=True)
+class ReliabilityOptions:
+    """What a reliability diagram shows."""
+
+    classes_shown: int = 8
+    """With more classes one curve of the confidence stands for all."""
+
+    with_intervals: int = 3
+    """Intervals of more curves than this could not be told apart."""
+
+
+OPTIONS = ReliabilityOptions()
 
 
 @dataclass(frozen=True)
@@ -170,7 +181,7 @@ class ReliabilityDisplay:
                 f"y must hold {len(proba)} labels, one per row, and probabilities {len(labels)} "
                 "columns, one per class."
             )
-        if kind == "confidence" or (kind == "auto" and len(labels) > CLASSES_SHOWN):
+        if kind == "confidence" or (kind == "auto" and len(labels) > OPTIONS.classes_shown):
             hits = np.asarray(classes)[proba.argmax(axis=1)] == y
             name = "most probable class"
             return cls([ReliabilityCurve.of(name, proba.max(axis=1), hits, n_bins)]).plot(ax)
@@ -191,7 +202,7 @@ class ReliabilityDisplay:
         for i, curve in enumerate(self.curves):
             colour = class_colours(max(2, len(self.curves)))[i]
             ax.plot(curve.predicted, curve.observed, color=colour, lw=1, alpha=0.8, zorder=2)
-            if len(self.curves) <= WITH_INTERVALS:
+            if len(self.curves) <= OPTIONS.with_intervals:
                 low, high = curve.interval()
                 ax.vlines(curve.predicted, low, high, color=colour, lw=0.8, alpha=0.8, zorder=2)
             handles.append(
@@ -203,7 +214,7 @@ class ReliabilityDisplay:
             labels.append(f"{plain(curve.label, 28)} (error {100 * curve.error:.1f} %)")
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
         ax.set(xlabel="predicted probability", ylabel="observed share")
-        bars = "; bars: 95 % interval" if len(self.curves) <= WITH_INTERVALS else ""
+        bars = "; bars: 95 % interval" if len(self.curves) <= OPTIONS.with_intervals else ""
         ax.set_title(f"size: rows in the bin{bars}", fontsize="small", color=PALE)
         legend = ax.legend(
             handles, labels, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -29,9 +30,20 @@ TITLES = {
     "cart": "CART (plain decision tree)",
     "boosting": "gradient boosting",
 }
-THRESHOLDS = 200
-LISTED = 5
-"""Classes whose shares are listed in a sentence."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How long the tables of figures are."""
+
+    thresholds: int = 200
+    """Points of the threshold slider: steps of half a percent."""
+
+    listed: int = 5
+    """Classes whose shares are listed in a sentence."""
+
+
+OPTIONS = MeasureOptions()
 
 
 def add_figures(parent: ET.Element, data: ReportData) -> None:
@@ -118,7 +130,9 @@ def class_sentence(data: ReportData, point: int) -> str | None:
         for i, one in others
         if one is not None and one.found is not None
     ]
-    return text + (f" Found of the others: {', '.join(listed)}." if len(listed) <= LISTED else "")
+    return text + (
+        f" Found of the others: {', '.join(listed)}." if len(listed) <= OPTIONS.listed else ""
+    )
 
 
 def verdict(data: ReportData) -> str:
@@ -296,7 +310,7 @@ def threshold_values(data: ReportData) -> dict[str, Any] | None:
     scores, positive = found.trees[data.chosen].proba[:, k], found.labels == k
     # Thresholds where something changes: even steps, and between scores where they are dense.
     own = data.tree.tree_.decision_threshold(k)
-    dense = np.quantile(scores, np.linspace(0, 1, THRESHOLDS))
+    dense = np.quantile(scores, np.linspace(0, 1, OPTIONS.thresholds))
     grid = np.unique(np.round(np.concatenate([np.linspace(0, 1, 101), dense, [own]]), 4))
     hits = [int(np.sum(positive & (scores >= t))) for t in grid]
     alarms = [int(np.sum(~positive & (scores >= t))) for t in grid]

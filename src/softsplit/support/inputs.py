@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -15,8 +16,19 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.options import provided
 
-MANY_LABELS = 100_000
-"""Integer labels beyond which they are counted; none of them lies that far from another."""
+
+@dataclass(frozen=True)
+class InputOptions:
+    """When inputs are doubted, and what errors list."""
+
+    many_labels: int = 100_000
+    """Integer labels beyond which they are counted; none of them lies that far from another."""
+
+    most_rows_named: int = 5
+    """Rows without a label that an error names."""
+
+
+OPTIONS = InputOptions()
 
 
 @contextmanager
@@ -148,7 +160,7 @@ def is_plain_tensor(X: Any) -> bool:
     if not (hasattr(X, "detach") and hasattr(X, "isfinite")) or X.ndim != 2:
         return False
     floats = str(X.dtype) in ("torch.float32", "torch.float64")
-    return floats and len(X) > MANY_LABELS and bool(X.sum().isfinite())
+    return floats and len(X) > OPTIONS.many_labels and bool(X.sum().isfinite())
 
 
 def refuse_twins(names: Iterable[Any]) -> None:
@@ -192,18 +204,14 @@ def holds_numbers(X: Any) -> bool:
     return all(_is_numbers(column) for column in _columns(made))
 
 
-MOST_ROWS_NAMED = 5
-"""Rows without a label that an error names."""
-
-
 def refuse_missing_labels(y: Any, target: Any = None) -> None:
     """Missing labels; ``target`` is the name of the column that they come from, if it has one."""
     rows = np.flatnonzero(_missing(y))
     if not len(rows):
         return
     named = f" (column {shown(target)})" if isinstance(target, str) and target else ""
-    listed = ", ".join(str(row) for row in rows[:MOST_ROWS_NAMED])
-    listed += ", ..." if len(rows) > MOST_ROWS_NAMED else ""
+    listed = ", ".join(str(row) for row in rows[: OPTIONS.most_rows_named])
+    listed += ", ..." if len(rows) > OPTIONS.most_rows_named else ""
     one = len(rows) == 1
     raise ValueError(
         f"y{named} has {len(rows):,} missing value{'' if one else 's'} (row{'' if one else 's'} "
@@ -250,7 +258,7 @@ def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], 
     Rows of weight zero may carry labels that are no class; their place is of no meaning. Integers
     that lie close together are counted instead of sorted.
     """
-    if counted_labels(y) and int(y.max()) - int(y.min()) < MANY_LABELS:
+    if counted_labels(y) and int(y.max()) - int(y.min()) < OPTIONS.many_labels:
         low = int(y.min())
         steps = y.astype(np.int64)  # short integers would wrap around
         steps -= low
@@ -264,7 +272,7 @@ def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], 
 
 def counted_labels(y: NDArray[Any]) -> bool:
     """Whether labels are so many integers that to sort them takes long."""
-    return y.dtype.kind in "iu" and y.dtype != np.uint64 and len(y) > MANY_LABELS
+    return y.dtype.kind in "iu" and y.dtype != np.uint64 and len(y) > OPTIONS.many_labels
 
 
 def _shown_label(label: Any) -> str:

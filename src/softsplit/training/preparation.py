@@ -48,15 +48,26 @@ from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.scaling import LinearScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects
 
-RAISES = 16
-"""Times that a class which a walk finds too rarely is made worth more, by a half each."""
 
-IDLE = 1e-12
-"""Branches without which no class probability changes by more are left out."""
+@dataclass(frozen=True)
+class PreparationOptions:
+    """Numbers of the step from a solution to a tree."""
 
-ROUNDED_IDLE = 1e-5
-"""The same for a tree whose gates and leaves are rounded (``decision="walk"``): a side that hardly
-any row takes would be printed as a question that everybody answers alike."""
+    raises: int = 16
+    """Times that a class which a walk finds too rarely is made worth more, by a half each."""
+
+    idle: float = 1e-12
+    """Branches without which no class probability changes by more are left out."""
+
+    rounded_idle: float = 1e-5
+    """The same for a tree whose gates and leaves are rounded (``decision="walk"``): a side that
+    hardly any row takes would be printed as a question that everybody answers alike."""
+
+    structures: int = 6
+    """Most ways to put the classes on the leaves that are tried under monotone effects."""
+
+
+OPTIONS = PreparationOptions()
 
 
 @dataclass(frozen=True)
@@ -206,7 +217,9 @@ class Prepared:
         problem, steepness = self.problem, self.problem.steepness
         if formulation_of(self.settings.loss).prunes:
             rounded = self.settings.decision == "walk"
-            smaller = simplified(found, steepness, ROUNDED_IDLE if rounded else IDLE)
+            smaller = simplified(
+                found, steepness, OPTIONS.rounded_idle if rounded else OPTIONS.idle
+            )
             kept = self.problem.binding_rules
             if kept is None or kept.allow(smaller.weights != 0):
                 found = smaller
@@ -315,7 +328,7 @@ class Prepared:
         ``held`` parts of the walk stay as they are.
 
         Under minimum class rates, errors of classes that the walk finds too rarely cost more and
-        more, until it meets the rates on the training rows, or ``RAISES`` times. Under other
+        more, until it meets the rates on the training rows, or ``raises`` times. Under other
         requirements on rates cuts and classes of leaves move where the decisions miss them
         (decisions.py).
         """
@@ -325,7 +338,7 @@ class Prepared:
         few = self.arriving(ROWS.walk)
         counted = few if rows.n_rows <= ROWS.walk else self.arriving()
         best, least = None, np.inf
-        for _ in range(RAISES):
+        for _ in range(OPTIONS.raises):
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
             made, walk = fit_walk(
                 tree, self.problem.steepness, self.scaling, few, gains, zero_threshold,
@@ -501,10 +514,6 @@ def _monotone_order(effects: MonotoneEffects, scaling: Scaling) -> MonotoneOrder
     )
 
 
-STRUCTURES = 6
-"""Most ways to put the classes on the leaves that are tried under monotone effects."""
-
-
 def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[TrainingProblem]:
     """Return problems with the classes on fixed leaves, in order of their levels.
 
@@ -523,8 +532,10 @@ def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[T
             shapes.append(counts.copy())
             shapes[-1][[giver, taker]] += (-1, 1)
     members = [np.flatnonzero(order.levels == level) for level in np.unique(order.levels)]
-    ways = list(islice(product(*(permutations(own.tolist()) for own in members)), STRUCTURES))
-    pairs = sorted(product(range(len(ways)), range(len(shapes))), key=sum)[:STRUCTURES]
+    ways = list(
+        islice(product(*(permutations(own.tolist()) for own in members)), OPTIONS.structures)
+    )
+    pairs = sorted(product(range(len(ways)), range(len(shapes))), key=sum)[: OPTIONS.structures]
     found = []
     for way, shape in pairs:
         classes = np.array([k for own in ways[way] for k in own])

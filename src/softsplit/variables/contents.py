@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
@@ -116,10 +117,20 @@ DATE_LIKE = re.compile(
 )
 """Texts that ``OTHER_DATES`` may fit and that are no numbers."""
 ISO_LIKE = re.compile(rf"{ISO_DATE.pattern}|{DATE_LIKE.pattern}")
-LISTED = 5
-"""Cells that a message names."""
-TRIED = 100
-"""A format of dates is tried if it fits one of this many first values."""
+
+
+@dataclass(frozen=True)
+class ContentOptions:
+    """How the contents of a column are looked at."""
+
+    listed: int = 5
+    """Cells that a message names."""
+
+    tried: int = 100
+    """A format of dates is tried if it fits one of this many first values."""
+
+
+OPTIONS = ContentOptions()
 TRUTHS = {"true": 1.0, "false": 0.0}
 EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)
@@ -273,8 +284,14 @@ class NotDates(ValueError):
         return NotDates(self.column, cells, self.count, self.total)
 
     def __str__(self) -> str:
-        listed = ", ".join(f"{shown(value, 30)} (row {row})" for value, row in self.cells[:LISTED])
-        more = f" and {len(self.cells) - LISTED} more" if len(self.cells) > LISTED else ""
+        listed = ", ".join(
+            f"{shown(value, 30)} (row {row})" for value, row in self.cells[: OPTIONS.listed]
+        )
+        more = (
+            f" and {len(self.cells) - OPTIONS.listed} more"
+            if len(self.cells) > OPTIONS.listed
+            else ""
+        )
         which = "cell is not a date" if self.total == 1 else "cells are not dates"
         return (
             f"column {shown(self.column)}: {self.count:,} of {self.total:,} {which}: {listed}{more}"
@@ -318,7 +335,7 @@ def cells_without_date(content: Distinct, column: str) -> NotDates:
     order = np.argsort(firsts)
     found = [values[place] for place in places[order]]
     firsts, counts = rows[firsts[order]], counts[order]
-    texts = [text_of(value).strip() for value in found[:TRIED]]
+    texts = [text_of(value).strip() for value in found[: OPTIONS.tried]]
     forms = [form + time for form in OTHER_DATES for time in TIMES]
     forms = ["", *(form for form in forms if any(_parsed(text, form) for text in texts))]
     odd = [np.array([days_in(form)(value) is None for value in found]) for form in forms]

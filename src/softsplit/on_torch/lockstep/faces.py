@@ -20,11 +20,19 @@ import torch
 
 from softsplit.on_torch.lockstep.penalty import BatchPenalty
 
-NEAR = 1e-6
-"""Weights this close to zero, or, relative to it, to the maximum of their feature, are on it."""
 
-BOUND = 1.0
-"""Half the width of the box."""
+@dataclass(frozen=True)
+class FaceOptions:
+    """Tolerances of faces in lockstep."""
+
+    near: float = 1e-6
+    """Weights this close to zero, or to the maximum of their feature relative to it, are on it."""
+
+    bound: float = 1.0
+    """Half the width of the box."""
+
+
+OPTIONS = FaceOptions()
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,9 @@ class Faces:
         fixed = (fixed & ~tied) | stays
         slope = torch.cat([slopes, gradient[..., -1:]], dim=-1)
         no = torch.zeros_like(tied[..., :1])
-        leaving = ((theta >= BOUND) & (slope < 0)) | ((theta <= -BOUND) & (slope > 0))
+        leaving = ((theta >= OPTIONS.bound) & (slope < 0)) | (
+            (theta <= -OPTIONS.bound) & (slope > 0)
+        )
         fixed = torch.cat([fixed, no], dim=-1) | leaving
         tied = torch.cat([tied, no], dim=-1) & ~leaving
         outward = torch.where(theta != 0, theta.sign(), -torch.copysign(_one(slope), slope))
@@ -78,10 +88,12 @@ class Faces:
         moved = theta + move
         kinked = self.tied | (penalty.local > 0)[:, None, None]
         kinked[..., -1] = False
-        moved = moved.masked_fill(kinked & (moved * self.outward < 0), 0.0).clamp(-BOUND, BOUND)
+        moved = moved.masked_fill(kinked & (moved * self.outward < 0), 0.0).clamp(
+            -OPTIONS.bound, OPTIONS.bound
+        )
         sizes, tied = moved.abs(), self.tied
         top = sizes.masked_fill(~tied, -1.0).amax(dim=1, keepdim=True)
-        cap = torch.where(top < 0, torch.full_like(top, BOUND), top)
+        cap = torch.where(top < 0, torch.full_like(top, OPTIONS.bound), top)
         sizes = torch.where(tied, cap, torch.where(self.fixed, sizes, torch.minimum(sizes, cap)))
         weights = _snapped(sizes[..., :-1], penalty)
         return torch.copysign(torch.cat([weights, sizes[..., -1:]], dim=-1), moved)
@@ -98,7 +110,7 @@ def _shared(
     sizes, total = weights.abs(), whole[:, None]
     top = sizes.amax(dim=1, keepdim=True)
     used, paid = top > 0, total > 0
-    at_top = sizes >= top * (1.0 - NEAR)
+    at_top = sizes >= top * (1.0 - OPTIONS.near)
     sign = torch.where(used, weights.sign(), -torch.copysign(_one(slopes), slopes))
     values = torch.where(at_top, sign * slopes, torch.full_like(slopes, torch.inf))
     level = _water_level(values, total)
@@ -120,6 +132,6 @@ def _snapped(sizes: torch.Tensor, penalty: BatchPenalty) -> torch.Tensor:
     """Sizes of weights with those near zero, or near the largest of their feature, put there."""
     local, global_ = ((one > 0)[:, None, None] for one in (penalty.local, penalty.global_))
     top = sizes.amax(dim=1, keepdim=True)
-    nothing = (sizes < NEAR) & (local | (global_ & (top < NEAR)))
-    largest = global_ & (sizes > top * (1.0 - NEAR))
+    nothing = (sizes < OPTIONS.near) & (local | (global_ & (top < OPTIONS.near)))
+    largest = global_ & (sizes > top * (1.0 - OPTIONS.near))
     return torch.where(largest, top, sizes).masked_fill(nothing, 0.0)

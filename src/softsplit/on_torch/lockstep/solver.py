@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,15 +35,24 @@ from softsplit.solvers.base import Budget, Status, UnsupportedProblem
 from softsplit.solvers.elimination.support_tree import ZERO_WEIGHT, SupportTree
 from softsplit.support.arrays import FloatArray
 
-MAX_ITER = 600
-DECREASE = 3e-6
-"""A tree has ended where a round of steps lowers it by less than this part."""
 
+@dataclass(frozen=True)
+class LockstepOptions:
+    """When the descents in lockstep end."""
+
+    max_iter: int = 600
+    """Steps of a descent, unless a budget says otherwise; most end after a hundred."""
+
+    decrease: float = 3e-6
+    """A tree has ended where a round of steps lowers it by less than this part."""
+
+    smallest: float = 0.01
+    """Deviation, of a range of 1, that a feature has at least: what is constant has no unit."""
+
+
+OPTIONS = LockstepOptions()
 STEPS_KEPT = 2 * STEP_OPTIONS.memory + 10
 """Lines of the size of its splits that a tree has in memory."""
-
-SMALLEST = 0.01
-"""Deviation, of a range of 1, that a feature has at least: what is constant has no unit."""
 
 AT_ONCE, NUMBERS = 20_000, 5e8
 """Trees that descend together, and numbers that they may have in all."""
@@ -153,9 +163,9 @@ def _descended(tasks: Sequence[Task], device: Any, budget: Budget) -> Group:
         batch,
         penalty,
         column(scale.into(_vectors(tasks)), dtype),
-        max_iter=budget.max_iter or MAX_ITER,
+        max_iter=budget.max_iter or OPTIONS.max_iter,
         tol=budget.tol * min(problem.cost_unit for problem in problems[:1]),
-        decrease=DECREASE,
+        decrease=OPTIONS.decrease,
         go_on=lambda: not budget.exhausted,
     )
     best = best.to(torch.float64)
@@ -249,7 +259,7 @@ def _units(samples: Samples) -> Units:
     shares = samples.weights / samples.weights.sum()
     middle = samples.features @ shares
     deviation = np.sqrt((samples.features - middle[:, None]) ** 2 @ shares)
-    return Units(middle, np.maximum(deviation, SMALLEST))
+    return Units(middle, np.maximum(deviation, OPTIONS.smallest))
 
 
 def _pseudo(problem: TrainingProblem) -> FloatArray:
