@@ -38,7 +38,7 @@ def vc(
     ] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Bounds on the VC dimension of a tree, with reasons and other models beside it."""
+    """Bound the VC dimension of a tree, with reasons, and of other models for comparison."""
     # Here, so that other commands and --help do not wait for it.
     from softsplit.capacity import summarise
 

@@ -42,10 +42,10 @@ def check(
 ) -> None:
     """Compare a table with the training rows of a tree; exit code 1 if something has moved.
 
-    Columns outside of their training range, shares of levels, numbers and leaves that have moved,
-    missing values and, where the table has the classes, their shares, whether answers are worse
-    than on held-out rows and whether probabilities are right. The tests hold for all columns
-    together. Columns that the tree does not use may be absent.
+    Compared are, for each column, the distribution of its values, values outside of the training
+    range and missing values; the leaves at which rows arrive; and, where the table has the
+    classes, their shares, the accuracy and the mean probabilities. The chance of a false alarm
+    holds for all tests together. Columns that the tree does not use may be absent.
     """
     check_files({"--html": html}, table=data, model=model)
     from softsplit.reading.conformal import checked_confidence, known_labels

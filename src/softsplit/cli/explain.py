@@ -49,7 +49,7 @@ def explain(
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Explain the answer for a row: its splits, what pulls where, and what would change it.
+    """Explain the prediction for a row, question by question, and what would change it.
 
     For every feature the smallest change within its training range is given that leads to another
     class. Limits (--fixed, --range, --only-decrease, --only-increase) narrow what may change.

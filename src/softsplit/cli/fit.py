@@ -106,9 +106,9 @@ def fit(
 ) -> None:
     """Fit a small tree to a table and print it.
 
-    Depth, scaling and strength are chosen by cross-validation; what you give is taken
-    as given, and with both depth and strength nothing is chosen. On large tables settings are
-    compared on a sample of the rows; the tree is trained on all of them.
+    Cross-validation chooses depth, scaling and strength unless you give them; with both depth
+    and strength nothing is chosen. On large tables settings are compared on a sample of the rows;
+    the tree is trained on all of them.
     """
     began = time.perf_counter()
     check_files({"--model": model, "--report": report}, table=data)
@@ -320,7 +320,9 @@ def _show(
     if report_data is not None and accuracy is not None:
         facts |= figures_text(report_data)
     elif found.score is not None:
-        facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
+        facts["cross-validated accuracy"] = (
+            f"{100 * found.score:.1f} % (used to choose the tree: slightly optimistic)"
+        )
     facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
     if tree.feature_costs is not None and tree.tree_.walk is None:  # else the text says it
         facts["costs"] = costs.sentence(shares)

@@ -228,7 +228,7 @@ def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) 
         said = f"{count:,} row{'s' if count > 1 else ''} {verb.format(shown(name, 40))}"
         say(f"{said}; softsplit explain shows how it is treated.")
     if len(counts) > OPTIONS.columns:
-        say(f"so it is in {len(counts) - OPTIONS.columns} columns more.")
+        say(f"{len(counts) - OPTIONS.columns} more columns have such values.")
 
 
 def groups_by(table: Table, target: str, by: str | None) -> tuple[str, pd.Categorical] | None:

@@ -109,7 +109,7 @@ Date = Annotated[
     list[str] | None,
     typer.Option(
         "--date",
-        help="Columns of dates; 2026-11-16, 16.11.2026 and the like are recognised anyway.",
+        help="Columns of dates; 2026-11-16, 16.11.2026 and the like are recognised without it.",
         rich_help_panel=DATA,
     ),
 ]
@@ -146,7 +146,7 @@ Strength = Annotated[
     typer.Option(
         "--strength",
         min=0.0,
-        help="What a feature must be worth, as global_strength in Python; chosen if not given.",
+        help="Price of a feature, as global_strength in Python; chosen if not given.",
         rich_help_panel=TREE,
     ),
 ]
@@ -226,7 +226,7 @@ FeatureCost = Annotated[
     typer.Option(
         "--feature-cost",
         metavar="COLUMN=NUMBER",
-        help="What it costs to measure a column, where others cost 1; may be repeated.",
+        help="Cost of measuring a column; other columns cost 1. May be repeated.",
         rich_help_panel=REQUIREMENTS,
     ),
 ]
@@ -334,7 +334,7 @@ ScopeOption = Annotated[
     Scope | None,
     typer.Option(
         "--scope",
-        help="What is penalised: features, and coefficients at a quarter of their price (size), "
+        help="What is penalised: features, and coefficients at a quarter of the price (size), "
         "features (global), single coefficients (local), or both at one price (both). Default: "
         "size, or global with --loss cost.",
         rich_help_panel=TREE,
@@ -362,7 +362,7 @@ ClassWeight = Annotated[
     list[str] | None,
     of_tree(
         "--class-weight",
-        "What rows of a class count in training: balanced (rare classes count as much as "
+        "Weight of the rows of a class in training: balanced (rare classes count as much as "
         "frequent ones), or CLASS=NUMBER, which may be repeated.",
     ),
 ]
@@ -370,16 +370,16 @@ MinRate = Annotated[
     list[str] | None,
     of_tree(
         "--min-rate",
-        "Least share of a class that is to be right in training: CLASS=NUMBER, which may be "
-        "repeated, or one number from 0 to 1 for all.",
+        "Share of a class that the tree must find in training: CLASS=NUMBER, which may be "
+        "repeated, or one number from 0 to 1 for all classes.",
     ),
 ]
 Cost = Annotated[
     list[str] | None,
     of_tree(
         "--cost",
-        "What it costs to call a row of a class by another one: CLASS=NUMBER, which may be "
-        "repeated; 1 for classes that are not named.",
+        "Cost of a wrong prediction for a row of a class: CLASS=NUMBER, which may be repeated; "
+        "1 for classes that are not named.",
     ),
 ]
 Metric = Annotated[
@@ -387,8 +387,8 @@ Metric = Annotated[
     typer.Option(
         "--metric",
         help="Score used to compare trees, a scorer of scikit-learn such as balanced_accuracy or "
-        "roc_auc. Default: accuracy - 0.3 x log-loss; with --class-weight balanced, "
-        "balanced_accuracy.",
+        "roc_auc. Default: log-loss with a price for each feature; with --loss cost accuracy; "
+        "with --class-weight balanced balanced_accuracy.",
         rich_help_panel=TREE,
     ),
 ]
@@ -397,9 +397,9 @@ TimeLimit = Annotated[
     typer.Option(
         "--time-limit",
         min=0.0,
-        help="Seconds for training and for the strengths in the report, after which what is there "
-        "is taken; 0 is no limit. Reading the table, other methods in the report and compiling on "
-        "first use come on top.",
+        help="Seconds for training and for the other trees of the report; then the best tree so "
+        "far is kept. 0 is no limit. Reading the table, other methods in the report and "
+        "compiling on first use are not included.",
         rich_help_panel=RUN,
     ),
 ]
@@ -425,8 +425,8 @@ Effort = Annotated[
         "--effort",
         parser=_effort,
         metavar="EFFORT",
-        help="fast, balanced, thorough, or a multiple of what is usual: how many candidate "
-        "trees are tried per start or, with --loss cost, how long better ones are searched for.",
+        help="fast, balanced, thorough, or a multiple of balanced: how many candidate trees are "
+        "tried per start or, with --loss cost, how long the search for better ones goes on.",
         rich_help_panel=RUN,
     ),
 ]
@@ -449,7 +449,7 @@ By = Annotated[
     str | None,
     typer.Option(
         "--by",
-        help="Column by whose groups the report tells its figures, a feature or not.",
+        help="Column whose groups get figures of their own in the report; need not be a feature.",
         rich_help_panel=DATA,
     ),
 ]

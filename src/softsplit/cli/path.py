@@ -59,7 +59,7 @@ def path(
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show what each strength of the penalty buys: features, coefficients and accuracy.
+    """List trees along the strengths of the penalty: features, coefficients and accuracy.
 
     The trees share one depth and one scaling (standard if not given, minmax with --loss cost);
     they are found from weak to strong. Accuracies are cross-validated.

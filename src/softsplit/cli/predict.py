@@ -54,7 +54,7 @@ def predict(
         float | None,
         typer.Option(
             "--confidence",
-            help="Add the set of classes that hold the true one in this share of cases, such as "
+            help="Add a set of classes that holds the true class in this share of cases, such as "
             "0.9.",
         ),
     ] = None,
@@ -67,7 +67,9 @@ def predict(
     ] = None,
     class_conditional: Annotated[
         bool,
-        typer.Option("--class-conditional", help="The share is to hold within each class."),
+        typer.Option(
+            "--class-conditional", help="The share holds within each class, not only over all rows."
+        ),
     ] = False,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,

@@ -41,19 +41,19 @@ def export(
         Path | None, typer.Option("--out", "-o", help="Write here; default: standard output.")
     ] = None,
     dialect: Annotated[
-        DialectName, typer.Option("--dialect", help="Of SQL: the database.")
+        DialectName, typer.Option("--dialect", help="SQL: the database.")
     ] = DialectName.postgres,
     table: Annotated[
-        str, typer.Option("--table", help="Of SQL: name of the table; it is quoted.")
+        str, typer.Option("--table", help="SQL: name of the table; it is quoted.")
     ] = "rows",
     schema: Annotated[
-        str | None, typer.Option("--schema", help="Of SQL: schema of the table.")
+        str | None, typer.Option("--schema", help="SQL: schema of the table.")
     ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             "--keep",
-            help="Of SQL: a column to hand through, such as a key; may be repeated. "
+            help="SQL: a column to pass through, such as a key; may be repeated. "
             "Default: the columns that the tree uses.",
         ),
     ] = None,
