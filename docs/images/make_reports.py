@@ -2,6 +2,7 @@
 
 Usage: python docs/images/make_reports.py wine.html fraud.html ...; pictures go to
 docs/images/reports. It needs playwright and chromium, as the tests of the report do.
+The live report of the home page, docs/live/wine.html, is made by the line that stands above it.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@
       const place = tree.questions.indexOf(t);
       if (place >= 0) {
         const sure = found.reach[2 * t + (left ? 1 : 2)] / found.reach[t];
-        parts.push(node("p", `Question ${place + 1}: ${tree.answers[left ? 0 : 1]}, ${percent(sure)} sure${sure < 0.95 ? "; the other side counts too, for the rest" : ""}`, "head"));
+        parts.push(node("p", `Question ${place + 1}: ${tree.answers[left ? 0 : 1]}, ${percent(sure)} sure${sure < 0.95 ? "; the other side counts with the rest" : ""}`, "head"));
         const list = node("ul", undefined, "pulls");
         const pulls = new Array(tree.names.length).fill(0);
         tree.weights[t].forEach((w, j) => {
@@ -191,7 +191,7 @@
       return `${field.name}: ${field.texts ? field.texts[value] : value}`;
     });
     const then = tree.classes[answer(after).predicted];
-    const item = node("li", `${words.join(", and ")} instead, and it says ${then} `);
+    const item = node("li", `${words.join(", and ")} instead: ${then} `);
     const button = node("button", "Try it");
     button.type = "button";
     button.setAttribute("aria-label", `Try ${words.join(" and ").replaceAll(": ", " ")}`);

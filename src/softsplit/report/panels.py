@@ -117,7 +117,7 @@ def _picture(parent: ET.Element, data: ReportData, point: int) -> None:
     add(
         figure, "figcaption", {"class": "quiet"},
         "Bands are the training rows, in the colours of their classes. Each box asks a question; "
-        "the small chart in it shows how far its rows are from the turn of the answer. "
+        "the small chart in it shows how far its rows are from its threshold. "
         + (
             "Follow the answers: the class of the leaf is the predicted one. "
             if model.walk is not None

@@ -147,9 +147,8 @@ def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
     add(svg, "circle", spot)
     add(
         parent, "p", {"class": "quiet"},
-        "Read off where each value lies, and add the average row: left of the line in sum the "
-        f"answer is {answer_words(model.labels)[0]}. A value counts as much as it lies off the "
-        "line.",
+        "Add up the distances of the values, and of the average row, from the line: if the sum is "
+        f"on the left, the answer is {answer_words(model.labels)[0]}.",
     )  # fmt: skip
     _as_table(parent, model, split)
 
