@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from softsplit.estimators.checking import check_rows
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+    from softsplit.estimators.memory import estimate_memory
     from softsplit.estimators.path import strength_path
     from softsplit.formulations.rates import (
         EqualizedOdds,
@@ -39,6 +40,7 @@ __all__ = [
     "__version__",
     "check_rows",
     "dumps_model",
+    "estimate_memory",
     "export_markdown",
     "export_onnx",
     "export_text",
@@ -62,6 +64,7 @@ _HOMES = {
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "check_rows": "softsplit.estimators.checking",
     "dumps_model": "softsplit.persistence",
+    "estimate_memory": "softsplit.estimators.memory",
     "export_markdown": "softsplit.reading.text",
     "export_onnx": "softsplit.persistence",
     "export_text": "softsplit.reading.text",

@@ -7,7 +7,8 @@ import pytest
 
 from softsplit import SoftTreeClassifierCV
 from softsplit.engines.samples import first_rows
-from softsplit.selection import folds
+from softsplit.estimators import classifier_cv
+from softsplit.selection import candidates, cross_validation
 from softsplit.solvers import Status
 from softsplit.support.row_budgets import RowBudgets
 
@@ -19,7 +20,7 @@ def two_classes(n_rows):
 
 
 def test_candidates_are_compared_on_some_rows(monkeypatch):
-    monkeypatch.setattr(folds, "ROWS", RowBudgets(compared=1500))
+    monkeypatch.setattr(classifier_cv, "ROWS", RowBudgets(compared=1500))
     X, y = two_classes(22_000)
     few = {"depths": (2,), "scales": ("standard",), "n_strengths": 4, "cv": 3, "random_state": 0}
     chosen = SoftTreeClassifierCV(**few).fit(X, y)
@@ -42,7 +43,7 @@ def test_first_rows_do_not_depend_on_the_order():
 
 
 def test_a_strength_that_was_named_stays(monkeypatch):
-    monkeypatch.setattr(folds, "ROWS", RowBudgets(compared=400))
+    monkeypatch.setattr(classifier_cv, "ROWS", RowBudgets(compared=400))
     X, y = two_classes(1600)
     few = {"depths": (1,), "scales": ("standard",), "ridges": (1.0,), "cv": 2, "random_state": 0}
     named = SoftTreeClassifierCV(strengths=np.array([20.0]), **few).fit(X, y).best_params_
@@ -52,3 +53,33 @@ def test_a_strength_that_was_named_stays(monkeypatch):
     found = free.best_params_["local_strength"] + free.best_params_["global_strength"]
     loss = -np.sum(np.log(np.bincount(y) / len(y))[y])
     assert found == pytest.approx(0.5 * known * loss, rel=0.01)  # the root of 400 / 1600
+
+
+def test_settings_compete_on_the_first_folds(monkeypatch):
+    for module in (candidates, classifier_cv, cross_validation):
+        monkeypatch.setattr(module, "ROWS", RowBudgets(halved=300))
+    X, y = two_classes(400)
+    found = [SoftTreeClassifierCV(random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)]
+    board = found[0].cv_results_
+    assert found[0].n_splits_ == 4
+    assert board["n_splits_done"][found[0].best_index_] == 4
+    others = board["param_depth"] != board["param_depth"][found[0].best_index_]
+    assert set(board["n_splits_done"][others]) == {2}
+    assert np.array_equal(found[0].tree_.predict_proba(X), found[1].tree_.predict_proba(X))
+
+
+def test_copies_of_a_large_table_are_kept_for_the_first_folds_only(monkeypatch):
+    kept = []
+    for module in (candidates, classifier_cv, cross_validation):
+        monkeypatch.setattr(module, "ROWS", RowBudgets(halved_cells=100))
+    keep_only = cross_validation.FoldMemory.keep_only
+
+    def watched(memory, candidate):
+        kept.append({fold for _, fold in [*memory.prepared, *memory.paths]})
+        keep_only(memory, candidate)
+
+    monkeypatch.setattr(cross_validation.FoldMemory, "keep_only", watched)
+    X, y = two_classes(200)
+    chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)
+    assert set.union(*kept) == {0, 1}
+    assert chosen.cv_results_["n_splits_done"].max() == chosen.n_splits_ == 5

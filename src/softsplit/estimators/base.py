@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 
 from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.fitted import FittedTree, know_table
+from softsplit.estimators.memory import refuse_too_large
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
@@ -212,6 +213,8 @@ def training_rows(
     refuse_mixed_labels(y)
     if not counted_labels(y):  # integers are always classes
         check_classification_targets(y)
+    if isinstance(matrix, np.ndarray) or matrix is None:
+        refuse_too_large(estimator, table)
     weight = checked_weights(sample_weight, table if matrix is None else matrix)
     classes, labels = distinct_labels(y, weight)
     if len(classes) < 2:
@@ -223,7 +226,7 @@ def training_rows(
     for former in ("coding_", "screening_"):
         vars(estimator).pop(former, None)
     shared: tuple[Shared, ...] = ()
-    n_knots = knots_wanted(estimator, weight)
+    n_knots = knots_wanted(estimator, weight, estimator.n_features_in_)
     if matrix is None:
         coded = table
         if not isinstance(table, CodedRows):
@@ -306,7 +309,7 @@ def taught_rows(rows: TrainingRows, targets: Any, name: str = "targets") -> Rows
     return rows.taught(parse.make_targets(name, targets, rows.classes, rows.weight))
 
 
-def knots_wanted(estimator: Any, weight: FloatArray) -> int:
+def knots_wanted(estimator: Any, weight: FloatArray, n_columns: int) -> int:
     """Return the number of knots of each number: that of ``curves``, or the default one.
 
     By default numbers bend under a solver that eliminates coefficients, and not where features are
@@ -326,7 +329,7 @@ def knots_wanted(estimator: Any, weight: FloatArray) -> int:
     if ranked or not (estimator.solver == "native" if counts is None else counts):
         return 0
     rows = weight.sum() / min(1.0, float(weight[weight > 0].mean()))
-    return formulation_of(estimator.loss).n_knots(float(rows))
+    return formulation_of(estimator.loss).n_knots(float(rows), n_columns)
 
 
 def _bent(

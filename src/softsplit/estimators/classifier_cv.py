@@ -69,8 +69,9 @@ from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import End, Run, decided, joined, watched
 from softsplit.training.wide import WideRows
 
-USUAL_FOLDS = 5
-"""Folds where ``cv`` is left to the library."""
+USUAL_FOLDS, FOLDS_OF_MANY = 5, 4
+"""Folds where ``cv`` is left to the library; the second with more than ``RowBudgets.halved`` rows,
+of which two are judged first and two at the end."""
 
 REPEATS, REPEATED_ROWS = 2, 150
 """Such folds are made so many times with up to so many rows: there a choice depends on how they
@@ -119,17 +120,20 @@ class SoftTreeClassifierCV(SoftTreeBase):
     elimination gives the trees of all strengths at once; by cost paths are walked from weak to
     strong, each tree started from the last one. One setting after the other is varied around the
     best so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
-    strengths; one that is clearly behind after two folds is left there (by likelihood), and the
-    best one or two are judged at all strengths and ridges. The tree that is kept is trained on all
-    rows, also from the trees that the chosen settings led to on the folds. Of more than 25,000 rows
-    the folds are made of that many, each class by its share, where ``cv`` is a number and there are
-    no groups; the strength, a fraction of the loss, then falls by the root of 25,000 / rows.
+    strengths; one that is clearly behind after two folds is left there (by likelihood; with more
+    than 3,000 rows all are, and the best one is judged on the other folds), and the best one or two
+    are judged at all strengths and ridges. The tree that is kept is trained on all
+    rows, also from the trees that the chosen settings led to on the folds. Of more than 10,000 rows
+    (25,000 with a teacher) the folds are made of that many, each class by its share, where ``cv``
+    is a number and there are no groups; the strength, a fraction of the loss, then falls by the
+    root of 10,000 / rows.
 
     Parameters
     ----------
     depths : "auto" or sequence of int, default="auto"
         Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
-        level further, and on while leaves hold 25 rows on average (50 with loss "cost"). After the
+        level further, and on while leaves hold 25 rows on average (50 with loss "cost") and, with
+        more than 3,000 rows, a tree of all columns has up to 4,200 coefficients. After the
         second, a depth is tried only if the one before it was the best so far by more than one
         standard error.
     scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
@@ -164,7 +168,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         handed to it if it takes them.
     cv : "auto", int, splitter or iterable of splits, default="auto"
         A number means stratified shuffled folds, fewer if every class is smaller than that. "auto"
-        is 5, made twice where up to 150 rows are compared by likelihood and without groups.
+        is 5, made twice where up to 150 rows are compared by likelihood and without groups, and 4
+        where more than 3,000 are.
     cost_matrix, class_weight, min_class_rate, constraints, fairness
         As in ``SoftTreeClassifier``.
     sharpness, exponent, offset, solver, tol
@@ -293,8 +298,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         feature = price(*SHARES[axes["scope"][0]])
         fractions = make_fractions(*given, unit * feature, loss, formulation)
         axes["depth"] = make_depths(
-            self.depths, len(rows.classes), n_rows, formulation.choice, self.max_questions
-        )
+            self.depths, len(rows.classes), n_rows, formulation.choice, self.max_questions,
+            trainer.rows.X.shape[1],
+        )  # fmt: skip
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         trainer, axes["teacher"] = self._taught(trainer, rows, all_rows)
         run, n_all = run.ready(), whole.n_rows if self.strengths is None else 0
@@ -395,12 +401,16 @@ class SoftTreeClassifierCV(SoftTreeBase):
     def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
         rows = rows.nameless()
-        cv = USUAL_FOLDS if is_auto(self.cv) else self.cv
+        judged = self.scoring is None and formulation_of(self.loss).choice.scores_rows
+        most = ROWS.compared if self.teacher is None else ROWS.taught
+        cv = self.cv
+        if is_auto(cv):
+            many = judged and min(len(rows.labels), most) > ROWS.halved
+            cv = FOLDS_OF_MANY if many else USUAL_FOLDS
         if not names_rows(cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
-            rows = rows if groups is not None else to_compare(rows, cv)
-        judged = self.scoring is None and formulation_of(self.loss).choice.scores_rows
+            rows = rows if groups is not None else to_compare(rows, cv, most)
         few = judged and groups is None and len(rows.labels) <= REPEATED_ROWS
         self.n_repeats_ = REPEATS if is_auto(self.cv) and few else 1
         fitted = partial(
@@ -435,7 +445,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             return trainer, (0.0,)
         if not whole:
             raise ValueError(
-                f"a teacher is for tables of up to {ROWS.compared:,} rows in memory that are not "
+                f"a teacher is for tables of up to {ROWS.taught:,} rows in memory that are not "
                 "sparse; leave teacher at None."
             )
         weights = (0.0, *(TEACHING.auto_weights if is_auto(teacher) else TEACHING.weights))
@@ -520,6 +530,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         costs, chosen = self._call_costs(candidate, fraction, search), (candidate, fraction)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
+        if search.trainer.large:
+            search.trainer.memory.clear()
         lessons, self.targets_ = search.trainer.lessons, None
         if lessons is not None and candidate.teacher > 0:
             assert isinstance(rows, Rows)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -54,6 +55,9 @@ class ChoiceRules:
     rows_per_leaf : int
         Default trees deeper than one level more than the classes need keep at least this many rows
         per leaf, on average.
+    most_coefficients : float
+        With more than ``RowBudgets.halved`` rows such trees have no more coefficients than this
+        before elimination: time goes with their number, and a level doubles it.
     leaf_per_class : bool
         Whether a tree needs a leaf for every class.
     varied : tuple of str
@@ -101,6 +105,7 @@ class ChoiceRules:
     compared_cells: int
     draws_rows: bool
     first_folds: int = 2
+    most_coefficients: float = inf
     bent_scales: tuple[str, ...] = ()
     short: int | None = None
 
@@ -185,8 +190,8 @@ class Formulation(ABC):
         """Return the depth; one that stays "auto" is the least with a leaf for every class."""
         return depth
 
-    def n_knots(self, n_rows: float) -> int:
-        """Return the number of knots at which numbers of ``n_rows`` rows bend by default."""
+    def n_knots(self, n_rows: float, n_columns: int) -> int:
+        """Return the number of knots at which numbers bend by default in a table of this shape."""
         return 0
 
     def default_penalty(self, penalty: Any, solver: Any) -> Any:

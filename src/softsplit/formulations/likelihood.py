@@ -78,6 +78,14 @@ class LikelihoodOptions:
     """From so many rows on a number bends at its quartiles by default, and not at its median
     alone: with fewer rows three knots fit noise."""
 
+    wide: int = 200
+    """With more columns than this all effects are straight by default where there are fewer than
+    ``rows_per_bent`` rows for each: hinges multiply the columns, and noise is what most would
+    fit."""
+
+    rows_per_bent: int = 20
+    """Rows for each column of a wide table with which numbers bend."""
+
     grid_ratio: float = 1.75
     """A grid that begins lower has one more point for each factor of this size."""
 
@@ -123,6 +131,7 @@ class LikelihoodFormulation(Formulation):
         draws_rows=True,
         bent_scales=("standard",),
         short=3,
+        most_coefficients=4200,
     )
 
     def solver(self) -> Solver:
@@ -161,7 +170,9 @@ class LikelihoodFormulation(Formulation):
         smallest = Topology.for_classes(n_classes).depth
         return max(smallest, min(smallest + 1, OPTIONS.deepest))
 
-    def n_knots(self, n_rows: float) -> int:
+    def n_knots(self, n_rows: float, n_columns: int) -> int:
+        if n_columns > OPTIONS.wide and n_rows < OPTIONS.rows_per_bent * n_columns:
+            return 0
         return 3 if n_rows >= OPTIONS.many_rows else 1
 
     def default_penalty(self, penalty: Any, solver: Any) -> Any:

@@ -265,7 +265,7 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):  # type: ignore[misc
 class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[misc]
     """``SoftTreeClassifierCV`` for tables on a Dask cluster, which may be larger than its memory.
 
-    Settings are compared on a stratified sample of 25,000 rows in this process; the tree is trained
+    Settings are compared on a stratified sample of 10,000 rows in this process; the tree is trained
     with the chosen ones on all rows, as ``DaskSoftTreeClassifier`` does.
 
     Parameters

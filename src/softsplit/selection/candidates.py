@@ -5,7 +5,8 @@ around the best candidate so far, at a few strengths only: scaling, penalty, sco
 as long as a deeper tree is clearly better, then steepness or ridge. The best one or two candidates
 are then judged at all strengths. Where elimination gives the trees of all strengths at once, every
 other strength is judged. Where the choice has long questions, trees of short ones with one more
-level are compared at the end. What is varied, and when a candidate is dropped, is part of the
+level are compared at the end. Of thousands of rows settings compete on the first folds alone, and
+the best of them is judged on all. What is varied, and when a candidate is dropped, is part of the
 formulation.
 """
 
@@ -26,6 +27,7 @@ from softsplit.selection.scoreboard import PRICES, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import Observer
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import Topology, TreeParameters
@@ -68,9 +70,14 @@ def make_axes(
 
 
 def make_depths(
-    depths: Any, n_classes: int, n_rows: int, choice: ChoiceRules, max_questions: int | None = None
+    depths: Any,
+    n_classes: int,
+    n_rows: int,
+    choice: ChoiceRules,
+    max_questions: int | None = None,
+    n_columns: int = 1,
 ) -> list[int]:
-    """Return depths in ascending order; "auto" depends on the numbers of classes and rows.
+    """Return depths in ascending order; "auto" depends on the numbers of classes, rows and columns.
 
     A tree of so many questions needs no more levels than these.
     """
@@ -85,7 +92,10 @@ def make_depths(
         return values
     if depths != "auto":
         raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
-    deepest = max(smallest + 1, int(np.log2(max(n_rows / choice.rows_per_leaf, 1))))
+    leaves = n_rows / choice.rows_per_leaf
+    if n_rows > ROWS.halved:
+        leaves = min(leaves, choice.most_coefficients / n_columns)
+    deepest = max(smallest + 1, int(np.log2(max(leaves, 1))))
     deepest = min(deepest, max_questions or deepest)
     return list(range(min(smallest, deepest), deepest + 1))
 
@@ -193,19 +203,55 @@ class CandidateSearch:
         for name in choice.varied:
             self._vary(first, name, axes[name])
         self._vary(first, "teacher", axes.get("teacher", (0.0,)))
-        for candidate in self.board.leaders(choice.finalists, PRICES[self.selection]):
+        for candidate in self._finalists(choice):
             self._complete(candidate)
         if choice.short is not None and self.selection != "best":
-            self._shorten(choice.short, axes["depth"])
+            self._shorten(choice, axes["depth"])
+        if self._halves(choice):
+            for candidate in self._finalists(choice):
+                self._finish(candidate)
 
-    def _shorten(self, most: int, depths: Sequence[int]) -> None:
-        """Where the choice has long questions, compare trees of short ones with one level more."""
+    def _finalists(self, choice: ChoiceRules) -> list[Candidate]:
+        return self.board.leaders(choice.finalists, PRICES[self.selection])
+
+    def _halves(self, choice: ChoiceRules) -> bool:
+        """Whether settings compete on the first folds alone (``RowBudgets.halved``)."""
+        many = len(self.trainer.rows.labels) > ROWS.halved or self.trainer.large
+        fewer = choice.first_folds < self.board.n_folds
+        return many and fewer and choice.one_by_one and self.trainer.scoring.samplewise
+
+    def _folds(self, choice: ChoiceRules) -> range:
+        """The folds on which settings are compared."""
+        return range(choice.first_folds if self._halves(choice) else self.board.n_folds)
+
+    def _finish(self, candidate: Candidate) -> None:
+        """Judge a candidate on the other folds, at the better half of its strengths."""
+        if not self.board.folds or self.trainer.run.budget.exhausted:
+            return
+        price, choice = PRICES[self.selection], candidate.formulation.choice
+        known = [key for key in self.board.rows() if key[0] == candidate]
+        known.sort(key=lambda key: -self.board.net(key, price))
+        fractions = tuple(sorted(key[1] for key in known[: (len(known) + 1) // 2]))
+        rest = range(choice.first_folds, self.board.n_folds)
+        if self.trainer.large:
+            self.trainer.memory.clear()
+        self.trainer.evaluate([candidate], fractions, self.board, rest)
+        self._tell_best(candidate, ", all folds")
+
+    def _shorten(self, choice: ChoiceRules, depths: Sequence[int]) -> None:
+        """Where the choice has long questions, compare trees of short ones with one level more.
+
+        Of thousands of rows they have the same depth, and begin where the others did.
+        """
+        most = choice.short
+        assert most is not None
         if not self.board.folds or self.trainer.run.budget.exhausted:
             return
         chosen = self.board.chosen(self.selection)
         if chosen[0].penalty != "count" or np.rint(self.board.mean(chosen, "long_terms")) < 1:
             return
-        depth = next((d for d in depths if d > chosen[0].depth), chosen[0].depth)
+        deeper = (d for d in depths if d > chosen[0].depth and not self._halves(choice))
+        depth = next(deeper, chosen[0].depth)
         rules = self.trainer.rows.rules
         if rules is not None and len(rules.required) > most * (2**depth - 1):
             return  # what is required has no room in short questions
@@ -232,7 +278,9 @@ class CandidateSearch:
         self._evaluate([candidate], tuple(missing))
 
     def _leader(self, first: Candidate) -> Candidate:
-        leaders = self.board.leaders(1)
+        """The best candidate so far; where settings compete on the first folds, with its size."""
+        halves = self._halves(first.formulation.choice)
+        leaders = self.board.leaders(1, PRICES[self.selection] if halves else 0.0)
         return leaders[0] if leaders else first
 
     def _vary(self, first: Candidate, name: str, values: Sequence[Any]) -> None:
@@ -264,14 +312,18 @@ class CandidateSearch:
         if not before:
             return True
         best = self.board.best([key for key in self.board.rows() if key[0] == leader])
-        errors = leader.formulation.choice.deeper_errors
+        choice = leader.formulation.choice
+        judged = len(self._folds(choice)) / self.board.n_folds
+        errors = choice.deeper_errors * judged**0.5  # as large a difference as on all folds
         return not self.board.close(self.board.best(before), best, errors)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
         choice = candidates[0].formulation.choice
-        if self.seen and choice.one_by_one:
+        if self._halves(choice):
+            self.trainer.evaluate(candidates, fractions, self.board, self._folds(choice))
+        elif self.seen and choice.one_by_one:
             count = min(choice.first_folds, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
             smaller = candidates[0].max_terms is not None or candidates[0].teacher > 0
@@ -283,16 +335,20 @@ class CandidateSearch:
         else:
             self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:
-            keys = [key for key in self.board.folds if key[0] == candidate]
-            if keys:
-                best = self.board.best(keys, PRICES[self.selection])
-                again = ", all strengths" if candidate in self.seen else ""
-                judged = len(self.board.folds[best])
-                if judged < self.board.n_folds:
-                    again += f", stopped after {judged} of {self.board.n_folds} folds"
-                self.seen.add(candidate)
-                self.tell(candidate.label + again, best)
+            self._tell_best(candidate, ", all strengths" if candidate in self.seen else "")
         self.trainer.memory.keep_only(self._leader(candidates[0]))
+
+    def _tell_best(self, candidate: Candidate, more: str) -> None:
+        """Report the best row of a candidate, if it has any."""
+        keys = [key for key in self.board.folds if key[0] == candidate]
+        if not keys:
+            return
+        best = self.board.best(keys, PRICES[self.selection])
+        judged = len(self.board.folds[best])
+        if judged < len(self._folds(candidate.formulation.choice)):
+            more += f", stopped after {judged} of {self.board.n_folds} folds"
+        self.seen.add(candidate)
+        self.tell(candidate.label + more, best)
 
     def tell(self, label: str, key: tuple[Candidate, float]) -> None:
         """Report what is compared of a row of the board, and its score, to the observer."""

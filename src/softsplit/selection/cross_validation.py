@@ -29,7 +29,7 @@ from softsplit.selection.strengths import SHARES, Pair, shared, strength_unit, s
 from softsplit.selection.teachers import Lessons
 from softsplit.solvers.base import Budget, Path, Solution, Start, refuse_unsupported
 from softsplit.support.arrays import FloatArray
-from softsplit.support.parallel import in_threads, n_threads, n_workers
+from softsplit.support.parallel import in_threads
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
 from softsplit.training.preparation import Prepared, prepare
@@ -80,13 +80,20 @@ def best_trees(
     return [best_solution(trees, budget) for trees in zip(*found, strict=True)]
 
 
-def best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -> Solution:
+def best_path(
+    paths: Sequence[Path], problem: TrainingProblem, budget: Budget, workers: int = 1
+) -> Solution:
     """Return the finished tree of the path with the lowest objective."""
-    found: list[tuple[float, int]] = []
-    for number, path in enumerate(paths):
+    found: dict[int, float] = {}
+
+    def follow(number: int) -> None:
         if not budget.exhausted or not found:
-            found.append((path.trees([problem], tight=False)[0].objective, number))
-    return paths[min(found)[1]].trees([problem], tight=True)[0]
+            found[number] = paths[number].trees([problem], tight=False)[0].objective
+
+    in_threads(follow, range(len(paths)), workers, budget.stop)
+    return paths[min((value, number) for number, value in found.items())[1]].trees(
+        [problem], tight=True
+    )[0]
 
 
 def with_ridge(prepared: Prepared, candidate: Candidate) -> Prepared:
@@ -108,6 +115,9 @@ def whole_trees(found: Sequence[Solution]) -> list[Solution]:
     cut = [solution.status.cut_short for solution in found]
     return list(found[: cut.index(True)] if any(cut) else found)
 
+
+FOLLOWED = 2
+"""Trees of folds, those of lowest objective on all rows, that go on where rows are many."""
 
 Task = tuple[tuple[Candidate, ...], int]
 """A family of candidates, and a fold."""
@@ -136,6 +146,11 @@ class FoldMemory:
             if found is not None:
                 return found
         return []
+
+    def clear(self) -> None:
+        """Drop all candidates."""
+        self.prepared.clear()
+        self.paths.clear()
 
     def keep_only(self, candidate: Candidate) -> None:
         """Drop all other candidates: each holds copies of the rows of its folds."""
@@ -172,6 +187,16 @@ class FoldTrainer:
     lessons: Lessons | None = None
     memory: FoldMemory = field(default_factory=lambda: FoldMemory())
 
+    @property
+    def large(self) -> bool:
+        """Whether copies of the rows are made for the first folds only (``halved_cells``)."""
+        return bool(self.rows.X.size > ROWS.halved_cells)
+
+    def _keeps(self, candidate: Candidate, fold: int) -> bool:
+        """Whether the problem and the paths of a fold are kept for other candidates."""
+        choice = candidate.formulation.choice
+        return choice.keeps_folds and not (self.large and fold >= choice.first_folds)
+
     def fold_rows(self, fold: int) -> tuple[Rows, Rows]:
         """Return training and test rows of a fold; cached where coding them takes work."""
         if fold in self.memory.rows:
@@ -196,7 +221,7 @@ class FoldTrainer:
             else:
                 prepared = prepare_fold(settings, own)
                 tested = TestRows.of(prepared, other, self.scoring)
-            if not candidate.formulation.choice.keeps_folds:
+            if not self._keeps(candidate, fold):
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
         return self.memory.prepared[key]
@@ -214,17 +239,20 @@ class FoldTrainer:
 
     def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
         """Return factors on the probabilities of rare classes (decision.py), from held-out rows."""
-        tested = {f: self._on_fold(candidate.family, f)[1] for f in trees}
+        tested: dict[int, TestRows] = {}
 
         def predicted(costs: FloatArray) -> NDArray[np.intp]:
+            if not tested:
+                tested.update({f: self._on_fold(candidate.family, f)[1] for f in trees})
             return np.concatenate([tested[f].predicted(tree, costs) for f, tree in trees.items()])
 
-        return call_factors(
-            predicted,
-            len(self.rows.classes),
-            np.concatenate([tested[f].rows.labels for f in trees]),
-            np.concatenate([tested[f].rows.weight for f in trees]),
-        )
+        held_out = np.concatenate([self._positions(f) for f in trees])
+        labels, weight = self.rows.labels[held_out], self.rows.weight[held_out]
+        return call_factors(predicted, len(self.rows.classes), labels, weight)
+
+    def _positions(self, fold: int) -> NDArray[np.intp]:
+        """The held-out rows of a fold."""
+        return np.arange(len(self.rows.labels))[self.splits[fold][1]]
 
     def held_out(
         self, candidate: Candidate, trees: Mapping[int, TreeParameters], costs: Any = None
@@ -235,11 +263,14 @@ class FoldTrainer:
         decide at prediction.
         """
         costs = None if costs is None else np.asarray(costs, dtype=float)
-        tested = {f: self._on_fold(candidate.family, f)[1] for f in trees}
-        proba = np.vstack([tested[f].probabilities(tree, costs) for f, tree in trees.items()])
-        labels = np.concatenate([tested[f].rows.labels for f in trees])
-        weight = np.concatenate([tested[f].rows.weight for f in trees])
-        rows = np.concatenate([np.arange(len(self.rows.labels))[self.splits[f][1]] for f in trees])
+        proba = np.vstack(
+            [
+                self._on_fold(candidate.family, f)[1].probabilities(t, costs)
+                for f, t in trees.items()
+            ]
+        )
+        rows = np.concatenate([self._positions(f) for f in trees])
+        labels, weight = self.rows.labels[rows], self.rows.weight[rows]
         counted = weight / min(1.0, float(weight[weight > 0].mean()))
         return HeldOutScores.of(proba, labels, counted / np.bincount(rows)[rows])
 
@@ -277,9 +308,7 @@ class FoldTrainer:
         def run(task: Task) -> None:
             finished[task] = self.scores(*task, fractions, known[task])
 
-        many = len(self.rows.labels) > ROWS.parallel_folds
-        jobs = n_threads(self.run.n_jobs) if many else self.run.n_jobs
-        workers = n_workers(jobs, len(tasks))
+        workers = self.run.workers(len(self.rows.labels), len(tasks))
         with self.run.budget.interruptible():
             if workers == 1 or self.run.solver.releases_gil:
                 in_threads(run, tasks, workers, self.run.budget.stop)
@@ -339,11 +368,14 @@ class FoldTrainer:
         shares, ridges = SHARES[family[0].scope], [candidate.ridge for candidate in family]
         if run.solver.follows(prepared.problem):
             key = (family[0].family, fold)
-            if key not in self.memory.paths:
-                self.memory.paths[key] = fold_paths(prepared, run, self.memory.shallower(*key))
+            paths = self.memory.paths.get(key)
+            if paths is None:
+                paths = fold_paths(prepared, run, self.memory.shallower(*key))
+                if self._keeps(*key):
+                    self.memory.paths[key] = paths
             limited = prepared.with_terms(family[0].max_terms)
             problems = problems_along(limited, shares, fractions, ridges)
-            return whole_trees(best_trees(self.memory.paths[key], problems, run.budget))
+            return whole_trees(best_trees(paths, problems, run.budget))
         walked = [
             self._walked(with_ridge(prepared, one), shares, fractions, known, run) for one in family
         ]
@@ -445,8 +477,10 @@ def refit_from(
     """Return the best tree that the trees ``starts`` lead to at one strength.
 
     If none of them meets the class rates, new starts are made. ``alone``: no further start is made
-    beside them where paths are followed.
+    beside them where paths are followed, nor with more rows than ``ROWS.halved``.
     """
+    many = prepared.n_rows > ROWS.halved
+    workers = run.workers(prepared.n_rows, len(starts)) if run.solver.releases_gil else 1
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, prepared)
     found: list[Solution] = []
@@ -455,15 +489,17 @@ def refit_from(
         few = problem.on_sample(sizes[-1])
         if run.solver.follows(few):
             paths = [run.solver.path(few, Start(tree), budget, compared=True) for tree in starts]
-            best = best_path(paths, few, budget)
+            best = best_path(paths, few, budget, workers)
         else:
             some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
             best = refit_from(starts, some, shares, fraction, run)
         return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
     if run.solver.follows(problem):
+        if many:  # each path takes passes over all rows
+            starts = sorted(starts, key=problem.objective)[:FOLLOWED]
         own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
-        fresh = [] if alone else fold_paths(prepared, run, compared=False)
-        return best_path([*own, *fresh], problem, budget)
+        fresh = [] if alone or many else fold_paths(prepared, run, compared=False)
+        return best_path([*own, *fresh], problem, budget, workers)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(run.solver.solve(problem, Start(tree), budget))

@@ -12,18 +12,17 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check
 from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
-from softsplit.support.row_budgets import ROWS
 from softsplit.training.rows import Rows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""
 
 
-def to_compare(rows: Rows, cv: Any) -> Rows:
-    """Return all rows, or a stratified sample where they are many and ``cv`` is a number."""
-    if not is_number(cv) or len(rows.labels) <= ROWS.compared:
+def to_compare(rows: Rows, cv: Any, most: int) -> Rows:
+    """Return all rows, or a stratified sample of ``most`` if ``cv`` is a number."""
+    if not is_number(cv) or len(rows.labels) <= most:
         return rows
-    return rows.part(first_rows(rows.content, rows.labels, rows.weight, ROWS.compared))
+    return rows.part(first_rows(rows.content, rows.labels, rows.weight, most))
 
 
 def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:

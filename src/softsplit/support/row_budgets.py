@@ -13,12 +13,23 @@ class RowBudgets:
     (engines/samples.py), so that the same rows are used whatever their order in the table.
     """
 
-    compared: int = 25_000
-    """Most rows on whose folds settings are compared: beyond, standard errors of accuracy hardly
+    compared: int = 10_000
+    """Most rows on whose folds settings are compared: beyond, standard errors of log-losses hardly
     fall, and the chosen tree is trained on all rows."""
+
+    taught: int = 25_000
+    """The same beside a teacher, which every row is predicted by."""
 
     parallel_folds: int = 4_000
     """Beyond this number folds run side by side on all cores where ``n_jobs`` is None."""
+
+    halved: int = 3_000
+    """Beyond this number settings compete on the first folds alone, and only the best of them are
+    judged on all folds: some thousand held-out rows tell log-losses apart."""
+
+    halved_cells: int = 1_500_000
+    """The same for more cells than these, of which copies are made for each fold: no more than two
+    folds are then held at a time."""
 
     importances: int = 100_000
     """Most rows from which the importances of features are computed."""

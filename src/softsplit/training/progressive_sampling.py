@@ -20,6 +20,7 @@ import numpy as np
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import distinct, multistart, search_around
 from softsplit.training.observer import Observer
 
@@ -69,9 +70,9 @@ def progressive_sampling(
 ) -> tuple[Solution, list[Solution]]:
     """Return the best tree on all rows, and the end of each start on the largest sample it saw.
 
-    Where rows are more than the last of ``sizes`` and ``n_jobs`` is None, all cores are used.
+    With more rows than ``ROWS.parallel_folds``, and ``n_jobs`` None, all cores are used.
     """
-    many = problem.rows.n_rows > sizes[-1]
+    many = problem.rows.n_rows > ROWS.parallel_folds
     observer, threads = observer or Observer(), n_threads(n_jobs) if many else n_jobs
     rough = replace(budget, tol=max(budget.tol, options.rough_tol), rough=True)
     found: dict[int, Solution] = {}

@@ -486,12 +486,15 @@ def bent_matrix(
     counted = weight > 0
     some = slice(None) if np.all(counted) else counted
     weight = weight[some]
-    columns = [Ordered.of(X[some, j].astype(float, copy=False), weight) for j in range(X.shape[1])]
-    knots = [knots_of(column, n_knots) for column in columns]
+    knots: list[tuple[float, ...]] = []
+    middles = np.empty(X.shape[1])
+    for j in range(X.shape[1]):  # one sorted column at a time
+        column = Ordered.of(X[some, j].astype(float, copy=False), weight)
+        knots.append(knots_of(column, n_knots))
+        middles[j] = column.quantile(0.5)
     if not any(knots):
         return None
     called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
-    middles = np.array([column.quantile(0.5) for column in columns])
     plain = Coding.of_numbers(called, middles, names is not None)
     return CodedRows(X, plain).with_knots(knots)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from softsplit.engines.outer import TINY_PROBABILITY, logarithms
 from softsplit.engines.tree_pass import lift_values, part_of_class
@@ -267,12 +268,21 @@ def removal_cost(
     splits: FloatArray, rows: StandardisedRows, known: Routed, out: NDArray[np.bool_], ridge: float
 ) -> float:
     """Return the cost of removing the coefficients ``out``, (n_branches, n_columns), at once."""
-    scores, _, _, root, leaves, _ = known
+    scores, gates, gains, root, leaves, _ = known
     branches, columns = np.flatnonzero(out.any(axis=1)), np.flatnonzero(out.any(axis=0))
     removed = (splits[:, :-1] * out)[np.ix_(branches, columns)]
-    scores = scores.copy()
-    scores[branches] -= removed @ rows.features[columns]
-    changed = root_values(scores, rows.starts, leaves)
+    shifts = removed @ rows.features[columns]
+    if len(branches) == 1:  # V + D (p' - p)
+        t = branches[0]
+        changed = expit(scores[t] - shifts[0])
+        changed -= gates[t]
+        changed *= gains[t]
+        changed += root
+        np.maximum(changed, TINY_PROBABILITY, out=changed)
+    else:
+        scores = scores.copy()
+        scores[branches] -= shifts
+        changed = root_values(scores, rows.starts, leaves)
     cost = float(rows.weights @ np.log(root / changed))
     return cost - 0.5 * ridge * float(np.sum(removed**2))
 

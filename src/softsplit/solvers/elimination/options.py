@@ -258,6 +258,9 @@ class FinalOptions:
         From this tolerance on no Newton steps follow.
     fine_decrease : float
         Decrease where a tree has too many parameters for Newton steps.
+    many, many_per_tol : int, float
+        With more rows the descent ends at a decrease of ``many_per_tol`` times the tolerance: what
+        is left is far below the sampling error, and each pass takes long.
     compared_steps, compared_decrease : int, float
         The same where trees are only compared.
     compared_trees : int
@@ -271,6 +274,8 @@ class FinalOptions:
     decrease_per_tol: float = 1e-4
     rough_tol: float = 1e-3
     fine_decrease: float = 1e-13
+    many: int = 3_000
+    many_per_tol: float = 0.1
     compared_steps: int = 12
     compared_decrease: float = 1e-5
     compared_trees: int = 3

@@ -355,7 +355,7 @@ def pruning_steps(
             columns[exact].tolist(),
         )
     )
-    found += [_whole_group(tree, rows, ridge, int(group), needs) for group in joint]
+    found += [_whole_group(tree, rows, known, ridge, int(group), needs) for group in joint]
     if needs is not None:
         found += needs.term_steps(rows, known, ridge)
     if np.count_nonzero(~tree.saturated) > 1:
@@ -498,16 +498,15 @@ def _saved_in_groups(
 
 
 def _whole_group(
-    tree: SupportTree, rows: StandardisedRows, ridge: float, group: int, needs: Needs | None
+    tree: SupportTree,
+    rows: StandardisedRows,
+    known: Routed,
+    ridge: float,
+    group: int,
+    needs: Needs | None,
 ) -> PruningStep:
     """The step that removes all columns of a group, with its exact cost."""
-    out = tree.group_of == group
-    fewer = int(tree.support[:, out].sum())
-    before, after = (
-        routed(one.vector, rows, one.shape)[3]
-        for one in (tree, tree.with_support(tree.support & ~out))
-    )
-    cost = float(rows.weights @ np.log(before / after))
-    cost -= 0.5 * ridge * float(np.sum(tree.splits[:, :-1][:, out] ** 2))
+    out = tree.support & (tree.group_of == group)
+    cost = removal_cost(tree.splits, rows, known, out, ridge)
     size = FEATURE_SIZE if needs is None else float(needs.sizes[group])
-    return PruningStep(cost / (fewer + size), GROUP, group)
+    return PruningStep(cost / (int(out.sum()) + size), GROUP, group)

@@ -482,7 +482,9 @@ class EliminationRun:
         else:
             fine = tight and self.budget.tol < options.rough_tol
             n_free = int(begin.free.sum())
-            if fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
+            if tight and rows.n_rows > options.many:
+                decrease = max(decrease, options.many_per_tol * self.budget.tol)
+            elif fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
                 decrease = options.fine_decrease
             tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
             if fine and over and problem.order is not None:

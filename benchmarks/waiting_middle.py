@@ -1,0 +1,308 @@
+"""Time and memory of a default choice on tables of thousands of rows: parts of ``bench-waiting``.
+
+    python benchmarks/waiting_middle.py middle [--rows 5000] [--datasets magic] [--busy 2]
+    python benchmarks/waiting_middle.py memory [--shapes 3000x600]
+    python benchmarks/waiting_middle.py table           the page docs/results/waiting.md
+
+``middle`` fits ``SoftTreeClassifierCV()``, histogram boosting and EBM, all at their defaults, to
+the same rows in one process, one after the other, each in a child that has compiled or imported all
+code before. ``memory`` measures the peak of a choice beyond its input, a table of noise with three
+informative columns. Each fit adds a line of JSON to docs/results/waiting.jsonl; the page shows the
+last line of each kind. ``--label before`` is for lines of another version (PYTHONPATH).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from methods import table_of
+from pages import markdown
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from softsplit import SoftTreeClassifierCV
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+LINES, PAGE = RESULTS / "waiting.jsonl", RESULTS / "waiting.md"
+DATASETS = ("satimage", "pendigits", "letter", "magic", "adult", "covertype", "shuttle")
+ROWS = (5000, 20_000, 50_000)
+METHODS = ("tree", "boosting", "ebm")
+SHAPES = ("3000x600", "100000x100", "1000x5000")
+FEWEST_TEST, MOST_TEST = 1000, 5000
+"""Rows kept aside to test on."""
+
+MEDIAN, WORST, COPIES = 5.0, 15.0, 4.0
+"""What is aimed at: times of boosting in the median and at worst, copies of the input."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", choices=["middle", "memory", "table"])
+    parser.add_argument("--datasets", nargs="*", choices=DATASETS, default=list(DATASETS))
+    parser.add_argument("--rows", type=int, nargs="*", default=list(ROWS))
+    parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--shapes", nargs="*", default=list(SHAPES))
+    parser.add_argument("--busy", type=int, default=0, help="busy processes beside it")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of a single fit")
+    parser.add_argument("--label", default="now", help="version that is measured")
+    args = parser.parse_args()
+    if args.part == "table":
+        PAGE.write_text(page(read_lines()), encoding="utf-8")
+        return
+    running = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(args.busy)
+    ]
+    try:
+        (middle if args.part == "middle" else memory)(args)
+    finally:
+        for one in running:
+            one.kill()
+
+
+def add_line(**facts: Any) -> None:
+    line = json.dumps(facts)
+    print(line, flush=True)
+    with LINES.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def read_lines() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def draw(name: str, n_rows: int) -> tuple[np.ndarray, ...] | None:
+    """Training and test rows of a data set; None if it has clearly fewer rows."""
+    X, y = table_of(name)
+    count = min(n_rows, len(y) - FEWEST_TEST)
+    if count < 0.45 * n_rows:
+        return None
+    train, test = train_test_split(
+        np.arange(len(y)), train_size=count, stratify=y, random_state=np.random.RandomState([7, 0])
+    )
+    test = test[:MOST_TEST]
+    return X[train], y[train], X[test], y[test]
+
+
+def make_method(method: str) -> Any:
+    if method == "tree":
+        return SoftTreeClassifierCV(random_state=0)
+    if method == "boosting":
+        return HistGradientBoostingClassifier(random_state=0)
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(random_state=0)
+
+
+def middle(args: argparse.Namespace) -> None:
+    for n_rows in args.rows:
+        for name in args.datasets:
+            rows = draw(name, n_rows)
+            for method in args.methods if rows is not None else ():
+                told = {"part": "middle", "label": args.label, "dataset": name, "asked": n_rows}
+                told |= {"method": method, "busy": args.busy, "load": round(os.getloadavg()[0], 1)}
+                add_line(**told, **in_child(measured_fit, args.limit, method, rows))
+
+
+def in_child(work: Any, limit: float, *given: Any) -> dict[str, Any]:
+    """What ``work`` returns in a process of its own; an error after ``limit`` seconds."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        try:
+            found: dict[str, Any] = pool.apply_async(work, given).get(limit)
+            return found
+        except multiprocessing.TimeoutError:
+            pool.terminate()
+            return {"error": f"more than {limit:g} seconds"}
+        except ImportError as error:
+            return {"error": str(error)}
+
+
+def measured_fit(method: str, rows: tuple[np.ndarray, ...]) -> dict[str, Any]:
+    warnings.simplefilter("ignore")
+    X, y, X_test, y_test = rows
+    few = np.sort(np.unique(y, return_index=True)[1].tolist() + list(range(300)))
+    make_method(method).fit(X[few], y[few])  # code is compiled, threads have started
+    model, began, spent = make_method(method), time.perf_counter(), time.process_time()
+    model.fit(X, y)
+    wall, cpu = time.perf_counter() - began, time.process_time() - spent
+    proba = model.predict_proba(X_test)
+    facts = {"rows": len(y), "columns": X.shape[1], "classes": len(np.unique(y))}
+    facts |= {"wall": round(wall, 3), "cpu": round(cpu, 3)}
+    facts["accuracy"] = float(model.score(X_test, y_test))
+    facts["log_loss"] = float(log_loss(y_test, proba, labels=model.classes_))
+    return facts
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def memory(args: argparse.Namespace) -> None:
+    for shape in args.shapes:
+        n_rows, n_columns = map(int, shape.split("x"))
+        found = in_child(measured_peak, args.limit, n_rows, n_columns)
+        add_line(part="memory", label=args.label, rows=n_rows, columns=n_columns, **found)
+
+
+def measured_peak(n_rows: int, n_columns: int) -> dict[str, Any]:
+    """Peak of the resident memory during a choice, less that before it, in copies of the input."""
+    warnings.simplefilter("ignore")
+    few, labels = make_classification(300, 20, random_state=0)
+    SoftTreeClassifierCV(random_state=0).fit(few, labels)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_columns))
+    y = (X[:, 0] + X[:, 1] - X[:, 2] + rng.standard_normal(n_rows) > 0).astype(int)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, began = resident("VmRSS"), time.process_time()
+    SoftTreeClassifierCV(random_state=0).fit(X, y)
+    facts = {"cpu": round(time.process_time() - began, 2), "input": X.nbytes}
+    peak = resident("VmHWM") - before
+    facts |= {"peak": peak, "copies": round(peak / X.nbytes, 2)}
+    try:
+        from softsplit import estimate_memory
+    except ImportError:
+        return facts
+    return facts | {"estimated": round(estimate_memory(X) / X.nbytes, 2)}
+
+
+def resident(name: str) -> int:
+    """Bytes of a line of /proc/self/status."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+# --- page -----------------------------------------------------------------------------------------
+
+
+def page(lines: Sequence[dict[str, Any]]) -> str:
+    """The page of results: what was measured, and what is missed."""
+    last = {
+        (one["part"], one.get("label", "now"), one.get("dataset"), one.get("method"),
+         one.get("asked", one.get("rows")), one.get("columns") if one["part"] == "memory" else 0,
+         one.get("busy", 0)): one
+        for one in lines
+    }  # fmt: skip
+    found = pd.DataFrame(last.values())
+    texts = [
+        "# Waiting: a default choice on thousands of rows",
+        "Made by `make bench-waiting` (`benchmarks/waiting_middle.py`) from the lines of "
+        "[waiting.jsonl](waiting.jsonl). `SoftTreeClassifierCV()`, histogram boosting of "
+        "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
+        "of the data set test them. Signs of life, Ctrl-C and limits of time are on a "
+        "[page of their own](waiting-console.md).",
+        "Seconds are processor time of one fit after all code was compiled, since the machine of "
+        "two cores did other work (its load is in the lines): on the wall the methods share the "
+        "cores about equally well.",
+        *times(found[found["part"] == "middle"]),
+        *copies(found[found["part"] == "memory"]),
+    ]
+    return "\n\n".join(texts) + "\n"
+
+
+def times(found: pd.DataFrame) -> list[str]:
+    if found.empty:
+        return []
+    found = found[found["busy"] == 0]
+    wide = found.pivot_table(
+        index=["asked", "dataset"], columns=["label", "method"], values=["cpu", "accuracy"],
+        sort=False,
+    ).sort_index(level=0, sort_remaining=False)  # fmt: skip
+    facts = found.groupby(["asked", "dataset"])[["rows", "classes"]].max()
+
+    def of(figure: str, label: str, method: str) -> pd.Series:
+        key = (figure, label, method)
+        return wide[key] if key in wide else pd.Series(np.nan, index=wide.index)
+
+    seconds = {m: of("cpu", "now", m) for m in METHODS}
+    before, ratio = of("cpu", "before", "tree"), seconds["tree"] / seconds["boosting"]
+    right = {m: 100 * of("accuracy", "now", m) for m in METHODS}
+    right_before = 100 * of("accuracy", "before", "tree")
+    head = [
+        "data set", "rows", "classes", "tree before, s", "tree, s", "boosting, s", "EBM, s",
+        "times boosting", "accuracy before", "accuracy", "boosting", "EBM",
+    ]  # fmt: skip
+    table = [
+        [
+            key[1], int(facts.loc[key, "rows"]), int(facts.loc[key, "classes"]),
+            *(shown(s[key]) for s in (before, *seconds.values(), ratio)),
+            *(shown(s[key], 1) for s in (right_before, *right.values())),
+        ]
+        for key in wide.index
+    ]  # fmt: skip
+    known, both = ratio.dropna(), (right["tree"] - right_before).dropna()
+    measured = seconds["ebm"].dropna().index
+    faster = int((seconds["tree"] < seconds["ebm"]).sum())
+    worst = known.idxmax()
+    said = [
+        f"Against boosting on {len(known)} tables: {known.median():.1f} times its processor time "
+        f"in the median (aim {MEDIAN:g}), {known.max():.1f} at worst ({worst[1]} with "
+        f"{int(facts.loc[worst, 'rows']):,} rows; aim {WORST:g}). Faster than EBM on {faster} of "
+        f"the {len(measured)} tables where that has ended."
+    ]
+    if len(both):
+        gain = (before / seconds["tree"]).dropna().median()
+        said.append(
+            f"Against the version before, on the {len(both)} tables where both were measured: "
+            f"accuracy {both.mean():+.2f} points in the mean ({both.min():+.1f} to "
+            f"{both.max():+.1f}), processor time divided by {gain:.1f} in the median."
+        )
+    texts = ["## Time", *said, markdown(head, table)]
+    wrong = found["error"].dropna() if "error" in found else []
+    texts += [
+        f"{found.loc[i, 'method']} on {found.loc[i, 'dataset']}, {int(found.loc[i, 'asked']):,} "
+        f"rows: {error}."
+        for i, error in getattr(wrong, "items", lambda: ())()
+    ]
+    return texts
+
+
+def copies(found: pd.DataFrame) -> list[str]:
+    if found.empty:
+        return []
+    wide = found.pivot_table(
+        index=["rows", "columns"], columns="label", values="copies", sort=False
+    )
+    now = found[found["label"] == "now"].set_index(["rows", "columns"])
+    head = ["rows", "columns", "input, MB", "peak before", "peak", "estimate_memory", "seconds"]
+    table = [
+        [
+            *key, f"{now['input'][key] / 1e6:.0f}",
+            shown(wide["before"][key]) if "before" in wide else "-",
+            *(shown(now[name][key]) for name in ("copies", "estimated", "cpu")),
+        ]
+        for key in now.index
+    ]  # fmt: skip
+    missed = [f"{r:,} x {c:,}" for r, c in now.index[now["copies"] > COPIES]]
+    said = f"missed on {', '.join(missed)}" if missed else "kept on all"
+    return [
+        "## Memory",
+        f"Peak of a default choice beyond its input, in copies of the input (aim {COPIES:g}: "
+        f"{said}), with what `estimate_memory` says before.",
+        markdown(head, table),
+    ]
+
+
+def shown(value: float, digits: int = 2) -> str:
+    return "-" if np.isnan(value) else f"{value:.{digits}f}"
+
+
+if __name__ == "__main__":
+    main()

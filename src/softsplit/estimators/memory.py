@@ -1,0 +1,141 @@
+"""Memory that a fit takes beyond its input: an estimate, and a refusal before training begins.
+
+With n rows of p columns, h knots at which a number bends, c = p (1 + h) coded columns, and m
+compared rows, a choice by cross-validation holds at its peak about
+
+    coded + max(folds, trained + sampled)
+
+times 8 bytes: coded = n c where numbers bend or a table is coded, folds = m c times the copies that
+the folds at work hold, trained = n c in training order, and sampled the rows on which the support
+is selected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softsplit.formulations import formulation_of, is_auto
+from softsplit.formulations import settings as parse
+from softsplit.support.row_budgets import ROWS
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """Copies of rows that the phases of a fit hold."""
+
+    folds: int = 2
+    """Folds whose rows are held at a time where copies are large (``RowBudgets.halved_cells``)."""
+
+    fold_copies: float = 3.0
+    """Copies of the compared rows that a fold holds: training and held-out rows, those of them in
+    training order, the standardised ones of its path, and those on which a walk is chosen."""
+
+    support: int = 20_000
+    """Rows of the sample on which the support of the last tree is selected."""
+
+    support_copies: float = 2.0
+    """Copies of that sample: the rows, and the same standardised."""
+
+    category_columns: int = 8
+    """Columns that a column which holds no numbers is taken for."""
+
+    scratch: int = 2**26
+    """Bytes for all that does not grow with the table."""
+
+
+OPTIONS = MemoryOptions()
+
+
+def estimate_memory(X: Any, estimator: Any = None) -> int:
+    """Return the bytes that a fit takes at its peak beyond ``X``, roughly.
+
+    Parameters
+    ----------
+    X : array or table of shape (n_samples, n_features)
+        Only its shape and the types of its columns count. Sparse matrices are taken as dense.
+    estimator : SoftTreeClassifier or SoftTreeClassifierCV, optional
+        What is fitted; by default a choice by cross-validation with all settings at their defaults.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softsplit import estimate_memory
+    >>> X = np.zeros((1000, 20))
+    >>> estimate_memory(X) < 100_000_000
+    True
+    """
+    if len(getattr(X, "shape", ())) != 2:
+        X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions; a table has rows and columns.")
+    n_rows, n_columns = X.shape
+    numbers = n_columns
+    if hasattr(X, "dtypes"):
+        numbers = sum(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes)
+    loss = getattr(estimator, "loss", "log")
+    given = parse.make_curves(getattr(estimator, "curves", "auto"))
+    knots = formulation_of(loss).n_knots(n_rows, n_columns) if given is None else given
+    single = getattr(X, "dtype", None) == np.float32 and n_rows > ROWS.double_precision
+    chooses = estimator is None or hasattr(estimator, "cv")
+    coded = numbers * (1 + knots) + (n_columns - numbers) * OPTIONS.category_columns
+    copied = knots > 0 or coded != n_columns
+    return needed_bytes(n_rows, coded, 4 if single else 8, copied=copied, chooses=chooses)
+
+
+def needed_bytes(n_rows: int, coded: int, size: int, *, copied: bool, chooses: bool) -> int:
+    """Return the bytes for ``coded`` columns of ``size`` bytes a number; see the formula above.
+
+    ``copied``: the coded rows are not the caller's own.
+    """
+    compared, sampled = min(n_rows, ROWS.compared), min(n_rows, OPTIONS.support)
+    trained = size * n_rows + 8 * OPTIONS.support_copies * sampled
+    folds = 0.0
+    if chooses:
+        folds = 8 * compared * (OPTIONS.folds * OPTIONS.fold_copies + (compared < n_rows))
+    return int(coded * (size * n_rows * copied + max(trained, folds))) + OPTIONS.scratch
+
+
+def available_memory() -> int | None:
+    """Return the bytes that this process may still take; None where the system does not say."""
+    found = []
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            found.append(1024 * int(line.split()[1]))
+    limits = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
+    most, now = (next(iter(_lines(name)), "") for name in limits)
+    if most.isdigit() and now.isdigit():
+        found.append(int(most) - int(now))
+    return min(found, default=None)
+
+
+def _lines(name: str) -> list[str]:
+    try:
+        return Path(name).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def refuse_too_large(estimator: Any, X: Any, free: int | None = None) -> None:
+    """Raise ``ValueError`` if a fit of ``X`` cannot fit in the memory that is ``free``.
+
+    By default that is what the system has available.
+    """
+    free = available_memory() if free is None else free
+    if free is None or len(getattr(X, "shape", ())) != 2:
+        return
+    needed = estimate_memory(X, estimator)
+    if needed > free:
+        bent = is_auto(getattr(estimator, "curves", False)) or bool(estimator.curves)
+        raise ValueError(
+            f"X has {X.shape[0]:,} rows and {X.shape[1]:,} columns, whose fit takes about "
+            f"{needed / 2**30:.1f} GiB of memory where {free / 2**30:.1f} are free; give fewer "
+            f"rows or columns{', or curves=False' if bent else ''}."
+        )

@@ -1,0 +1,52 @@
+"""What a fit takes in memory is told before it begins, and refused where it cannot be had."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, estimate_memory
+from softsplit.estimators import memory
+
+
+def beyond(X, estimator=None):
+    """Copies of the input, without what does not grow with it."""
+    return (estimate_memory(X, estimator) - memory.OPTIONS.scratch) / (8 * X.shape[0] * X.shape[1])
+
+
+def test_hinges_and_folds_count():
+    X = np.broadcast_to(0.0, (50_000, 30))
+    straight = SoftTreeClassifier(curves=False)
+    assert beyond(X, straight) == pytest.approx(1.8)  # training order, and a sample twice
+    assert beyond(X, SoftTreeClassifier(curves=3)) == pytest.approx(4 * (1 + 1.8))
+    assert beyond(X[:4000], SoftTreeClassifierCV(curves=False)) == pytest.approx(6.0)
+
+
+def test_texts_are_several_columns():
+    numbers = pd.DataFrame({"a": np.arange(100.0), "b": np.arange(100.0)})
+    assert estimate_memory(numbers.astype(str)) > estimate_memory(numbers)
+
+
+def test_a_wide_table_has_straight_effects():
+    assert beyond(np.broadcast_to(0.0, (1000, 5000))) < beyond(np.broadcast_to(0.0, (1000, 50)))
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3), [1.0, 2.0]])
+def test_a_table_has_two_dimensions(wrong):
+    with pytest.raises(ValueError, match="X has 1 dimensions; a table has rows and columns"):
+        estimate_memory(wrong)
+
+
+@pytest.mark.parametrize("estimator", [SoftTreeClassifier(), SoftTreeClassifierCV()])
+def test_what_cannot_fit_is_refused_before_training(estimator, monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
+    X = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 4)))
+    with pytest.raises(ValueError, match=r"X has 60 rows and 4 columns, whose fit takes about"):
+        estimator.fit(X, [0, 1] * 30)
+    assert not hasattr(estimator, "tree_")
+
+
+def test_the_system_says_what_is_available():
+    free = memory.available_memory()
+    assert free is None or free > 2**20
