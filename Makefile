@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
+.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-middle bench-waiting bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -110,6 +110,13 @@ bench-after-fit: $(VENV)/.test ## coverage of prediction sets beside MAPIE, shif
 	@$(PIP) mapie || echo "mapie cannot be installed here: its sets will be left out"
 	@for part in $(or $(PART),coverage check); do \
 		$(BIN)/python benchmarks/after_fit.py $$part --document docs/results/after-fit.md $(ARGS) || exit 1; done
+
+bench-middle: rivals ## a default choice on thousands of rows: time beside boosting and EBM, memory (an hour)
+	$(BIN)/python benchmarks/waiting_middle.py middle $(ARGS)
+	$(BIN)/python benchmarks/waiting_middle.py memory
+	$(BIN)/python benchmarks/waiting_middle.py table
+
+bench-waiting: bench-middle
 
 bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
 	$(BIN)/python benchmarks/ordinary.py run $(ARGS)

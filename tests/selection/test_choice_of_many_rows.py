@@ -65,7 +65,7 @@ def test_settings_compete_on_the_first_folds(monkeypatch):
     assert board["n_splits_done"][found[0].best_index_] == 4
     others = board["param_depth"] != board["param_depth"][found[0].best_index_]
     assert set(board["n_splits_done"][others]) == {2}
-    assert np.array_equal(found[0].tree_.predict_proba(X), found[1].tree_.predict_proba(X))
+    assert np.array_equal(found[0].predict_proba(X), found[1].predict_proba(X))
 
 
 def test_copies_of_a_large_table_are_kept_for_the_first_folds_only(monkeypatch):

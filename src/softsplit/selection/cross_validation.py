@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from softsplit.engines.compiled import CompiledRows
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.problem import TrainingProblem
@@ -81,9 +82,14 @@ def best_trees(
 
 
 def best_path(
-    paths: Sequence[Path], problem: TrainingProblem, budget: Budget, workers: int = 1
+    paths: Sequence[Path],
+    problem: TrainingProblem,
+    budget: Budget,
+    workers: int = 1,
+    *,
+    tight: bool = True,
 ) -> Solution:
-    """Return the finished tree of the path with the lowest objective."""
+    """Return the tree of the path with the lowest objective, finished if ``tight``."""
     found: dict[int, float] = {}
 
     def follow(number: int) -> None:
@@ -92,7 +98,7 @@ def best_path(
 
     in_threads(follow, range(len(paths)), workers, budget.stop)
     return paths[min((value, number) for number, value in found.items())[1]].trees(
-        [problem], tight=True
+        [problem], tight=tight
     )[0]
 
 
@@ -477,28 +483,33 @@ def refit_from(
     """Return the best tree that the trees ``starts`` lead to at one strength.
 
     If none of them meets the class rates, new starts are made. ``alone``: no further start is made
-    beside them where paths are followed, nor with more rows than ``ROWS.halved``.
+    beside them where paths are followed.
     """
-    many = prepared.n_rows > ROWS.halved
-    workers = run.workers(prepared.n_rows, len(starts)) if run.solver.releases_gil else 1
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, prepared)
     found: list[Solution] = []
+    follows, n_rows = run.solver.follows(problem), problem.rows.n_rows
+    sampled = n_rows > ROWS.compared and isinstance(problem.rows, CompiledRows)
+    few = problem.on_sample(ROWS.compared) if sampled else problem
+    if follows and n_rows > ROWS.halved:  # each path takes passes over all rows
+        starts = sorted(starts, key=few.objective)[:FOLLOWED]
+    if follows and sampled and not alone:
+        fresh = fold_paths(replace(prepared, problem=few), run, compared=False)
+        starts = [*starts, best_path(fresh, few, budget, tight=False).parameters]
+    workers = run.workers(n_rows, len(starts) + 1) if run.solver.releases_gil else 1
     sizes = sample_sizes(problem, run.solver)
     if sizes and sizes[-1] < problem.rows.n_rows:  # progressive sampling
         few = problem.on_sample(sizes[-1])
         if run.solver.follows(few):
-            paths = [run.solver.path(few, Start(tree), budget, compared=True) for tree in starts]
+            paths = [run.solver.path(few, Start(tree), budget) for tree in starts]
             best = best_path(paths, few, budget, workers)
         else:
             some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
             best = refit_from(starts, some, shares, fraction, run)
         return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
-    if run.solver.follows(problem):
-        if many:  # each path takes passes over all rows
-            starts = sorted(starts, key=problem.objective)[:FOLLOWED]
+    if follows:
         own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
-        fresh = [] if alone or many else fold_paths(prepared, run, compared=False)
+        fresh = [] if alone or sampled else fold_paths(prepared, run, compared=False)
         return best_path([*own, *fresh], problem, budget, workers)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
