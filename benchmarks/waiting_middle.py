@@ -206,11 +206,11 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
         "Made by `make bench-waiting` (`benchmarks/waiting_middle.py`) from the lines of "
         "[waiting.jsonl](waiting.jsonl). `SoftTreeClassifierCV()`, histogram boosting of "
         "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
-        "of the data set test them. Signs of life, Ctrl-C and limits of time are on a "
-        "[page of their own](waiting-console.md).",
-        "Seconds are processor time of one fit after all code was compiled, since the machine of "
-        "two cores did other work (its load is in the lines): on the wall the methods share the "
-        "cores about equally well.",
+        "of the data set test them.",
+        "Seconds are processor time of one fit on one thread after all code was compiled: the "
+        "machine of two cores did other work all the time, which makes them too large for all "
+        "methods, by up to two times. Single fits, so that differences of accuracy below a point "
+        "on one table say little.",
         *times(found[found["part"] == "middle"]),
         *copies(found[found["part"] == "memory"]),
     ]
