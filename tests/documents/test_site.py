@@ -132,3 +132,15 @@ def test_the_search_works_from_disk(site: Path, browser) -> None:
         assert any("score_card" in (link.get_attribute("href") or "") for link in found.all())
         assert all(url.startswith("file://") for url in asked)
         page.close()
+
+
+def test_pages_fit_a_phone(site: Path, browser) -> None:
+    """No page of the main ones scrolls sideways at 390 pixels."""
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    wide = []
+    for name in ("index", "tables", "cli", "when", "model-files", "mathematics", "live/wine"):
+        page.goto((site / f"{name}.html").as_uri())
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            wide.append(name)
+    page.close()
+    assert wide == []
