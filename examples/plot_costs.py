@@ -1,9 +1,9 @@
 """Two prices for one error
 
-Missing a malignant tumour is dearer than a false alarm. `cost_matrix` has a row for each true
-class and a column for each answer, in the order of `classes_`. It is the same tree with the same
-probabilities on both sides; on the right a missed malignant one costs ten times as much, the class
-of least expected cost is predicted, and the border moves.
+Missing a malignant tumour is worse than a false alarm. `cost_matrix` has a row for each true class
+and a column for each predicted class, in the order of `classes_`. Both sides show the same tree
+with the same probabilities; on the right a missed malignant tumour costs ten times as much, the
+class of least expected cost is predicted, and the border moves.
 """
 
 import matplotlib.pyplot as plt

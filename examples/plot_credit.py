@@ -1,9 +1,9 @@
 """Lending with costs
 
 A loan that is not paid back costs the lender five times what a good customer brings. The table has
-text and dates as a bank keeps them. `cost_matrix` makes `predict` return the class of least cost;
-the picture shows what that is worth on held-out applications, and that the cheapest place to draw
-the line is where the costs say, since the probabilities hold.
+text and dates as a bank keeps them. `cost_matrix` makes `predict` return the class of least
+expected cost. The picture shows what that saves on held-out applications; the cheapest threshold
+is the one that the costs imply, because the probabilities are calibrated.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """Tests that cost money
 
-A tumour is judged by the cells of a piece of it. Here each of ten properties of the cells costs 1
-dollar as a mean over an image, and 20 as its worst value, for which hundreds of cells are measured
-by hand. `feature_costs` makes a tree pay for what it asks, in units of an ordinary column: the
-dearer the worst values are, the fewer cases need them. `expected_cost` says what a case costs if
-columns are measured only when a question on its way needs them.
+A tumour is judged by its cells. Here each of ten properties costs 1 dollar as a mean over an image,
+and 20 as its worst value, for which hundreds of cells are measured by hand. `feature_costs` states
+these costs in units of an ordinary column: the more expensive the worst values are, the fewer cases
+need them. `expected_cost` is the cost of a case if columns are measured only when a question on its
+way needs them.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,8 @@
 """Missing values carry information
 
-Sicker patients miss more appointments, so that a blood value which nobody took tells something. A
-table with missing values is given to `fit` as it is: each split learns what "unknown" means beside
-the median that stands in for the number, and the tree says so. Imputing the median beforehand
-throws that away.
+Sicker patients miss more appointments, so that a missing blood value is informative. `fit` takes a
+table with missing values: each split learns what "unknown" means, beside the median that replaces
+the number, and the tree says so. Imputing the median beforehand loses that information.
 """
 
 import matplotlib.pyplot as plt

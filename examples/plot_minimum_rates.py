@@ -1,9 +1,8 @@
 """A minimum rate for a rare class
 
 One row in twelve belongs to class "rare". A tree that is trained for the number of errors
-(`loss="cost"`, the paper's model) buys accuracy by giving up on much of that class;
-`min_class_rate` says which share of it must be found (in expectation, on the training rows), and
-the tree pays with errors elsewhere.
+(`loss="cost"`, the paper's model) gives up much of that class; `min_class_rate` says which share of
+it must be found (in expectation, on the training rows), at the price of errors elsewhere.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """Effects that must not turn
 
-The larger and rougher the cells, the less likely a tumour is benign: so say the textbooks, and a
-model that says otherwise somewhere is hard to defend. With `monotone` it cannot, for any input. The
-columns are correlated and the rows are few, so that the free tree turns some effects around. Every
-line is one new case of which a single column changes.
+The larger and rougher the cells, the less likely a tumour is benign; a model that contradicts this
+somewhere is hard to defend. With `monotone` it cannot, for any input. Columns are correlated and
+rows are few, so that the unconstrained tree turns some effects around. Every line is one new
+case in which a single column changes.
 """
 
 import matplotlib.pyplot as plt

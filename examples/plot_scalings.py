@@ -1,9 +1,9 @@
 """Ranks for skewed features
 
 Two features spread over five powers of ten. Scaled by mean and deviation, nearly all rows lie in
-one corner, and a split between them needs a huge weight, against which the ridge speaks; scaled by
-ranks (`scale="quantile"`) they are spread evenly. The picture has logarithmic axes; splits are
-trained on the raw numbers.
+one corner, and a split between them needs a huge weight, which the ridge penalises; scaled by ranks
+(`scale="quantile"`) they are spread evenly. The picture has logarithmic axes; splits are trained on
+the raw numbers.
 """
 
 import matplotlib.pyplot as plt

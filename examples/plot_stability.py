@@ -1,8 +1,7 @@
 """Which features can be relied on?
 
-Features that stand for one another may take turns when a few rows change. Twenty trees, each on
-a bootstrap sample, show which features are chosen again and again, and which happened to be
-chosen once.
+Correlated features may replace each other when a few rows change. Twenty trees, each on a bootstrap
+sample, show which features are chosen again and again, and which only once.
 """
 
 import matplotlib.pyplot as plt

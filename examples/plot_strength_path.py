@@ -1,8 +1,8 @@
-"""What a stronger penalty costs and buys
+"""Accuracy and size along a path of strengths
 
 `strength_path` gives the trees for a whole range of strengths, from one elimination for each start:
-what is worth least leaves first. Look for the place where the accuracy begins to fall: a little
-before it lies the smallest tree that is still good. "cost" is the loss without the penalties.
+the least useful features are removed first. The smallest tree that is still good lies just before
+the accuracy begins to fall. "cost" is the loss without the penalties.
 """
 
 import matplotlib.pyplot as plt
