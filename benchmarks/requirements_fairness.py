@@ -6,7 +6,7 @@
 
 Figures are kept in docs/results/fairness-*.json, and a run goes on where it was left.
 
-Adult (4,000 rows to train on and 8,000 others to judge by, drawn anew for each of five folds) and
+Adult (2,500 rows to train on and 8,000 others to judge by, drawn anew for each of five folds) and
 German credit (five stratified folds). The favourable class is ">50K" or "good". Demographic parity
 by sex, and in German credit by age over 25; equalised odds for three groups (race of adult: White,
 Black, others). The sensitive column is among the features of both methods. ExponentiatedGradient is
@@ -32,7 +32,7 @@ import pandas as pd
 DATA = Path(os.environ.get("SOFTSPLIT_DATA", "data"))
 BOUNDS = (0.02, 0.05, 0.1)
 FOLDS = 5
-ADULT_TRAINED, ADULT_JUDGED = 4000, 8000
+ADULT_TRAINED, ADULT_JUDGED = 2500, 8000
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 FILES = {part: RESULTS / f"fairness-{part}.json" for part in ("run", "peers")}
 
