@@ -24,7 +24,14 @@ if TYPE_CHECKING:
         Parity,
         RateConstraint,
     )
-    from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
+    from softsplit.persistence import (
+        dumps_model,
+        export_onnx,
+        load_model,
+        load_tree,
+        loads_model,
+        save_model,
+    )
     from softsplit.reading.ranges import FarOutsideWarning
     from softsplit.reading.text import export_markdown, export_text
     from softsplit.report.groups import group_figures
@@ -47,6 +54,7 @@ __all__ = [
     "group_figures",
     "load_dataset",
     "load_model",
+    "load_tree",
     "loads_model",
     "read_dataset",
     "report",
@@ -71,6 +79,7 @@ _HOMES = {
     "group_figures": "softsplit.report.groups",
     "load_dataset": "softsplit.data",
     "load_model": "softsplit.persistence",
+    "load_tree": "softsplit.persistence",
     "loads_model": "softsplit.persistence",
     "read_dataset": "softsplit.data",
     "report": "softsplit.report",

@@ -59,7 +59,7 @@ def check(
     from softsplit.data.learning import features_of
     from softsplit.reading.drift import check_table, coded_with_gaps
 
-    tree, frame = stored.model, table.frame
+    tree, frame = stored.tree_, table.frame
     asked = target or tree.target
     if target is not None and target not in frame.columns:
         raise ValueError(f"--target names {target!r}, which is no column of the table.")

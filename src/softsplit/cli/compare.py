@@ -62,10 +62,10 @@ def compare(
     rows = [rows_for(one, table).X for one in (before, after)]
     if not len(rows[0]):
         raise ValueError("the table has no rows to compare the trees on.")
-    labels, known = _labels(before.model, after.model, table, target, quiet)
+    labels, known = _labels(before.tree_, after.tree_, table, target, quiet)
     if labels is not None:
         rows = [X[known] for X in rows]
-    found = compare_trees(before.model, after.model, rows[0], rows[1], labels)
+    found = compare_trees(before.tree_, after.tree_, rows[0], rows[1], labels)
     if as_json:
         print_json(_as_object(found))
     else:

@@ -73,7 +73,7 @@ def explain(
     explanations: list[Any] = []
     for i, number in enumerate(wanted):
         one = rows.part(np.array([i]))
-        explanation = explained(tree.model, one.X[0], one.cells, limits)
+        explanation = explained(tree.tree_, one.X[0], one.cells, limits)
         explanations.append({"row": number, **explanation.to_dict()})
         if not as_json:
             echo(f"row {number}: {explanation}\n")

@@ -78,7 +78,8 @@ def _model(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"there is no model file {str(path)!r}.")
     from softsplit.persistence.files import load_tree
 
-    model, _, parameters = load_tree(path)
+    saved = load_tree(path)
+    model, parameters = saved.tree_, saved.parameters
     facts: dict[str, Any] = {
         "kind": "model file of softsplit",
         "classes": [str(label) for label in model.classes],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from softsplit.data.files import Table
     from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
-    from softsplit.persistence.document import Stored
+    from softsplit.persistence.saved import SavedTree
     from softsplit.reading.limits import AdviceLimits
     from softsplit.variables import CodedRows
 
@@ -170,11 +170,11 @@ def load(path: Path) -> SoftTreeClassifier:
     return found
 
 
-def load_stored(path: Path) -> Stored:
+def load_stored(path: Path) -> SavedTree:
     """Load the tree of a model file, without importing the training code."""
     from softsplit.persistence.files import load_tree
 
-    found: Stored = _load(path, load_tree)
+    found: SavedTree = _load(path, load_tree)
     return found
 
 
@@ -196,7 +196,7 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
         ) from None
 
 
-def rows_for(tree: Stored, table: Table) -> CodedRows:
+def rows_for(tree: SavedTree, table: Table) -> CodedRows:
     """Return the rows of a table in the coding of the tree; unused columns may be absent.
 
     Messages count values that are unlike all training rows; ``explain`` says how they are treated.
@@ -205,7 +205,7 @@ def rows_for(tree: Stored, table: Table) -> CodedRows:
     from softsplit.data.learning import features_of
     from softsplit.reading.ranges import far_columns
 
-    model = tree.model
+    model = tree.tree_
     coding = replace(model.table_coding, named=tree.named)
     needed = model.selected_variables.tolist()
     frame = with_decimal_points(table)
@@ -245,7 +245,7 @@ def groups_by(table: Table, target: str, by: str | None) -> tuple[str, pd.Catego
 
 
 def advice_limits(
-    tree: Stored,
+    tree: SavedTree,
     fixed: Sequence[str] | None,
     ranges: Sequence[str] | None,
     only_decrease: Sequence[str] | None,
@@ -256,7 +256,7 @@ def advice_limits(
     from softsplit.reading.limits import AdviceLimits
     from softsplit.variables.variable import CATEGORY
 
-    coding = tree.model.table_coding
+    coding = tree.tree_.table_coding
     kinds = {variable.name: variable.kind for variable in coding.variables}
     names = [*coding.names, *kinds]
     found: dict[str, Any] = {}

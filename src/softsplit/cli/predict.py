@@ -89,7 +89,7 @@ def predict(
     asked = {"--confidence": confidence, "--refer": refer}
     levels = {n: checked_confidence(v, n) for n, v in asked.items() if v is not None}
     stored = load_stored(model)
-    tree = stored.model
+    tree = stored.tree_
     if levels:
         known_scores(tree.held_out)
     table = read(data, encoding, quiet)

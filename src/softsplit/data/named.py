@@ -97,7 +97,7 @@ def file_of(name: str) -> Path | None:
 
 
 def _entries(folder: Path) -> dict[str, Any]:
-    listed = json.loads((folder / "datasets.json").read_text())["datasets"]
+    listed = json.loads((folder / "datasets.json").read_text("utf-8"))["datasets"]
     return {entry["name"]: entry for entry in listed}
 
 

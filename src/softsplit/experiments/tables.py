@@ -142,7 +142,7 @@ TOLERANCES = TableTolerances()
 def paper_figures() -> pd.DataFrame:
     """Tables 2 and 3 of the paper, indexed by data set and model; sparsities in percent."""
     place = files("softsplit.experiments").joinpath("paper", "tables_2_3.csv")
-    with place.open() as stream:
+    with place.open(encoding="utf-8") as stream:
         return pd.read_csv(stream).set_index(["dataset", "model"])
 
 

@@ -71,7 +71,7 @@ def export(
     check_files({"--out": out}, model=model)
     if to == Language.excel and out is None:
         raise ValueError("a workbook is no text; name a file with --out, such as tree.xlsx.")
-    tree = load_stored(model).model
+    tree = load_stored(model)
     if to == Language.excel:
         from softsplit.exports.excel import export_excel
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup, Name, Op, Read
+from softsplit.persistence.saved import SavedTree
 from softsplit.reading.model import TreeModel
 from softsplit.support.output_files import PathName, write_file
 from softsplit.support.version import __version__
@@ -200,6 +201,8 @@ def model_in(tree: Any) -> TreeModel:
     """The tree of a fitted estimator, of a search or of a pipeline; or the tree itself."""
     if isinstance(tree, TreeModel):
         return tree
+    if isinstance(tree, SavedTree):
+        return tree.tree_
     from softsplit.persistence.estimators import classifier_in
 
     if hasattr(tree, "to_local"):  # of Dask

@@ -15,19 +15,23 @@ if TYPE_CHECKING:
         SKOPS_TYPES,
         dumps_model,
         load_model,
+        load_tree,
         loads_model,
         save_model,
     )
     from softsplit.persistence.graph import export_onnx
     from softsplit.persistence.reader import ModelFileError
+    from softsplit.persistence.saved import SavedTree
 
 __all__ = [
     "MAX_BYTES",
     "SKOPS_TYPES",
     "ModelFileError",
+    "SavedTree",
     "dumps_model",
     "export_onnx",
     "load_model",
+    "load_tree",
     "loads_model",
     "save_model",
 ]
@@ -36,9 +40,11 @@ _HOMES = {
     "MAX_BYTES": "files",
     "SKOPS_TYPES": "files",
     "ModelFileError": "reader",
+    "SavedTree": "saved",
     "dumps_model": "files",
     "export_onnx": "graph",
     "load_model": "files",
+    "load_tree": "files",
     "loads_model": "files",
     "save_model": "files",
 }

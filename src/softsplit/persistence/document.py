@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,10 @@ from softsplit.persistence.record_sections import (
     written_profile,
     written_rates,
 )
+from softsplit.persistence.saved import SavedTree
 from softsplit.persistence.table_section import read_table_section, written_table
 from softsplit.persistence.tree_section import read_tree, written_tree
-from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.model import used_shares
 from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
@@ -55,14 +56,6 @@ PARAMETERS = (
     "constraints", "fairness",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
-
-
-class Stored(NamedTuple):
-    """What a model file holds: a tree, whether its columns have names, how it was trained."""
-
-    model: TreeModel
-    named: bool
-    parameters: dict[str, Any]
 
 
 def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
@@ -105,7 +98,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     return document
 
 
-def from_document(document: Any) -> Stored:
+def from_document(document: Any) -> SavedTree:
     """What the file holds; a ``ModelFileError`` with one sentence if anything is amiss."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"this is no model file of softsplit: its format is not {FORMAT!r}.")
@@ -156,7 +149,7 @@ def from_document(document: Any) -> Stored:
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
     if not sound:
         raise ModelFileError("the splits of the model file overflow in original units.")
-    return Stored(model, named, parameters)
+    return SavedTree(model, named, parameters)
 
 
 # --- classes ------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from softsplit.persistence.document import Stored, from_document, to_document
+from softsplit.persistence.document import from_document, to_document
 from softsplit.persistence.reader import ModelFileError, parse
+from softsplit.persistence.saved import SavedTree
 from softsplit.support.output_files import write_file
 
 if TYPE_CHECKING:
@@ -84,14 +85,20 @@ def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTree
     max_bytes : int
         Longer content is refused before it is parsed.
     """
-    from softsplit.persistence.estimators import classifier_of
+    saved = loads_tree(content, max_bytes=max_bytes)
+    try:
+        from softsplit.persistence.estimators import classifier_of
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "load_model returns a scikit-learn estimator, and "
+            f"{(error.name or 'a package').partition('.')[0]} is not installed; "
+            "install it, or use softsplit.load_tree, which predicts and exports without it."
+        ) from error
+    return classifier_of(saved.tree_, named=saved.named, parameters=saved.parameters)
 
-    model, named, parameters = loads_tree(content, max_bytes=max_bytes)
-    return classifier_of(model, named=named, parameters=parameters)
 
-
-def loads_tree(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> Stored:
-    """The same without an estimator around it: scikit-learn is not loaded."""
+def loads_tree(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SavedTree:
+    """The same without an estimator around it: neither scikit-learn nor numba is needed."""
     if isinstance(content, bytearray | memoryview):
         content = bytes(content)
     if not isinstance(content, str | bytes):
@@ -124,8 +131,23 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> S
     return loads_model(_content(path, max_bytes), max_bytes=max_bytes)
 
 
-def load_tree(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Stored:
-    """Read the tree in a model file: see ``loads_tree``."""
+def load_tree(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> SavedTree:
+    """Read a model file to predict, explain and export: neither scikit-learn nor numba is needed.
+
+    Answers are those of ``load_model``, to the bit; nothing in the file is run.
+
+    Parameters
+    ----------
+    path : path of the model file
+    max_bytes : int
+        Larger files are refused before they are parsed.
+
+    Returns
+    -------
+    SavedTree
+        With ``predict``, ``predict_proba``, ``predict_set``, ``explain`` and ``classes_``; the
+        functions that print and export a tree take it too.
+    """
     return loads_tree(_content(path, max_bytes), max_bytes=max_bytes)
 
 

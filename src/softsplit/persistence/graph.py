@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from softsplit.persistence.estimators import classifier_in
+from softsplit.persistence.saved import SavedTree
 from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
 from softsplit.reading.walk import OPTIONS as WALK
@@ -262,21 +262,24 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> A
 
     Parameters
     ----------
-    estimator : fitted SoftTreeClassifier, or a search that holds one as ``best_estimator_``
+    estimator : fitted SoftTreeClassifier, or a search that holds one; or what ``load_tree`` returns
     path : path, optional
 
     Returns
     -------
     onnx.ModelProto
     """
-    found = classifier_in(estimator)
+    if not isinstance(estimator, SavedTree):
+        from softsplit.persistence.estimators import classifier_in
+
+        estimator = classifier_in(estimator)
     try:
         import onnx
     except ImportError as error:
         raise ImportError(
             "ONNX export needs onnx; install it with pip install 'softsplit[onnx]'."
         ) from error
-    model = _Graph(found.tree_).build()
+    model = _Graph(estimator.tree_).build()
     onnx.checker.check_model(model)
     if path is not None:
         write_file(path, model.SerializeToString())

@@ -391,9 +391,11 @@ class TreeHolder:
 
 def holder_of(estimator: Any) -> Any:
     """The fitted estimator itself, or the one that a search has chosen."""
+    found = getattr(estimator, "best_estimator_", estimator)
+    if isinstance(found, TreeHolder) and hasattr(found, "tree_"):
+        return found
     from sklearn.utils.validation import check_is_fitted
 
-    found = getattr(estimator, "best_estimator_", estimator)
     if found is estimator and hasattr(estimator, "cv"):  # a search that may not have chosen yet
         check_is_fitted(estimator)
     if not isinstance(found, TreeHolder):

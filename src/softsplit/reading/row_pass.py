@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled_plainly, in_python
+from softsplit.support.compiling import can_compile, compiled_plainly, in_python
 from softsplit.support.parallel import in_threads, n_workers
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import (
@@ -385,18 +385,21 @@ class RowPlan:
     ) -> None:
         if scores is None:
             scores = np.empty((0, self.n_branches))
-        if len(X) * (len(self.used) + self.n_branches) <= OPTIONS.few:
-            pass_in_numpy(
-                self._block(X), self.low, self.inverse, self.weights, self.thresholds,
-                self.steepness, leaves, scores, answers,
-            )  # fmt: skip
+        width = len(self.used) + self.n_branches
+        if len(X) * width <= OPTIONS.few or not can_compile():
+            for low in range(0, len(X), max(1, OPTIONS.few // width)):
+                rows = slice(low, low + max(1, OPTIONS.few // width))
+                pass_in_numpy(
+                    self._block(X[rows]), self.low, self.inverse, self.weights, self.thresholds,
+                    self.steepness, leaves, scores[rows], answers[rows],
+                )  # fmt: skip
             return
         whole = self._readable(X)
         size = max(TILE, OPTIONS.chunk // max(1, X.shape[1]) // TILE * TILE)
         starts = [*range(0, whole, size), *range(whole, len(X), size)]
         ends = [min(low + size, whole if low < whole else len(X)) for low in starts]
         slices = list(map(slice, starts, ends))
-        workers = n_workers(-1, len(X) * (len(self.used) + self.n_branches) // OPTIONS.per_worker)
+        workers = n_workers(-1, len(X) * width // OPTIONS.per_worker)
         bounds = [len(slices) * k // workers for k in range(workers + 1)]
         shares = [slices[low:high] for low, high in pairwise(bounds)]
         stopped, double = Event(), answers.dtype == np.float64

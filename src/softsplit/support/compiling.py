@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property, update_wrapper
+from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from threading import RLock
@@ -38,6 +39,12 @@ PUBLIC_OPTIONS = {"nogil", "error_model", "fastmath", "inline"}
 """Documented options of ``njit``; all others are passed on if this numba knows them."""
 
 _dispatcher_lock = RLock()
+
+
+@cache
+def can_compile() -> bool:
+    """Whether numba is installed; whoever only predicts may do without it."""
+    return find_spec("numba") is not None
 
 
 # --- declarations -----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
 
 PathName = str | os.PathLike[str]
@@ -78,8 +79,14 @@ def _same_file(first: PathName, second: PathName | int) -> bool:
     try:
         one, other = os.stat(first), os.stat(second)
     except OSError:  # one of them is not there yet
-        return not isinstance(second, int) and os.path.realpath(first) == os.path.realpath(second)
+        return not isinstance(second, int) and _place(first) == _place(second)
     return stat.S_ISREG(one.st_mode) and os.path.samestat(one, other)
+
+
+def _place(path: PathName) -> str:
+    """The full name of a file; where file systems ignore case, so does this."""
+    place = os.path.realpath(os.fsdecode(path))
+    return place.casefold() if sys.platform in ("darwin", "win32") else place
 
 
 def _stream(name: str) -> int | None:

@@ -1,0 +1,117 @@
+"""What Windows and macOS lack, masked: calls of Unix, UTF-8 terminals, case in file names."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from softsplit.support import output_files
+from softsplit.training import precompile
+
+MASKED = """
+import os, sys
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+for name in ("chown", "fork", "forkpty", "getuid", "nice", "sched_getaffinity", "wait4"):
+    if hasattr(os, name):
+        delattr(os, name)
+"""
+
+FIT = """
+import pandas as pd
+from softsplit import SoftTreeClassifier, load_model, save_model
+from softsplit.training.precompile import compile_the_rest
+table = pd.read_csv("Größen 日本.csv")
+X, y = table.drop(columns="Urteil"), table["Urteil"]
+tree = SoftTreeClassifier(depth=1, n_starts=1, max_iter=20, random_state=0).fit(X, y)
+for _ in range(2):  # new, and over the file that is there
+    save_model(tree, "Baum mit Ä.json")
+assert (load_model("Baum mit Ä.json").predict(X) == tree.predict(X)).all()
+"""
+
+COMMANDS = (
+    ("predict", "Baum mit Ä.json", "Größen 日本.csv", "--out", "Antworten Ö.csv"),
+    ("explain", "Baum mit Ä.json", "Größen 日本.csv", "--row", "1"),
+    ("export", "Baum mit Ä.json", "--to", "python", "--out", "tree.py"),
+)
+
+
+def run(folder: Path, code: str, *words: str, encoding: str = "utf-8") -> str:
+    """Standard output of a Python without Unix, on a terminal without colour."""
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "TERM": "dumb"}
+    done = subprocess.run(
+        [sys.executable, "-c", MASKED + code, *words],
+        cwd=folder, env=environment, capture_output=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode(encoding, "replace")
+    assert b"\x1b" not in done.stdout + done.stderr
+    return done.stdout.decode(encoding)
+
+
+def test_tables_models_and_commands_without_unix(tmp_path: Path) -> None:
+    """In a folder with a space, from a file with CRLF, with names that a code page lacks."""
+    folder = tmp_path / "Eigene Dateien 文"
+    folder.mkdir()
+    rows = pd.DataFrame({"Größe": range(40), "大きさ": [0, 1, 2, 3] * 10})
+    rows["Urteil"] = ["schön" if size > 19 else "日" for size in rows["Größe"]]
+    rows.to_csv(folder / "Größen 日本.csv", index=False, lineterminator="\r\n", encoding="utf-8")
+    run(folder, FIT)
+    code = "from softsplit.__main__ import main; main()"
+    said = [run(folder, code, *words, encoding="cp1252") for words in COMMANDS]
+    answers = pd.read_csv(folder / "Antworten Ö.csv", encoding="utf-8")
+    assert len(answers) == 40 and set(answers.iloc[:, 1]) == {"schön", "日"}
+    assert "Größe" in said[1] and "\\u65e5" in said[1], said[1]
+    assert set(runpy.run_path(str(folder / "tree.py"))["CLASSES"]) == {"schön", "日"}
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".softsplit")] == []
+
+
+def test_a_lock_without_fcntl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows locks a byte of an open file, and says so by an error."""
+    held: set[int] = set()
+
+    def locking(handle: int, mode: int, size: int) -> None:
+        place = os.fstat(handle).st_ino
+        if place in held:
+            raise PermissionError(13, "Permission denied")
+        held.add(place)
+
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    windows = SimpleNamespace(locking=locking, LK_NBLCK=2)
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    jobs, done = precompile.SharedJobs(tmp_path, "key"), []
+    with jobs.lock("unit") as mine, jobs.lock("unit") as again:
+        assert mine and not again
+        jobs.run({"unit": lambda: done.append("twice")}, patience=-1.0)
+    assert done == []
+
+
+@pytest.mark.parametrize(("system", "same"), [("win32", True), ("darwin", True), ("linux", False)])
+def test_outputs_that_differ_in_case(tmp_path, monkeypatch, system, same) -> None:
+    monkeypatch.setattr(output_files, "sys", SimpleNamespace(platform=system))
+    outputs = {"--model": tmp_path / "Tree.json", "--report": tmp_path / "tree.JSON"}
+    if not same:
+        output_files.check_outputs(outputs, {})
+        return
+    with pytest.raises(ValueError, match="would overwrite the file of --model"):
+        output_files.check_outputs(outputs, {})
+
+
+def test_a_file_that_is_open_elsewhere_is_told(tmp_path, monkeypatch) -> None:
+    """Windows replaces no file that another program has open; nothing half is left behind."""
+
+    def refuse(source: str, target: str) -> None:
+        raise PermissionError(13, "Access is denied")
+
+    path = tmp_path / "tree.json"
+    path.write_text("before")
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(PermissionError, match=r"cannot be written \(Access is denied\); name"):
+        output_files.write_file(path, b"after")
+    assert path.read_text() == "before" and [p.name for p in tmp_path.iterdir()] == ["tree.json"]
