@@ -138,8 +138,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         standard error.
     scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
         Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard",) where effects
-        may bend (``curves``) and ("standard", "quantile") otherwise; ("minmax", "quantile") with
-        loss "cost".
+        may bend (``curves``) or there are more than 1.5 million cells, and ("standard", "quantile")
+        otherwise; ("minmax", "quantile") with loss "cost".
     steepnesses : sequence of float or "auto", default="auto"
         Values of gamma for loss "cost"; (512, 128) for "auto".
     penalties : sequence of str or "auto", default="auto"
@@ -286,8 +286,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         formulation = formulation_of(self.loss)
         run = training_run(self)
         rows, all_rows = self._rows(X, y, sample_weight, sensitive)
-        if is_auto(self.scales) and rows.bends:
-            axes["scale"] = formulation.choice.bent_scales
+        dense = isinstance(rows.X, np.ndarray) and rows.X.size > ROWS.halved_cells
+        if is_auto(self.scales) and (rows.bends or dense):
+            axes["scale"] = formulation.choice.bent_scales or axes["scale"]
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
         whole = prepare(model_settings(self, X, **first), all_rows)
         unit = strength_unit(whole.problem)

@@ -59,7 +59,8 @@ def _countable(low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
 
 def _whole(X: FloatArray, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which of the features that are named ``whole`` hold integers alone."""
-    for begin in range(0, len(X), ROWS_AT_ONCE):
-        rows = X[begin : begin + ROWS_AT_ONCE, whole]
+    step = ROWS_AT_ONCE // (1 + X.shape[1] // 16) + 1  # a wide table is no copy of its own
+    for begin in range(0, len(X), step):
+        rows = X[begin : begin + step, whole]
         whole[np.flatnonzero(whole)[np.any(rows != np.rint(rows), axis=0)]] = False
     return whole

@@ -196,7 +196,7 @@ class FoldTrainer:
     @property
     def large(self) -> bool:
         """Whether copies of the rows are made for the first folds only (``halved_cells``)."""
-        return bool(self.rows.X.size > ROWS.halved_cells)
+        return isinstance(self.rows.X, np.ndarray) and self.rows.X.size > ROWS.halved_cells
 
     def _keeps(self, candidate: Candidate, fold: int) -> bool:
         """Whether the problem and the paths of a fold are kept for other candidates."""
