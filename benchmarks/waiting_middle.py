@@ -210,7 +210,8 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
         "Seconds are processor time of one fit on one thread after all code was compiled: the "
         "machine of two cores did other work all the time, which makes them too large for all "
         "methods, by up to two times. Single fits, so that differences of accuracy below a point "
-        "on one table say little.",
+        "on one table say little. Lines without a load were measured in the same way, on the same "
+        "rows, by trials outside the script; what has no figure was not measured.",
         *times(found[found["part"] == "middle"]),
         *copies(found[found["part"] == "memory"]),
     ]

@@ -236,11 +236,11 @@ def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
 def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkeypatch):
     real, calls = Scoreboard.leaders, []
 
-    def interrupted(self, count):
-        calls.append(count)
+    def interrupted(self, *given):
+        calls.append(given)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return real(self, count)
+        return real(self, *given)
 
     monkeypatch.setattr(Scoreboard, "leaders", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among the [1-9]"):
