@@ -54,7 +54,7 @@ from softsplit.solvers.active_set.program import (
     line_of,
 )
 from softsplit.solvers.active_set.rated import RatedObjective
-from softsplit.solvers.base import Budget, OutOfBudget
+from softsplit.solvers.base import Budget, OutOfBudget, Solution
 from softsplit.solvers.starts.grouping import GreedyTrees
 from softsplit.support.arrays import FloatArray
 
@@ -267,6 +267,21 @@ class DescentRun:
         if self.passes.outer != IDENTITY:
             return self.passes.correct_mass / self._terms.class_totals
         return np.sum(self.problem.shares(self.by_table) * leaf_classes, axis=1)
+
+    def price(self, found: Solution) -> None:
+        """Begin with the multipliers of ``found``: trees are then compared by its Lagrangian."""
+        if self.limits is None or not found.status.usable:
+            return
+        prices, n_classes = found.kkt.multipliers, self.problem.n_classes
+        minimum = np.flatnonzero(self.problem.minimum_rates)
+        self._terms = self._terms._replace(
+            multipliers=np.concatenate([prices[n_classes:], prices[minimum]])
+        )
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """The multipliers of the rates with which descents begin, (n_rates,)."""
+        return self._terms.multipliers
 
     def lacking(self, leaf_classes: FloatArray, margin: float) -> FloatArray:
         """What rates lacked at the last evaluation of what is asked for and ``margin`` more.

@@ -193,6 +193,7 @@ class BasinHoppingSolver(Solver):
         began = time.perf_counter()
         best = front[0]
         run = self._run(problem, budget)
+        run.price(best)
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
         point = self.search.improve(run, points, draws, ends, report)
         if point is not points[0]:
@@ -200,6 +201,10 @@ class BasinHoppingSolver(Solver):
         zero = _all_zero(problem)
         if zero is not None and problem.objective(zero) < best.objective:
             best = self._finished(run, (zero.splits, zero.leaf_classes), best, began)
+            if problem.rate_limits is not None:  # where rates bind, descents may lead away from it
+                found = self._measure(run, zero.splits, zero.leaf_classes, Status.ACCEPTABLE, began)
+                usable = found.status.usable and found.objective < best.objective
+                best = found if usable else best
         return best
 
     def _second_look(self, run: DescentRun, point: Point, start: TreeParameters) -> Point:

@@ -273,7 +273,7 @@ class Polish:
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         problem, leaves = run.problem, leaf_classes
         margin = self.margin
-        multipliers = np.zeros(run.n_rates)
+        multipliers = run.multipliers
         weight, last_shortfall = run.rate_weight, np.inf
         limits = DescentLimits(self.max_iter, run.work.budget.tol, 1e-11, 8, self.newton_from)
         look = limits._replace(max_iter=0)

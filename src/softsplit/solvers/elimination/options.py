@@ -449,6 +449,8 @@ class RateOptions:
         Points of a path that are tried.
     expensive : float
         Where the rates raise the objective by more than this factor, the next tree is tried.
+    noticed : float
+        Where they raise it by more than this part, drawn trees are led there directly too.
     rough_tol : float
         Tolerance of a tree that is only compared with others.
     repriced : int
@@ -479,6 +481,7 @@ class RateOptions:
     nearer: float = 0.8
     trees: int = 6
     expensive: float = 1.5
+    noticed: float = 0.01
     rough_tol: float = 1e-3
     repriced: int = 1
     programs: int = 100

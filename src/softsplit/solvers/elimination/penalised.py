@@ -630,6 +630,8 @@ def _on_conditions(
                 beside = x.copy()
                 beside[place] += step
                 curved[number] = (lagrangian(beside, held)[0] - slope) / step
+            if not np.all(np.isfinite(curved)):
+                break
             rates.shortfalls(x)
             inverse = _condition_inverse(
                 0.5 * (curved + curved.T), rates.slopes(x)[active][:, index], options.flat * total

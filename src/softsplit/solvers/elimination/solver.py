@@ -253,9 +253,10 @@ class EliminationRun:
         """Return the tree ``found``, without rates the best of the path, moved to where the rates
         of ``problem`` hold; ``objective`` is its own.
 
-        Under the count they may be out of reach for its support, or expensive. Then trees from an
-        elimination in which rates have their prices are tried (``_priced``), and the next best
-        trees of the path.
+        Where they are expensive, the trees that were drawn are moved there too, on the same
+        support: the free optimum may lie far from the best tree that meets the rates. Under the
+        count they may be out of reach for the support. Then trees from an elimination in which
+        rates have their prices are tried (``_priced``), and the next best trees of the path.
         """
         options, counts = self.options.rates, problem.penalties.counts
         tried = [self._with_rates(problem, found, tight)]
@@ -267,6 +268,11 @@ class EliminationRun:
         def usable() -> bool:
             return any(one.status.usable for one in tried)
 
+        noticed = not usable() or tried[0].objective > objective + options.noticed * abs(objective)
+        if problem.rate_limits is not None and noticed and self.start.rule != "given":
+            for tree in self._drawn_on(found, counts):
+                if not self.budget.exhausted:
+                    tried.append(self._with_rates(problem, tree, tight))
         if counts and problem.rate_limits is not None:
             tree, best = found, tried[0]
             # A tree that was given keeps its features.
@@ -290,6 +296,16 @@ class EliminationRun:
                     break
                 tried.append(self._with_rates(problem, tree, tight))
         return min(tried, key=lambda one: (not one.status.usable, one.objective))
+
+    def _drawn_on(self, found: SupportTree, counts: bool) -> list[SupportTree]:
+        """Return two drawn trees; under the count the first one on the support of ``found``."""
+        if not counts:
+            return self._starts[:2]
+        drawn = self._starts[0]
+        splits = drawn.splits[:, np.append(found.columns, drawn.splits.shape[1] - 1)]
+        splits[:, :-1] *= found.support
+        splits[found.saturated] = found.splits[found.saturated]
+        return [replace(found, splits=splits, log_odds=drawn.log_odds)]
 
     def _priced(
         self, problem: TrainingProblem, found: SupportTree, tight: bool, number: int
@@ -522,10 +538,17 @@ class EliminationRun:
             known = self._rated[key].solution
             return replace(known, objective=known.cost + problem.penalty(known.parameters.weights))
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
+        everything = problem.rate_limits is not None and not any(problem.penalties.strengths)
+        if everything and not counted:  # nothing leaves: all coefficients move
+            tree = replace(
+                tree,
+                support=np.ones_like(tree.support),
+                saturated=np.zeros_like(tree.saturated),
+            )
         tol = self.budget.tol if tight else max(self.budget.tol, self.options.rates.rough_tol)
         end, over, multipliers = with_rates(
             self._all_rows(), tree, penalties, problem.ridge, tol * problem.cost_unit,
-            support=counted,
+            support=counted or everything,
         )  # fmt: skip
         found = self._measured(problem, end, self._status(over))
         if counted:
