@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-middle bench-waiting bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
+.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-middle bench-console bench-waiting bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -116,7 +116,12 @@ bench-middle: rivals ## a default choice on thousands of rows: time beside boost
 	$(BIN)/python benchmarks/waiting_middle.py memory
 	$(BIN)/python benchmarks/waiting_middle.py table
 
-bench-waiting: bench-middle
+bench-console: $(VENV)/.test ## reports, Ctrl-C, limits, console, single calls (half an hour): PART=report, interrupt, limits, console or calls
+	@for part in $(or $(PART),report interrupt limits console calls); do \
+		$(BIN)/python benchmarks/waiting.py $$part --write $(ARGS) || exit 1; done
+	$(if $(PART),,$(BIN)/python benchmarks/waiting.py report --busy 2 --write)
+
+bench-waiting: bench-middle bench-console ## all about waiting
 
 bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
 	$(BIN)/python benchmarks/ordinary.py run $(ARGS)

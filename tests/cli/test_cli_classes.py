@@ -13,12 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from softsplit.cli import app, inputs
-from softsplit.cli.console import heartbeat, say
+from softsplit.cli.console import heartbeat
 from softsplit.data import Table, learn
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.report import comparison, walk_path
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.selection.assessment import Assessment, Judged
+from softsplit.support import status_line
 from tables import rare_table
 
 
@@ -89,22 +90,29 @@ def test_rules_in_the_order_of_the_classes():
     assert inputs.class_weights(["balanced"], classes) == "balanced"
 
 
-def test_silence_is_broken(capsys, monkeypatch):
+def test_silence_is_broken(monkeypatch):
     before, n_threads = sys.stderr, threading.active_count()
-    said = threading.Semaphore(0)
+    shown, said = [], threading.Semaphore(0)
 
-    def heard(text):
-        say(text)
-        said.release()
+    class Display:
+        def show(self, status, finished):
+            shown.append(status.text)
+            said.release()
 
-    monkeypatch.setattr("softsplit.cli.console.say", heard)
-    with heartbeat(quiet=False, silence=0.01):
+        def close(self):
+            shown.append("")
+
+    monkeypatch.setattr(status_line, "_usual_display", Display)
+    monkeypatch.setattr(status_line, "OPTIONS", status_line.StatusOptions(redraw=0.01))
+    with heartbeat(False, "reading", 3600.0) as tell:
+        assert said.acquire(timeout=60)
+        tell("counting")
         assert said.acquire(timeout=60) and said.acquire(timeout=60)
-    with heartbeat(quiet=True):
+    with heartbeat(True, "reading"):
         assert threading.active_count() == n_threads, "somebody watches"
     assert sys.stderr is before
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) >= 2 and all(line.startswith("softsplit: at work, ") for line in lines)
+    assert shown[0].startswith("softsplit: reading, ") and "at most " in shown[0]
+    assert shown[-2].startswith("softsplit: counting, ") and shown[-1] == ""
 
 
 def test_info_shows_names_as_they_are(table):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,9 +16,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import classifier_cv
+from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.cross_validation import FoldTrainer
 from softsplit.selection.scoreboard import Scoreboard
 from softsplit.solvers import Status
+from softsplit.training.progress import ConsoleProgress
 
 SMALL = {"n_strengths": 3, "cv": 3, "random_state": 0}
 PAPER = SMALL | {"loss": "cost", "steepnesses": (512.0,)}
@@ -254,17 +258,38 @@ def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkey
 def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place, small):
     real, calls = getattr(classifier_cv, place), []
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         calls.append(arguments)
         if len(calls) == 1:
             raise KeyboardInterrupt
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(classifier_cv, place, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted while the chosen tree was trained"):
         chosen = SoftTreeClassifierCV(**small).fit(*wine)
     assert len(calls) == 2
     assert chosen.best_estimator_.solution_.status is Status.INTERRUPTED
+    assert chosen.score(*wine) > 0.8
+
+
+def test_an_interrupted_choice_makes_its_tree_at_once(wine, monkeypatch):
+    real, limits = classifier_cv.refit_from, []
+
+    def noted(*arguments, alone):
+        limits.append((arguments[-1].budget.time_limit, alone))
+        return real(*arguments, alone=alone)
+
+    def stopped(self, axes):
+        compare(self, axes)
+        raise KeyboardInterrupt
+
+    compare = CandidateSearch._compare
+    monkeypatch.setattr(CandidateSearch, "_compare", stopped)
+    monkeypatch.setattr(classifier_cv, "refit_from", noted)
+    with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
+        chosen = SoftTreeClassifierCV(**SMALL).fit(*wine)
+    assert limits == [(classifier_cv.OPTIONS.hurried_seconds, True)]
+    assert chosen.end_ == "interrupted" and chosen.tree_.held_out is None
     assert chosen.score(*wine) > 0.8
 
 
@@ -287,18 +312,22 @@ def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch)
 
 
 PROGRESS = {
-    "log": "depth 2, standard scaling, ridge 1  log-loss ",
-    "cost": "depth 2, minmax scaling, steepness 512  score 0.",
+    "log": r"depth 2, standard scaling, ridge 1: accuracy \d+.\d %, log-loss 0\.\d{4} \(0\.\d{4}",
+    "cost": r"depth 2, minmax scaling, steepness 512: accuracy \d+.\d %, [\d.]+ features",
 }
 
 
 @both_losses
-def test_progress_shows_each_candidate(wine, capsys, small):
-    SoftTreeClassifierCV(**small, verbose=1).fit(*wine)
-    text = capsys.readouterr().err
-    assert PROGRESS[small.get("loss", "log")] in text
+def test_progress_shows_each_candidate(wine, monkeypatch, small):
+    lines, told = [], []
+    monkeypatch.setattr("softsplit.training.progress.finish_line", lines.append)
+    monkeypatch.setattr(ConsoleProgress, "part_ended", lambda self: told.append(self.status()))
+    found = SoftTreeClassifierCV(**small, verbose=1).fit(*wine)
+    text = "\n".join(lines)
+    assert re.search(PROGRESS[small.get("loss", "log")], text)
     assert ("quantile scaling" in text) == ("loss" in small)
-    assert text.strip().splitlines()[-1].startswith("chosen: ")
+    assert lines[-1].startswith("chosen: depth ")
+    assert len(told) >= found.n_splits_ and told[0].text.startswith("softsplit: comparing depth ")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.inspection import partial_dependence
 
 from softsplit import SoftTreeClassifier, report
 from softsplit.reading.outline import answer_words, side_classes
@@ -36,3 +38,28 @@ def test_a_page_about_yes_and_no_does_not_answer_with_them(tmp_path):
     assert "pulls to yes" not in page and "sure: yes" not in page
     card = str(tree.score_card(X, y, points=5))
     assert ": class yes" in card and ": class no" in card and "chance of yes" in card
+
+
+def test_partial_dependence_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "dose": rng.normal(size=90),
+            "town": rng.choice(["Bern", "Lyon", "Oslo"], 90),
+            "age": rng.integers(20, 80, 90).astype(float),
+        }
+    )
+    y = np.where(
+        frame["dose"] + (frame["town"] == "Oslo") + 0.02 * frame["age"] > 1.2, "ill", "well"
+    )
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(frame, y)
+    for columns in (["dose"], ["town"], ["dose", "town"], ["dose", "age"]):
+        wanted = partial_dependence(
+            tree, frame, columns, grid_resolution=7, categorical_features=["town"], kind="average"
+        )
+        found = tree.partial_dependence(frame, columns, grid_resolution=7)
+        for one, other in zip(found.grid_values, wanted.grid_values, strict=True):
+            assert list(one) == (list(other) if one.dtype == object else pytest.approx(list(other)))
+        np.testing.assert_allclose(found.average[1], wanted.average[0], rtol=1e-9)
+    with pytest.raises(ValueError, match="which is no column of X; did you mean 'dose'"):
+        tree.partial_dependence(frame, "dos")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pickle
 import textwrap
+import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import softsplit.report
+from clocks import Clock
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.data.dataset import TooFewToChoose, UnknownTarget
@@ -25,6 +28,9 @@ from softsplit.report import (
     walk_path,
 )
 from softsplit.report.comparison import ComparisonOptions
+from softsplit.report.document import render_report
+from softsplit.selection import assessment
+from softsplit.solvers import Budget
 from tables import people
 
 GIVEN = FitOptions(depth=1, strength=0.05)
@@ -124,3 +130,39 @@ def test_an_interruption_is_a_field_and_not_a_word(monkeypatch):
     assert found.interrupted and found.notes == ("stopped by hand.",)
     said = pickle.loads(pickle.dumps(CutShortWarning("Anything", "stopped by hand.", True)))
     assert (str(said), said.interrupted) == ("Anything: stopped by hand.", True)
+
+
+def test_trees_come_before_methods_and_what_is_missing_is_named(light, monkeypatch):
+    rows, order = rows_of_people(), []
+    tree = fit_tree(rows, GIVEN).tree
+    clock = Clock()
+    monkeypatch.setattr(Budget, "now", staticmethod(clock))
+    walk, train = comparison.path_trees, assessment.train_baseline
+
+    def walked(*arguments, **options):
+        order.append("trees")
+        return walk(*arguments, **options)
+
+    def trained(name, *arguments):
+        order.append(name)
+        if name == "cart":  # the time ends while a method of another library works
+            clock.advance(1e6)
+            assert over.wait(60)
+        return train(name, *arguments)
+
+    monkeypatch.setattr(comparison, "path_trees", walked)
+    monkeypatch.setattr(assessment, "train_baseline", trained)
+    for held_out_from in (5000, 1):
+        order.clear()
+        options = ComparisonOptions(points=2, folds=2, held_out_from=held_out_from)
+        monkeypatch.setattr(comparison, "OPTIONS", options)
+        over = threading.Event()
+        path = walk_path(tree, rows, time_limit=60.0)
+        over.set()
+        assert order[0] == "trees" and order.count("trees") == 1 and path.missing == 0
+        page = render_report(make_report_data("people", rows, path))
+        assert "Not judged: CART (plain decision tree), gradient boosting. The time limit" in page
+        assert "Other trees as good, and trees of resamples, are missing: the time limit" in page
+    cut = replace(path, missing=3)
+    page = render_report(make_report_data("people", rows, cut))
+    assert "Missing here: 3 trees at other strengths. The time limit ended before" in page

@@ -14,6 +14,7 @@ import pytest
 from softsplit.support import compiling
 from softsplit.support.compiling import CompileNotice
 from softsplit.support.messages import announce
+from softsplit.training import precompile
 
 # What a fit does first: two functions of their own. All of them would take half a minute.
 FIRST_STEPS = """
@@ -108,3 +109,15 @@ def test_one_process_of_a_pool_speaks(monkeypatch, caplog, name, speaks):
     with caplog.at_level(logging.WARNING):
         announce("something.")
     assert [record.message for record in caplog.records] == ["softsplit: something."] * speaks
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        (0.0, "about 15 seconds"),
+        (4.0, "about 45 seconds on this busy machine"),
+    ],
+)
+def test_the_time_to_compile_counts_other_work(monkeypatch, load, said):
+    monkeypatch.setattr(precompile, "_n_cores", lambda: 2)
+    assert precompile.told_duration(15, load) == said

@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from rich.console import Console
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
+from clocks import Clock
 from helpers import random_case
 from softsplit import SoftTreeClassifier, strength_path
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.solvers import BasinHoppingSolver, Budget, Status
-from softsplit.training import progress
+from softsplit.support import status_line
 from softsplit.training.multistart import multistart, search_around
-from softsplit.training.observer import Observer
+from softsplit.training.observer import JudgedCandidate, Observer
 from softsplit.training.progress import ConsoleProgress
 from softsplit.training.regularisation_path import solve_path
 
-START = re.compile(
-    r"^start +(\d+) of 4  (?:growth|mixtures|groups) +objective [\d.e+-]+ +(?:optimal|acceptable) +"
-    r"[\d.]+ s  best ([\d.e+-]+)$"
-)
+START = re.compile(r"^start (\d) of 4: objective [\d.e+-]+, best ([\d.e+-]+), [\d.]+ s$", re.M)
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch):
-    """Nothing that makes Rich take a file for a terminal, or a terminal for a file."""
-    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
+class Kept:
+    """A display that keeps what it is shown."""
+
+    def __init__(self):
+        self.lines, self.statuses, self.closed = [], [], 0
+
+    def show(self, status, finished):
+        self.statuses.append((status.text, status.part, finished))
+
+    def finish(self, line):
+        self.lines.append(line)
+
+    def close(self):
+        self.closed += 1
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +54,10 @@ def problem():
 
 
 @pytest.fixture
-def terminal():
-    return Console(force_terminal=True, file=io.StringIO(), width=120, highlight=False)
+def clock(monkeypatch):
+    hands = Clock()
+    monkeypatch.setattr(Budget, "now", staticmethod(hands))
+    return hands
 
 
 def tree(**parameters):
@@ -112,103 +121,178 @@ def test_threads_tell_of_every_start(problem):
     assert told == [(i + 1, "groups", s.objective) for i, s in enumerate(found)]
 
 
-def test_a_terminal_shows_lines_and_a_live_one(problem, terminal):
-    with ConsoleProgress(Budget(time_limit=1000.0), console=terminal) as shown:
+def test_every_start_and_the_search_are_told_in_words(problem):
+    kept = Kept()
+    with ConsoleProgress(Budget(), display=kept) as shown:
         train(problem, shown)
-    text = terminal.file.getvalue()
-    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1  # the cursor is given back
-    for number in (1, 2, 3):
-        assert re.search(rf"start {number} of 3  groups", text)
-        assert re.search(rf"starts {number} of 3  best [\d.e-]+  \d+ s  \d+ s left", text)
-    assert re.search(r"hops \d+  objective", text)
-    assert re.search(r"3 starts and \d+ hops ended in \d+ different trees, \d+ of them in", text)
+    assert [line.split(":")[0] for line in kept.lines[:3]] == [f"start {i} of 3" for i in (1, 2, 3)]
+    assert re.match(r"search: \d+ tries, objective [\d.e-]+, \d+ s", kept.lines[3])
+    assert re.match(r"3 starts and \d+ hops ended in \d+ different trees", kept.lines[4])
+    assert kept.closed == 1 and status_line.PROCESS.line is None
 
 
-def test_the_live_line_says_what_runs_now(terminal):
-    shown = ConsoleProgress(Budget(), n_points=7, console=terminal)
+def test_the_status_says_what_runs_how_far_and_how_long_still(clock):
+    shown = ConsoleProgress(Budget(), n_points=7)
+    assert shown.status() == ("softsplit: training, 0 of 7 trees of the path, 0 s", None)
+    shown.working("comparing depth 2", 5)
+    clock.advance(20.0)
+    shown.part_ended()
+    text, part = shown.status()
+    words = "comparing depth 2, 1 of 5 done, 0 of 7 trees of the path, 20 s"
+    assert text == f"softsplit: {words}, this step about 1 min 20 s more"
+    assert part == 0.2
+    limited = ConsoleProgress(Budget(time_limit=90.0))
+    limited.searching()
+    limited.hopped(12, 3.25)
+    clock.advance(70.0)
+    words = "searching around the best trees, 12 tries, best objective 3.25, 1 min 10 s"
+    assert limited.status().text == f"softsplit: {words}, at most 20 s more"
 
-    def line():
-        terminal.file.seek(0)
-        terminal.file.truncate()
-        terminal.print(shown)
-        return terminal.file.getvalue().strip("-\\|/ \n")
 
-    assert line() == "points 0 of 7  0 s"
-    shown.starting(5)
-    assert line() == "points 0 of 7  starts 0 of 5  0 s"
-    shown.searching()
-    shown.hopped(12, 3.25)
-    assert line() == "points 0 of 7  hops 12  best 3.25  0 s"
+def test_candidates_are_told_in_words():
+    kept = Kept()
+    found = JudgedCandidate("depth 2", 0.8592, True, 4.5, None, 2, 5, dropped=True)
+    with ConsoleProgress(Budget(), display=kept) as shown:
+        shown.candidate_judged(found)
+        found = replace(found, dropped=False)
+        shown.candidate_judged(replace(found, folds=5, accuracy=False, log_loss=(0.3, 0.35)))
+        shown.candidate_judged(replace(found, folds=5, n_features=1.0, chosen=True))
+    assert kept.lines == [
+        "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, dropped",
+        "depth 2: score 0.8592, log-loss 0.3000 (0.3500 with its size), 4.5 features",
+        "chosen: depth 2: accuracy 85.9 %, 1 feature",
+    ]
+
+
+def test_a_terminal_has_one_line_that_is_rewritten():
+    stream = io.StringIO()
+    terminal = status_line.Terminal(stream)
+    terminal.show(status_line.Status("first" * 100), "")
+    terminal.show(status_line.Status("second"), "")
+    terminal.finish("done")
+    terminal.write("said by another\n")
+    terminal.show(status_line.Status("third"), "")
+    terminal.close()
+    rows = stream.getvalue().split("\r\x1b[2K")
+    assert len(rows[1]) < 100 and rows[1].startswith("firstfirst")
+    assert rows[2:] == ["second", "done\nsaid by another\n", "third", ""]
+
+
+def test_elsewhere_there_is_one_line_in_ten_seconds():
+    stream, hands = io.StringIO(), Clock()
+    plain = status_line.Plain(stream, hands)
+    for second in range(1, 36):
+        hands.advance(1.0)
+        if second == 15:
+            plain.finish("depth 1")
+        plain.show(status_line.Status(f"at {second} s"), "depth 1" if second >= 15 else "")
+    plain.finish("chosen")
+    plain.close()
+    told = ["at 10 s", "at 20 s; last depth 1", "at 30 s"]
+    assert stream.getvalue().splitlines() == told
+    hands.advance(10.0)
+    plain.close()
+    assert stream.getvalue().splitlines() == [*told, "softsplit: chosen"]
+
+
+def test_a_notebook_has_one_bar():
+    shown = []
+
+    class Handle:
+        def update(self, page):
+            shown.append(page)
+
+    def display(page, display_id):
+        shown.append(page)
+        return Handle()
+
+    notebook = status_line.Notebook(display, str)
+    notebook.show(status_line.Status("a <b>", 0.25), "")
+    notebook.show(status_line.Status("more"), "depth 1")
+    notebook.close()
+    assert 'value="0.250"' in shown[0] and "a &lt;b&gt;" in shown[0]
+    assert "value=" not in shown[1] and "depth 1" in shown[1] and shown[2] == ""
+
+
+def test_work_inside_of_work_is_shown_in_its_line():
+    kept = Kept()
+    with status_line.status_line(lambda: status_line.Status("outer"), kept):
+        line = status_line.PROCESS.line
+        line.look()
+        with ConsoleProgress(Budget(time_limit=9.0)) as inner:
+            inner.working("inner")
+            line.look()
+        with ThreadPoolExecutor(1) as pool:  # a fit in another thread has no place there
+            pool.submit(lambda: ConsoleProgress(Budget()).__enter__()).result()
+        line.look()
+    assert [text.split(",")[0] for text, *_ in kept.statuses] == [
+        "outer",
+        "softsplit: inner",
+        "outer",
+    ]
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])
-def test_elsewhere_there_are_plain_lines_on_standard_error(iris, capfd, loss):
+def test_a_pipe_has_plain_lines_on_standard_error_at_most(iris, capfd, loss):
     tree(loss=loss, verbose=1).fit(*iris)
     out, err = capfd.readouterr()
-    lines = err.splitlines()
     assert out == "" and "\x1b" not in err and "\r" not in err
-    found = [START.match(line) for line in lines[:4]]
-    assert [match and match[1] for match in found] == ["1", "2", "3", "4"]
-    best = [float(match[2]) for match in found]
-    assert best == sorted(best, reverse=True)
-    searched = [r"hops \d+  objective", r"4 starts and \d+ hops ended in "]
-    told = [re.match(words, line) for words, line in zip(searched, lines[4:], strict=False)]
-    assert len(lines[4:]) == len(told) == 2 * (loss == "cost")
-    assert all(told)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What estimators show."""
+    kept = Kept()
+    monkeypatch.setattr(status_line, "_usual_display", lambda: kept)
+    return kept
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_looking_on_changes_no_bit(iris, capfd, n_jobs):
+def test_looking_on_changes_no_bit(iris, seen, n_jobs):
     silent = tree().fit(*iris)
-    assert capfd.readouterr() == ("", "")
+    assert not seen.lines
     shown = tree(verbose=1, n_jobs=n_jobs).fit(*iris)
-    err = capfd.readouterr().err
-    assert sorted(re.findall(r"^start (\d)", err, re.M)) == ["1", "2", "3", "4"]
+    found = [START.match(line) for line in seen.lines]
+    assert sorted(match[1] for match in found) == ["1", "2", "3", "4"]
+    best = [float(match[2]) for match in found]
+    assert best == sorted(best, reverse=True)
     np.testing.assert_array_equal(silent.weights_, shown.weights_)
     np.testing.assert_array_equal(silent.thresholds_, shown.thresholds_)
     assert [s.objective for s in silent.starts_] == [s.objective for s in shown.starts_]
 
 
-def test_processes_report_as_they_come_back(iris, capfd):
+def test_processes_report_as_they_come_back(iris, seen):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     settings = {"loss": "cost", "solver": "ipopt", "n_starts": 3, "steepness": 32.0}
     shown = tree(verbose=1, n_jobs=2, **settings).fit(*iris)
-    err = capfd.readouterr().err
-    assert sorted(re.findall(r"^start (\d) of 3  points", err, re.M)) == ["1", "2", "3"]
+    assert sorted(line[:12] for line in seen.lines) == [f"start {i} of 3" for i in (1, 2, 3)]
     silent = tree(n_jobs=1, **settings).fit(*iris)
     assert [s.objective for s in silent.starts_] == [s.objective for s in shown.starts_]
 
 
-def test_a_start_that_fails_is_never_the_best(problem, terminal):
+def test_a_start_that_fails_is_never_the_best(problem, seen):
     good = multistart(problem, BasinHoppingSolver(), n_starts=1)[0]
     bad = type(good)(**(vars(good) | {"status": Status.INFEASIBLE, "objective": -1.0}))
-    shown = ConsoleProgress(Budget(), console=terminal)
-    shown.starting(2)
-    shown.start_ended(1, "groups", bad)
-    shown.start_ended(2, "groups", good)
-    first, second = terminal.file.getvalue().splitlines()
-    assert "infeasible" in first and "best -" in first
+    with ConsoleProgress(Budget()) as shown:
+        shown.starting(2)
+        shown.start_ended(1, "groups", bad)
+        shown.start_ended(2, "groups", good)
+    first, second = seen.lines
+    assert first.startswith("start 1 of 2: no tree, best none yet, ")
     assert f"best {good.objective:.6g}" in second
 
 
-def test_a_path_shows_a_line_for_each_point(iris, capfd):
+def test_a_path_shows_a_line_for_each_point(iris, seen):
     path = strength_path(*iris, estimator=tree(verbose=1), strengths=[0.1, 0.4, 2.0])
-    err = capfd.readouterr().err
-    told = re.findall(
-        r"^point (\d) of 3  local ([\d.]+) +global ([\d.]+) +objective ([\d.e-]+)", err, re.M
-    )
-    wanted = [
-        (
-            str(i + 1),
-            f"{p.local_strength:.4g}",
-            f"{p.global_strength:.4g}",
-            f"{p.solution.objective:.6g}",
-        )
-        for i, p in enumerate(path.points)
+    told = [line.split(", objective")[0] for line in seen.lines]
+    assert told == [
+        f"tree {i} of 3: local strength {p.local_strength:.4g}, global strength "
+        f"{p.global_strength:.4g}, {n} feature{'s' * (n != 1)}"
+        for i, p in enumerate(path.points, 1)
+        for n in [len(p.selected_features)]
     ]
-    assert told == wanted and len(wanted) == 3
     again = strength_path(*iris, estimator=tree(), strengths=[0.1, 0.4, 2.0])
-    assert capfd.readouterr() == ("", "")
+    assert len(seen.lines) == len(told) == 3
     for one, two in zip(path.points, again.points, strict=True):
         np.testing.assert_array_equal(one.classifier.weights_, two.classifier.weights_)
 
@@ -242,48 +326,16 @@ def test_an_interruption_between_points_keeps_the_path(problem):
 
 
 @pytest.mark.parametrize(("loss", "event"), [("log", "start_ended"), ("cost", "hopped")])
-def test_an_interrupted_fit_gives_the_terminal_back(iris, monkeypatch, terminal, loss, event):
-    def interrupted(verbose, budget, n_points=0):
-        shown = ConsoleProgress(budget, n_points, terminal)
+def test_an_interrupted_fit_gives_the_terminal_back(iris, monkeypatch, seen, loss, event):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
 
-        def interrupt(*arguments):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(shown, event, interrupt)
-        return shown
-
-    monkeypatch.setattr("softsplit.estimators.classifier.watched", interrupted)
+    monkeypatch.setattr(ConsoleProgress, event, interrupt)
     made = 1 if event == "start_ended" else 4
     with pytest.warns(ConvergenceWarning, match=f"interrupted; the best of {made} starts"):
-        fitted = tree(loss=loss).fit(*iris)
+        fitted = tree(loss=loss, verbose=1).fit(*iris)
     assert fitted.score(*iris) > 0.9
-    assert terminal.file.getvalue().rstrip().endswith("\x1b[2K")
-    assert terminal.file.getvalue().count("\x1b[?25h") == 1
-    assert not ConsoleProgress._live_in_use.locked()
-
-
-def test_only_one_of_two_fits_is_live(terminal):
-    other = Console(force_terminal=True, file=io.StringIO(), width=120)
-    with ConsoleProgress(Budget(), console=terminal), ConsoleProgress(Budget(), console=other):
-        pass
-    assert "\x1b[?25l" in terminal.file.getvalue()
-    assert other.file.getvalue() == ""
-    with ConsoleProgress(Budget(), console=other):  # it is free again
-        pass
-    assert "\x1b[?25l" in other.file.getvalue()
-
-
-def test_no_live_line_where_it_cannot_be_shown(monkeypatch, terminal):
-    notebook = Console(force_jupyter=True)
-    monkeypatch.setattr(progress, "find_spec", lambda name: None)
-    assert not progress._can_be_live(notebook)
-    monkeypatch.setattr(progress, "find_spec", lambda name: object())
-    assert progress._can_be_live(notebook)
-    assert progress._can_be_live(terminal)
-    assert not progress._can_be_live(Console(file=io.StringIO()))
-    # Several processes share one terminal; each would overwrite the others.
-    monkeypatch.setattr(progress.multiprocessing, "parent_process", lambda: object())
-    assert not progress._can_be_live(terminal)
+    assert seen.closed == 1 and status_line.PROCESS.line is None
 
 
 def test_starts_are_logged_for_those_who_set_up_logging(iris, caplog, capfd):

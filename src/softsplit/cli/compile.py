@@ -19,7 +19,7 @@ def compile_code(quiet: options.Quiet = False, as_json: options.AsJson = False) 
     NUMBA_CACHE_DIR names one, in that folder.
     """
     began = time.monotonic()
-    with heartbeat(quiet):
+    with heartbeat(quiet, "compiling all numerical code"):
         from softsplit.training.precompile import compile_everything
 
         folder = compile_everything()

@@ -1,6 +1,6 @@
 """Output of all commands: results, progress and errors.
 
-While a command works, ``heartbeat`` prints a line on standard error at least every two seconds.
+While a command works, ``heartbeat`` shows on standard error what it does (support/status_line.py).
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ import json
 import os
 import re
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -48,9 +47,6 @@ class ConsoleOptions:
 
     error_characters: int = 600
     """Longer errors come from other libraries and hold tracebacks: only the first line is shown."""
-
-    silence: float = 2.0
-    """Longest time without a line on standard error, in seconds."""
 
     columns: int = 5
     """Columns that a message names."""
@@ -163,40 +159,26 @@ def _one_line(message: str) -> str:
     return line if line.endswith((".", "?")) else f"{line}."
 
 
-class _TimedStream:
-    """A stream that records when it was last written to."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.last = time.monotonic()
-
-    def write(self, text: str) -> Any:
-        self.last = time.monotonic()
-        return self.stream.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
 @contextmanager
-def heartbeat(quiet: bool, silence: float = OPTIONS.silence) -> Iterator[None]:
-    """Print the elapsed time whenever nothing was written to stderr for ``silence`` seconds."""
+def heartbeat(
+    quiet: bool, what: str, time_limit: float | None = None
+) -> Iterator[Callable[[str], None]]:
+    """Show what a command does and how long it has done so; yields a function to say what it does
+    now. With ``time_limit``, the time left is shown."""
     if quiet:
-        yield
+        yield lambda _: None
         return
-    began, timed, done = time.monotonic(), _TimedStream(sys.stderr), threading.Event()
+    from softsplit.support.status_line import Status, seconds, status_line
 
-    def watch() -> None:
-        while not done.wait(silence / 4):
-            if time.monotonic() - timed.last >= silence - silence / 4:
-                say(f"at work, {time.monotonic() - began:.0f} s")
+    began, now = time.monotonic(), [what]
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    sys.stderr = timed
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
-        sys.stderr = timed.stream
+    def describe() -> Status:
+        gone = time.monotonic() - began
+        left = "" if time_limit is None else f", at most {seconds(time_limit - gone)} more"
+        return Status(f"softsplit: {visible(now[0])}, {seconds(gone)}{left}")
+
+    def tell(text: str) -> None:
+        now[0] = text
+
+    with status_line(describe):
+        yield tell

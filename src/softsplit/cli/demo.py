@@ -48,10 +48,10 @@ def demo(
     from softsplit.report.study import FitOptions, fit_tree
 
     rows = learn(Table(data.value, bundled_frame(data.value)), "class")
-    with heartbeat(quiet):
+    with heartbeat(quiet, "fitting") as tell:
         found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
         report_data, interrupted = write_report(
-            out, data.value, rows, found.tree, found.provenance, seed=seed, jobs=jobs, quiet=quiet
+            out, data.value, rows, found.tree, found.provenance, seed=seed, jobs=jobs, tell=tell
         )
     accuracy = report_data.accuracy(report_data.chosen)
     if as_json:

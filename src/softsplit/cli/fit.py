@@ -205,7 +205,7 @@ def fit(
         **column_rules(rows.coding.names, required, forbidden_together, at_most_one, feature_cost),
     )
     start = time.perf_counter()
-    with option_advice(), heartbeat(quiet):
+    with option_advice(), heartbeat(quiet, "fitting"):
         found = fit_tree(rows, settings)
     for note in found.notes:
         say(note)
@@ -219,10 +219,11 @@ def fit(
         if time_limit:
             spent = min(time.perf_counter() - start, settings.time_limit or 0.0)
             left = time_limit - spent  # the time to compile does not count
-        with heartbeat(quiet):
+        with heartbeat(quiet, "making the report", left) as tell:
             report_data, interrupted = _reported(
-                table.name, rows, found, settings, report, left, by=groups_told, refer=refer
-            )
+                table.name, rows, found, settings, report, left, tell=tell, by=groups_told,
+                refer=refer,
+            )  # fmt: skip
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
@@ -255,7 +256,7 @@ def _reported(
     with suppress(KeyboardInterrupt):
         report_data, interrupted = write_report(
             report, name, rows, found.tree, found.provenance,
-            seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
+            seed=settings.seed, jobs=settings.n_jobs,
             time_limit=time_limit, repeatable=found.repeatable, search=found.search,
             **asked,
         )  # fmt: skip

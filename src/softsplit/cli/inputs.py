@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softsplit.cli.console import OPTIONS, say
+from softsplit.cli.console import OPTIONS, heartbeat, say
 from softsplit.support.messages import AdvisedError, counted, shown
 
 if TYPE_CHECKING:
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
     """Read a table; announce it first, since importing pandas takes a moment."""
+    said = f"reading {'standard input' if source == '-' else source}"
     if not quiet:
-        say(f"reading {'standard input' if source == '-' else source}")
-    from softsplit.data.files import read_table
+        say(said)
+    with heartbeat(quiet, said):
+        from softsplit.data.files import read_table
 
-    table = read_table(source, encoding=encoding)
+        table = read_table(source, encoding=encoding)
     for note in table.notes:
         say(note)
     return table
@@ -61,7 +63,8 @@ def training_rows(
     feature_types = said_kinds(names, kinds, columns_by_kind)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ColumnsLeftOut)
-        rows = learn(table, target, feature_types, apart)
+        with heartbeat(quiet, "looking at the columns"):
+            rows = learn(table, target, feature_types, apart)
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
             say(warning.message.advising(_advice_on_columns(warning.message.nearly_dates)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softsplit.cli.console import say
 from softsplit.support.output_files import check_outputs, write_file
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def write_report(
     *,
     seed: int,
     jobs: int | None,
-    quiet: bool,
+    tell: Callable[[str], None] = lambda _: None,
     time_limit: float | None = None,
     repeatable: bool = False,
     search: Any = None,
@@ -61,21 +60,18 @@ def write_report(
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
 
-    tell = (lambda _: None) if quiet else say
-    began = time.perf_counter()
     walked = walk_path(
         tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or -1, say=tell,
         time_limit=time_limit,
     )  # fmt: skip
-    hurried = time_limit is not None and time.perf_counter() - began > time_limit
-    report_data = make_report_data(
-        name, rows, walked, provenance, search, hurried, by=by, refer=refer
-    )
+    tell("looking for other trees, and training on resamples")
+    report_data = make_report_data(name, rows, walked, provenance, search, by=by, refer=refer)
     report_data = replace(report_data, held_out_rows=held_out)
+    tell("drawing the page")
     if page_rows is not None:
         report_data = replace(report_data, page_rows=page_rows)
     write_text(path, render_report(report_data))
-    return report_data, walked.interrupted
+    return report_data, walked.budget.stopped
 
 
 def figures_object(report_data: ReportData) -> dict[str, Any]:

@@ -90,10 +90,10 @@ def path(
         monotone=monotone_effects(monotone),
         **column_rules(rows.coding.names, required, forbidden_together, at_most_one, feature_cost),
     )
-    with heartbeat(quiet):
+    with heartbeat(quiet, "walking along the path", time_limit or None) as tell:
         walked = walk_path(
             settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
-            time_limit=time_limit or None, say=(lambda _: None) if quiet else say,
+            time_limit=time_limit or None, say=tell,
         )  # fmt: skip
     lines = _lines(make_report_data(table.name, rows, walked))
     if as_json:

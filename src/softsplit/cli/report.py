@@ -77,10 +77,10 @@ def report(
 
     groups, refer = groups_by(table, rows.target, by), checked_confidence(refer, "--refer")
     provenance = (("Tree", f"read from {visible(model.name)}"),)
-    with heartbeat(quiet):
+    with heartbeat(quiet, "making the report", time_limit or None) as tell:
         report_data, interrupted = write_report(
             out, table.name, rows, tree, provenance,
-            seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None, page_rows=page_rows,
+            seed=seed, jobs=jobs, tell=tell, time_limit=time_limit or None, page_rows=page_rows,
             held_out=unseen, by=groups, refer=refer,
         )  # fmt: skip
     if as_json:

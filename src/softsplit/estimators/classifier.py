@@ -20,7 +20,7 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.fitted import validated_rows
 from softsplit.formulations import settings
-from softsplit.solvers import Solution
+from softsplit.solvers import Budget, Solution
 from softsplit.support.interruption import never_lost
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.run import End, Outcome, train, watched
@@ -107,9 +107,10 @@ class SoftTreeClassifier(SoftTreeBase):
         depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
-        With 1 or more, show progress on standard error: a line for each start as it ends, and in a
-        terminal or notebook a live line with the current step, the elapsed time and the time left
-        under a ``time_limit``. Each start is also logged at level INFO of the logger "softsplit".
+        With 1 or more, show on standard error what runs now, how far it is and how long still: in
+        a terminal a line that is rewritten, below a line for each start; in a notebook a bar;
+        elsewhere a line in ten seconds. Each start is also logged at level INFO of the logger
+        "softsplit".
     loss : "log", "cost" or a loss object, default="log"
         Training loss. "log" is the negative log-likelihood of the classes, "cost" the expected
         misclassification cost of the paper; an object must have the parts of
@@ -266,13 +267,16 @@ class SoftTreeClassifier(SoftTreeBase):
         holds columns that ``fairness`` and ``constraints`` name and that are no features: a table,
         or a single column.
         """
-        with never_lost(), all_or_nothing(self):
+        with never_lost(), all_or_nothing(self), watched(self.verbose, Budget()) as around:
+            around.working("preparing the rows")
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
             rows = self._rows(X, y, sample_weight, sensitive)[1]
             rows = rows if targets is None else taught_rows(rows, targets)
             prepared = prepare(model_settings(self, X), rows)
+            around.working("loading numerical code")
             run = run.adapted(prepared, partial(validated_rows, self)).ready()
+            around.working("finishing the tree")
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
             kept = partial(keep, self, prepared, rows=rows)

@@ -77,17 +77,29 @@ REPEATS, REPEATED_ROWS = 2, 150
 """Such folds are made so many times with up to so many rows: there a choice depends on how they
 fall, and a second one is cheap."""
 
-SEARCH_SHARE = 0.8
-"""Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
-KEPT_CELLS = 4_000_000
-"""Cells of training rows that are remembered for alternatives: 32 megabytes."""
+@dataclass(frozen=True)
+class ChoiceOptions:
+    """Shares of the time, and what is remembered."""
+
+    search_share: float = 0.8
+    """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
+
+    hurried_seconds: float = 0.25
+    """What the tree on all rows gets after Ctrl-C: the user waits, and the trees of the folds, from
+    which it begins, are good already."""
+
+    kept_cells: int = 4_000_000
+    """Cells of training rows that are remembered for alternatives: 32 megabytes."""
+
+
+OPTIONS = ChoiceOptions()
 
 
 def search_budget(whole: Budget) -> Budget:
     """The part of the time that goes to the comparison; Ctrl-C ends both."""
     limit = whole.time_limit
-    return whole if limit is None else replace(whole, time_limit=SEARCH_SHARE * limit)
+    return whole if limit is None else replace(whole, time_limit=OPTIONS.search_share * limit)
 
 
 def end_of(budget: Budget) -> End:
@@ -104,10 +116,10 @@ def reason_of(budget: Budget) -> str:
 
 
 def refit_budget(whole: Budget, time_limit: float | None) -> Budget:
-    """For the tree on all rows: an interrupted comparison still ends with one."""
-    left = None
-    if time_limit is not None:
-        left = max(time_limit - whole.elapsed, (1 - SEARCH_SHARE) * time_limit)
+    """For the tree on all rows: an interrupted comparison still ends with one, at once."""
+    left = OPTIONS.hurried_seconds if whole.stopped else None
+    if time_limit is not None and not whole.stopped:
+        left = max(time_limit - whole.elapsed, (1 - OPTIONS.search_share) * time_limit)
     return Budget(whole.max_iter, whole.tol, left)
 
 
@@ -186,7 +198,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         not given. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
-        With 1 or more, a line on standard error for each candidate.
+        With 1 or more, what runs now and how each candidate did, on standard error.
     loss, decision, engine, feature_types, groups, curves, monotone, effort, device
         As in ``SoftTreeClassifier``.
     max_features, max_terms, max_questions
@@ -273,7 +285,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         trained and tested on, whether ``cv`` is a number or a splitter that knows groups.
         ``sensitive`` as in ``SoftTreeClassifier``.
         """
-        with never_lost(), all_or_nothing(self):
+        with never_lost(), all_or_nothing(self), watched(self.verbose, Budget()) as around:
+            around.working("preparing the rows")
             self._fit(X, y, sample_weight, groups, sensitive)
         return self
 
@@ -310,7 +323,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = CandidateSearch(
-                trainer,
+                replace(trainer, observer=observer),
                 Scoreboard(self.n_splits_, price_unit(trainer.rows)),
                 fractions,
                 observer,
@@ -319,6 +332,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             )
             search.run(axes)
             chosen = self._choose(search, axes)
+            observer.working("training the chosen tree on all rows")
             run = replace(run, budget=refit_budget(run.budget, self.time_limit))
             with run.budget.interruptible():
                 self._refit(*chosen, search, all_rows, run)
@@ -333,7 +347,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
     def _keep_met(self, search: CandidateSearch, chosen: Key, rows: TrainingRows) -> None:
         """Remember trees for ``alternatives``; pickles and copies leave them out."""
         self.__dict__.pop("_compared", None)
-        if not isinstance(rows, Rows) or isinstance(rows, WideRows) or rows.X.size > KEPT_CELLS:
+        if (
+            not isinstance(rows, Rows)
+            or isinstance(rows, WideRows)
+            or rows.X.size > OPTIONS.kept_cells
+        ):
             return
         own = Looks.of(self.weights_, rows.groups)
         self._compared = Compared.of(search, chosen, own, rows.groups), rows
@@ -343,7 +361,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         state.pop("_compared", None)
         return state
 
-    def alternatives(self, n: int = 5) -> Alternatives:
+    def alternatives(self, n: int = 5, *, time_limit: float | None = None) -> Alternatives:
         """Trees about as good as the chosen one, with other features or another structure.
 
         They are trees that the folds of the choice ended with, at settings no more than one
@@ -359,6 +377,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         ----------
         n : int, default=5
             There may be fewer.
+        time_limit : float, optional
+            Seconds after which those that were found are returned; so does Ctrl-C.
 
         Returns
         -------
@@ -372,16 +392,19 @@ class SoftTreeClassifierCV(SoftTreeBase):
             raise ValueError(
                 "the trees that the choice compared are not known here: copies and files do not "
                 "keep them, nor do tables that are sparse, elsewhere or of more than "
-                f"{KEPT_CELLS:,} cells; fit again, on fewer rows if need be."
+                f"{OPTIONS.kept_cells:,} cells; fit again, on fewer rows if need be."
             )
         compared, rows = self._compared
         costs = self.best_estimator_.cost_matrix
         settings = replace(compared.trainer.settings, cost_matrix=costs)
         compared = replace(compared, trainer=replace(compared.trainer, settings=settings))
         run = training_run(self).ready()
+        run = replace(run, budget=replace(Budget(tol=run.budget.tol), time_limit=time_limit))
         found: list[Alternative] = []
-        with one_blas_thread():
+        with one_blas_thread(), run.budget.interruptible():
             for met, solution, prepared in compared.trees(rows, self.weights_, run):
+                if run.budget.exhausted:  # what was being trained is unfinished
+                    break
                 prepared, _ = self._priced(prepared, met.candidate, met.fraction)
                 tree = fitted_classifier(self, prepared, solution, run.solver.zero_threshold)
                 found.append(Alternative.of(tree, self, met.behind, met.error))
@@ -492,17 +515,23 @@ class SoftTreeClassifierCV(SoftTreeBase):
         chosen = board.chosen(self._selection)
         self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
-        search.tell(f"chosen: {chosen[0].label}", chosen)
+        search.tell(chosen, chosen=True)
         return chosen
 
-    def _call_costs(self, candidate: Candidate, fraction: float, search: CandidateSearch) -> Any:
-        """Costs that decide at prediction: those given, or such that rare classes are called."""
+    def _call_costs(
+        self, candidate: Candidate, fraction: float, search: CandidateSearch, hurried: bool
+    ) -> Any:
+        """Costs that decide at prediction: those given, or such that rare classes are called.
+
+        Whoever is ``hurried`` gets those given: the others take a second.
+        """
         given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
         if (
             given is not None
             or self.rare_classes == "argmax"
             or not candidate.formulation.decides_by_cost
             or not folds
+            or hurried
         ):
             return given
         trees = {fold: score.tree for fold, score in sorted(folds.items())}
@@ -528,7 +557,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
         They are why it was chosen; a start of its own might end in another optimum.
         """
-        costs, chosen = self._call_costs(candidate, fraction, search), (candidate, fraction)
+        hurried = run.budget.stopped or search.trainer.run.budget.stopped  # the user waits
+        costs, chosen = (
+            self._call_costs(candidate, fraction, search, hurried),
+            (candidate, fraction),
+        )
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
         if search.trainer.large:
@@ -542,7 +575,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         prepared, starts = search.trainer.starts(prepared, trees)
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         if starts:
-            found = refit_from(starts, prepared, shares, fraction, run)
+            found = refit_from(starts, prepared, shares, fraction, run, alone=hurried)
         else:
             found = solve_fold_path(prepared, shares, [fraction], run)[0]
         prepared, (local, global_) = self._priced(prepared, candidate, fraction)
@@ -553,7 +586,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             )
         found = decided(prepared, joined(prepared, found, run), run)
         self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)
-        held_out = self._held_out(chosen, costs, search)
+        held_out = None if hurried else self._held_out(chosen, costs, search)
         tree = profiled(self.best_estimator_.tree_, rows)
         self.best_estimator_.tree_ = replace(tree, held_out=held_out)
         self.tree_ = self.best_estimator_.tree_

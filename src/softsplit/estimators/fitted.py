@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.estimators.stability import Stability
@@ -27,11 +28,12 @@ from softsplit.reading.hard import HardTree
 from softsplit.reading.limits import AdviceLimits
 from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
 from softsplit.reading.monotone_check import MonotoneCheck, check_monotone
+from softsplit.reading.partial_dependence import SetColumn, mean_probabilities, spread_values
 from softsplit.reading.pruning import simplified_model
 from softsplit.reading.ranges import far_warning
 from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.reading.shapley import ShapleyValues, shapley_values
-from softsplit.solvers import Status
+from softsplit.solvers import Budget, Status
 from softsplit.support.arguments import positive_integer, precision
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
@@ -45,7 +47,7 @@ from softsplit.support.messages import shown, warn_user
 from softsplit.support.options import late
 from softsplit.tree.scaling import Scaling
 from softsplit.variables import CodedRows, Coding
-from softsplit.variables.columns import column_costs
+from softsplit.variables.columns import Columns, column_costs
 
 
 class FittedTree(TreeHolder, BaseEstimator):
@@ -307,6 +309,53 @@ class FittedTree(TreeHolder, BaseEstimator):
             return explain(self.tree_, rows.X[0], rows.cells, limits)
         return explain(self.tree_, rows[0].astype(np.float64, copy=False), (), limits)
 
+    def partial_dependence(self, X: Any, columns: Any, *, grid_resolution: int = 100) -> Bunch:
+        """Mean class probabilities over the rows of X with one or two columns set to values.
+
+        The figures are those of ``sklearn.inspection.partial_dependence(kind="average")``, which
+        takes ten times as long; here there is one line for each class, also of two.
+
+        Parameters
+        ----------
+        X : rows
+        columns : name, number, or list of one or two of them
+        grid_resolution : int, default=100
+            Values of a column of numbers, evenly spread over the middle 90 % of its values; a
+            column with fewer different values is set to each of them.
+
+        Returns
+        -------
+        Bunch
+            ``grid_values``, the values of each column, and ``average``, of shape (n_classes,
+            n_values of each column).
+        """
+        check_is_fitted(self, "tree_")
+        count, tree = positive_integer("grid_resolution", grid_resolution), self.tree_
+        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+        listed = list(columns) if isinstance(columns, list | tuple) else [columns]
+        if not 1 <= len(listed) <= 2:
+            raise ValueError(f"columns must name one or two columns of X, got {shown(columns)}.")
+        known = Columns(list(map(str, frame.columns)))
+        rows, grids, settings = checked_rows(self, X), [], []
+        for column in listed:
+            place = known.place("columns", column)
+            values = frame.iloc[:, place]
+            if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+                grid = spread_values(values.to_numpy(dtype=float, na_value=np.nan), count)
+            else:
+                grid = np.sort(values.dropna().unique())
+            asked = frame.iloc[np.zeros(len(grid), dtype=np.intp)].reset_index(drop=True)
+            asked[asked.columns[place]] = grid
+            read = checked_rows(self, asked if isinstance(X, pd.DataFrame) else asked.to_numpy())
+            homes = np.arange(read.shape[1])
+            if tree.coding is not None:
+                homes = np.array(tree.coding.places, dtype=np.intp)[tree.coding.homes]
+            features = np.flatnonzero((homes == place) & tree.columns_in_use)
+            grids.append(grid)
+            settings.append(SetColumn(features, read[:, features]))
+        average = mean_probabilities(tree, np.asarray(rows, dtype=float), settings)
+        return Bunch(grid_values=grids, average=average)
+
     def expected_cost(self, X: Any, *, feature_costs: Any = None, per_row: bool = False) -> Any:
         """What it costs on average to answer the questions for a row of X.
 
@@ -473,7 +522,13 @@ class FittedTree(TreeHolder, BaseEstimator):
         return make_card(self.tree_, rows, y, points)
 
     def stability(
-        self, X: Any, y: Any, *, n_resamples: int = 20, random_state: int = 0
+        self,
+        X: Any,
+        y: Any,
+        *,
+        n_resamples: int = 20,
+        random_state: int = 0,
+        time_limit: float | None = None,
     ) -> Stability:
         """How often features, pairs of them and questions come back in resamples of the rows.
 
@@ -486,6 +541,8 @@ class FittedTree(TreeHolder, BaseEstimator):
             Those that the tree was fitted to.
         n_resamples : int, default=20
         random_state : int, default=0
+        time_limit : float, optional
+            Seconds after which no further resample is made, if there are two.
 
         Returns
         -------
@@ -503,11 +560,17 @@ class FittedTree(TreeHolder, BaseEstimator):
         )
         # Rows that were read may have no names.
         base.set_params(**by_position(base.get_params(deep=False), self.tree_.column_names))
-        trees, said = [], []
+        trees: list[TreeModel] = []
+        said = []
+        budget = Budget(time_limit=time_limit)
         for number in range(count):
+            if len(trees) > 1 and budget.exhausted:
+                break
             drawn = np.random.default_rng([random_state, number])
             tree = clone(base).set_params(random_state=number)
             tree.fit(rows, labels, sample_weight=_resampled(labels, drawn))
+            if tree.end_ == "interrupted":  # the fit has kept its tree; the work is to end
+                raise KeyboardInterrupt
             trees.append(tree.tree_)
             tree_rows = validated_rows(tree, rows)  # ``predict`` would warn about rows not drawn
             said.append(tree.tree_.classes[tree.tree_.predict_index(tree_rows)])
@@ -595,21 +658,29 @@ def warn_far(tree: TreeModel, X: FloatArray) -> None:
 
 
 def checked_rows(estimator: Any, X: Any) -> FloatArray:
-    """Rows that a fitted estimator can be asked about, validated as those of training are."""
-    check_is_fitted(estimator, "tree_")
-    return validated_rows(estimator, X)
+    """Rows that a fitted estimator can be asked about, validated as those of training are.
+
+    Of a table only the columns that the tree uses are read.
+    """
+    if not hasattr(estimator, "tree_"):
+        check_is_fitted(estimator, "tree_")
+    rows = read_rows(estimator, X, parsed=False)
+    return rows.X if isinstance(rows, CodedRows) else rows
 
 
 def validated_rows(estimator: Any, X: Any) -> FloatArray:
-    """The same for an estimator that knows its features and may not have a tree yet."""
+    """All columns of rows, for an estimator that knows them and may not have a tree yet."""
     rows = read_rows(estimator, X)
     return rows.X if isinstance(rows, CodedRows) else rows
 
 
-def read_rows(estimator: Any, X: Any, *, whole: bool = False) -> FloatArray | CodedRows:
+def read_rows(
+    estimator: Any, X: Any, *, whole: bool = False, parsed: bool = True
+) -> FloatArray | CodedRows:
     """Rows as the tree takes them, with what was read where they are more than plain numbers.
 
-    Of wide sparse rows only columns that the tree uses are read, unless all are asked for.
+    Of wide sparse rows only columns that the tree uses are read, unless the ``whole`` of them is
+    asked for; of other tables all columns are, unless nobody looks at what was ``parsed``.
     """
     coding: Coding | None = getattr(estimator, "coding_", None)
     if isinstance(X, CodedRows):
@@ -620,30 +691,56 @@ def read_rows(estimator: Any, X: Any, *, whole: bool = False) -> FloatArray | Co
     if issparse(X) and coding is None:
         X = X.toarray()
     if (coding is None or (coding.of_matrices and not issparse(X))) and holds_numbers(X):
-        with made_floats():
-            # Single precision stays as it is: doubles are made of a few rows at a time.
-            checked: FloatArray = validate_data(
-                estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
-            )
+        checked = _as_numbers(estimator, X)
         if not has_gaps(checked, getattr(estimator, "feature_names_in_", None)):
             if coding is None:
                 return checked
             return coding.code_matrix(checked, None if whole else _columns_in_use(estimator))
-    validate_data(estimator, X, reset=False, skip_check_array=True)
+    if not _same_columns(estimator, X):
+        validate_data(estimator, X, reset=False, skip_check_array=True)
     if coding is None:
         if not hasattr(estimator, "tree_"):  # in training: there is no middle for a gap yet
             raise ValueError("X holds text or gaps where the training rows are plain numbers.")
         named = hasattr(estimator, "feature_names_in_")
         coding = replace(estimator.tree_.table_coding, named=named)
-    used = None if whole or not issparse(X) else _columns_in_use(estimator)
-    return coding.code(X, None if used is None else np.unique(coding.homes[used]).tolist())
+    all_columns = whole or (parsed and not issparse(X)) or not hasattr(estimator, "tree_")
+    return coding.code(X, None if all_columns else estimator.tree_.variables_in_use)
+
+
+def _as_numbers(estimator: Any, X: Any) -> FloatArray:
+    """A table of numbers as an array, checked as scikit-learn does.
+
+    Single precision stays as it is: doubles are made of a few rows at a time. The check takes a
+    millisecond, and is left out where it would change nothing.
+    """
+    if type(X) is np.ndarray and len(X) and X.dtype in (np.float64, np.float32):
+        named = hasattr(estimator, "feature_names_in_")
+        if not named and X.shape[1] == getattr(estimator, "n_features_in_", -1):
+            return X
+    if isinstance(X, pd.DataFrame) and len(X) and _same_columns(estimator, X):
+        kinds = X.dtypes.tolist()
+        if all(kind == np.float64 or getattr(kind, "kind", "") in "iu" for kind in kinds) and all(
+            isinstance(kind, np.dtype) for kind in kinds
+        ):
+            return X.to_numpy(dtype=np.float64)
+    with made_floats():
+        checked: FloatArray = validate_data(
+            estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
+        )
+    return checked
+
+
+def _same_columns(estimator: Any, X: Any) -> bool:
+    """Whether X has the named columns of training in their order."""
+    names, columns = getattr(estimator, "feature_names_in_", None), getattr(X, "columns", None)
+    if names is None or columns is None or len(names) != len(columns):
+        return False
+    return list(names) == (columns.tolist() if isinstance(columns, pd.Index) else list(columns))
 
 
 def _columns_in_use(estimator: Any) -> NDArray[np.bool_] | None:
     """Which columns of the problem a tree looks at; None, for all, before there is a tree."""
-    if not hasattr(estimator, "tree_"):
-        return None
-    return np.any(estimator.tree_.parameters.weights, axis=1)
+    return estimator.tree_.columns_in_use if hasattr(estimator, "tree_") else None
 
 
 def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:

@@ -168,6 +168,23 @@ def strength_path(
     if one_of("by", by, ("strength", "n_features")) == "n_features" and strengths is not None:
         raise ValueError("by='n_features' takes no strengths; name those of the estimator.")
     settings.make_scale(base.scale, auto=True)
+    with never_lost(), watched(base.verbose, Budget()) as around:
+        around.working("preparing the rows")
+        return _walked(X, y, base, strengths, by, scope, n_points, keep, sample_weight)
+
+
+def _walked(
+    X: Any,
+    y: Any,
+    base: SoftTreeClassifier,
+    strengths: Any,
+    by: str,
+    scope: PathScope,
+    n_points: int,
+    keep: int,
+    sample_weight: Any,
+) -> StrengthPathResult:
+    """``strength_path`` with the settings of ``base``, after its arguments were checked."""
     run = training_run(base)
     prepared = prepare(model_settings(base, X), training_rows(base, X, y, sample_weight))
     run = run.adapted(prepared, partial(validated_rows, base))
@@ -192,7 +209,7 @@ def strength_path(
             pairs = [[pair for row in pairs for pair in row]]
         else:
             on_device = None
-    with never_lost(), watched(base.verbose, run.budget, wanted) as observer:
+    with watched(base.verbose, run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
                 break
@@ -219,7 +236,7 @@ def strength_path(
         reason = "interrupted" if run.budget.stopped else "the time limit was reached"
         said = f"{reason}; {len(points)} of {wanted} points are returned"
         said += f", {unfinished} of them as far as they had come." if unfinished else "."
-        warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=2)
+        warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=3)
     return StrengthPathResult(tuple(points))
 
 
@@ -310,11 +327,13 @@ def assess(
     budget: Budget | None = None,
     say: Callable[[str], None] = lambda _: None,
     baselines: bool = True,
+    between: Callable[[], None] = lambda: None,
 ) -> Assessment:
     """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
 
     All are judged on the same rows: in folds, or with ``held_out`` on a fifth. An interruption
-    ends the work: what was judged by then is told. Without ``baselines`` trees are judged alone.
+    ends the work: what was judged by then is told. Without ``baselines`` trees are judged alone;
+    ``between`` is called when they were, before the other methods are.
     """
     base = clone(base)
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
@@ -330,6 +349,7 @@ def assess(
         most_trained=most_trained,
         say=say,
         baselines=baselines,
+        between=between,
     )
 
 

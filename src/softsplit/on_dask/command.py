@@ -66,7 +66,7 @@ def fit_dask(
         say(f"{frame.npartitions} partitions of {data} go to {where}")
     with (
         _client(address) as client,
-        heartbeat(quiet),
+        heartbeat(quiet, "training on the cluster"),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")

@@ -37,6 +37,7 @@ from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.tree.scaling import Scaling, scaled_rows
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.variables import Coding, MonotoneEffects
+from softsplit.variables.variable import DATE, NUMBER
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,25 @@ class TreeModel:
         """Indices of the features in use."""
         return selected_features(self.parameters.weights, self.zero_threshold)
 
+    @cached_property
+    def features_of_values(self) -> NDArray[np.intp]:
+        """The features in use that are numbers or dates: of numbers that bend, the value."""
+        used, coding = self.selected_features, self.coding
+        if coding is None:
+            return used
+        values_of = np.where(
+            coding.hinges, np.array(coding.firsts)[coding.homes], np.arange(len(coding.homes))
+        )
+        kinds = (NUMBER, DATE)
+        return np.array(
+            [
+                j
+                for j in np.unique(values_of[used])
+                if coding.variables[coding.homes[j]].kind in kinds
+            ],
+            dtype=np.intp,
+        )
+
     @property
     def column_names(self) -> tuple[str, ...]:
         """The columns of the table that rows come in, by their names."""
@@ -184,6 +204,19 @@ class TreeModel:
     def labels(self) -> list[Any]:
         """The classes as plain Python values."""
         return list(self.classes.tolist())
+
+    @cached_property
+    def columns_in_use(self) -> NDArray[np.bool_]:
+        """Which columns of the problem bear on a question, (n_features,)."""
+        used: NDArray[np.bool_] = np.any(self.parameters.weights, axis=1)
+        if self.walk is not None:  # its questions are rounded
+            used |= np.any(self.walk.coefficients, axis=0)
+        return used
+
+    @cached_property
+    def variables_in_use(self) -> list[int]:
+        """Variables of ``table_coding`` that bear on a question, by their places there."""
+        return np.unique(self.table_coding.homes[self.columns_in_use]).tolist()
 
     @property
     def leaf_shares(self) -> FloatArray:

@@ -18,7 +18,6 @@ from softsplit.reading.equations import finite, number
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
-from softsplit.variables.variable import DATE, NUMBER
 
 
 @dataclass(frozen=True)
@@ -95,22 +94,20 @@ def far_columns(model: TreeModel, X: FloatArray) -> list[FarColumn]:
 
     Missing values are inside.
     """
-    found = []
-    coding = model.coding
-    used = model.selected_features
-    if coding is not None:  # a number is outside, not its hinges
-        values_of = np.where(
-            coding.hinges, np.array(coding.firsts)[coding.homes], range(X.shape[1])
-        )
-        used = np.unique(values_of[used])
-    for j in used.tolist() if len(X) else ():
-        variable = None if coding is None else coding.variables[coding.homes[j]]
-        if variable is not None and variable.kind not in (NUMBER, DATE):
-            continue
+    found: list[FarColumn] = []
+    coding, used = model.coding, model.features_of_values
+    if not len(X) or not len(used):
+        return found
+    lowest, highest = X[:, used].min(axis=0), X[:, used].max(axis=0)
+    inside = (lowest >= model.summary.low[used]) & (highest <= model.summary.high[used])
+    if np.all(inside):  # as nearly always
+        return found
+    for j, smallest, largest in zip(used.tolist(), lowest, highest, strict=True):
         least, most = far_limits(model, j)
         values = X[:, j]
-        if not (values.min() < least or values.max() > most):
+        if not (smallest < least or largest > most):
             continue
+        variable = None if coding is None else coding.variables[coding.homes[j]]
         ends = [float(model.summary.low[j]), float(model.summary.high[j])]
         low, high = (end if variable is None else variable.display(end) for end in ends)
         found.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import html
-import time
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from softsplit.data.files import Table
 from softsplit.data.learning import LabelledRows
+from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.fitted import read_rows
 from softsplit.persistence import load_model
@@ -25,8 +26,11 @@ from softsplit.report.document import render_report
 from softsplit.report.groups import group_names
 from softsplit.report.report_data import PAGE_ROWS, ReportData
 from softsplit.report.study import rows_of
+from softsplit.solvers import Budget
+from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.output_files import write_file
+from softsplit.training.run import watched
 from softsplit.variables import CodedRows
 from softsplit.variables.contents import text_of
 
@@ -128,17 +132,21 @@ def report(
         X = X.drop(columns=by)  # a column to compare by, and no feature
     tree, rows = labelled_rows(model, X, y)
     refer, groups = checked_confidence(refer, "refer"), _groups(by, table, len(rows.y))
-    began = time.perf_counter()
-    walked = walk_path(tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit)
     search = model.steps[-1][1] if isinstance(model, Pipeline) else model
     search = search if hasattr(search, "alternatives") else None
-    hurried = time_limit is not None and time.perf_counter() - began > time_limit
-    data = make_report_data(
-        name or "data", rows, walked, search=search, hurried=hurried, by=groups, refer=refer
-    )
-    unseen = None if held_out is None else _held_out_rows(model, held_out)
-    data = replace(data, page_rows=page_rows, held_out_rows=unseen)
-    made = Report(render_report(data), data)
+    with never_lost(), watched(tree.verbose, Budget(time_limit=time_limit)) as observer:
+        walked = walk_path(
+            tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit, say=observer.working
+        )
+        observer.working("looking for other trees, and training on resamples")
+        data = make_report_data(name or "data", rows, walked, search=search, by=groups, refer=refer)
+        observer.working("drawing the page")
+        unseen = None if held_out is None else _held_out_rows(model, held_out)
+        data = replace(data, page_rows=page_rows, held_out_rows=unseen)
+        made = Report(render_report(data), data)
+    if walked.interrupted:
+        said = "interrupted; the report holds what was judged by then."
+        warnings.warn(CutShortWarning("report", said, True), stacklevel=2)
     if path is not None:
         made.save(path)
     return made

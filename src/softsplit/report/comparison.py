@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.base import clone
 from softsplit.data.dataset import sample_rows
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.alternatives import Alternatives
+from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.path import (
     PathTrees,
@@ -113,6 +115,10 @@ class JudgedPath:
         For each tree, whether a fit with its settings gives the same tree.
     bounds : tuple of BoundPoint
         Of a tree with ``fairness``: the same settings under other bounds, as far as time allowed.
+    missing : int
+        Trees of the path that were not trained, for lack of time.
+    budget : Budget
+        Of all that belongs to the report.
     """
 
     trees: tuple[SoftTreeClassifier, ...]
@@ -122,6 +128,8 @@ class JudgedPath:
     interrupted: bool
     repeatable: tuple[bool, ...] = ()
     bounds: tuple[BoundPoint, ...] = ()
+    missing: int = 0
+    budget: Budget = field(default_factory=Budget)
 
 
 def make_report_data(
@@ -130,7 +138,6 @@ def make_report_data(
     path: JudgedPath,
     provenance: tuple[tuple[str, str], ...] = (),
     search: Any = None,
-    hurried: bool = False,
     by: tuple[str, pd.Categorical] | None = None,
     refer: float = 0.9,
 ) -> ReportData:
@@ -148,8 +155,6 @@ def make_report_data(
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
     search : SoftTreeClassifierCV, optional
         What has chosen the tree, if it still knows what it compared.
-    hurried : bool
-        Whether the time is spent: alternatives and resamples are then left out.
     by : tuple of (str, array), optional
         A column by whose groups figures are told, and the group of each row.
     refer : float
@@ -173,19 +178,23 @@ def make_report_data(
         provenance=(*provenance, *path.provenance, *source),
         repeatable=path.repeatable,
         bounds=path.bounds,
-        alternatives=None if hurried or path.interrupted else _alternatives(search),
-        stability=None if hurried or path.interrupted else _stability(path, rows),
+        missing=path.missing,
+        interrupted=path.interrupted,
+        hurried=path.budget.exhausted,
+        alternatives=_alternatives(search, path.budget),
+        stability=_stability(path, rows),
         by=by,
         refer=checked_confidence(refer, "refer"),
     )
 
 
-def _alternatives(search: Any) -> Alternatives | None:
-    """Other trees of a search, if it remembers any."""
-    if search is None:
+def _alternatives(search: Any, budget: Budget) -> Alternatives | None:
+    """Other trees of a search, if it remembers any, as far as there is time."""
+    if search is None or budget.exhausted:
         return None
+    limit = None if budget.time_limit is None else budget.remaining
     try:
-        found: Alternatives = search.alternatives(OPTIONS.alternatives)
+        found: Alternatives = search.alternatives(OPTIONS.alternatives, time_limit=limit)
     except ValueError:  # of a copy, or of a table that was not remembered
         return None
     return found if len(found) else None
@@ -195,11 +204,17 @@ def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
     """What comes back in resamples; None where these would take long."""
     tree = path.trees[path.chosen]
     long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
-    long = long or bool(tree.tree_.rates)
+    long = long or bool(tree.tree_.rates) or path.budget.exhausted
     if long or not len(tree.selected_features_):
         return None
-    found: Stability = tree.stability(*rows.part(), n_resamples=OPTIONS.resamples)
-    return found
+    limit = None if path.budget.time_limit is None else path.budget.remaining
+    with path.budget.interruptible(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutShortWarning)
+        found: Stability = tree.stability(
+            *rows.part(), n_resamples=OPTIONS.resamples, time_limit=limit
+        )
+        return found
+    return None
 
 
 def walk_path(
@@ -258,15 +273,18 @@ def walk_path(
             base, *rows.part(drawn), grid, budget, n_starts=OPTIONS.path_starts, n_jobs=n_jobs
         )
 
-    # Of few rows the trees take a moment and come first: plain methods may take all of the time.
-    first = None if held_out else walked()
+    # Plain methods come last: they may take all of the time. Of few rows the trees of the slider
+    # take a moment and come first; of many, a tree that is judged is worth more than another one.
+    made = [] if held_out else [walked()]
     say(f"judging {len(grid)} trees and four plain methods on held-out rows")
     trained = _most(OPTIONS.trained_cells, rows.matrix) if held_out else None
     found = assess(
         base, *rows.part(), grid, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed,
         n_jobs=n_jobs, held_out=held_out, most_trained=trained, budget=budget, say=say,
+        between=lambda: None if made else made.append(walked()),
     )  # fmt: skip
-    trees, again = first or walked()
+    trees, again = made[0] if made else walked()
+    missing = len(grid) - len(trees)
     bounds: tuple[BoundPoint, ...] = ()
     if own is not None and base.fairness is not None:
         bounds = _other_bounds(base, rows, own, seed, n_jobs, held_out, trained, budget, say)
@@ -279,7 +297,7 @@ def walk_path(
         trees[place : place + 1], repeat[place : place + 1] = [tree], [repeatable]
         judged[place : place + 1] = [found.trees[grid.index(own)]]
     found = replace(found, trees=tuple(judged))
-    provenance = _provenance(len(rows.y), drawn, found, fitted, again)
+    provenance = _provenance(len(rows.y), drawn, found, fitted, again, len(grid) - missing)
     if unknown:
         said = "held-out figures and other trees are without them: their rows are not known here"
         provenance = (*provenance, ("Requirements on rates", said))
@@ -295,6 +313,8 @@ def walk_path(
         budget.stopped,
         tuple(repeat[i] for i in kept),
         bounds,
+        missing,
+        budget,
     )
 
 
@@ -398,9 +418,14 @@ def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
 
 
 def _provenance(
-    n_rows: int, drawn: NDArray[Any], found: Assessment, fitted: bool, repeatable: bool
+    n_rows: int,
+    drawn: NDArray[Any],
+    found: Assessment,
+    fitted: bool,
+    repeatable: bool,
+    n_trees: int,
 ) -> tuple[tuple[str, str], ...]:
-    who = "trees at other strengths" if fitted else "trees"
+    who = f"{n_trees} trees at other strengths" if fitted else f"{n_trees} trees"
     others = f"{who} were trained from weak to strong, each from the one before"
     if repeatable:
         others = f"{who} were trained as with --strength, all from the same starts"

@@ -48,7 +48,11 @@ def render_report(data: ReportData) -> str:
     editor = None if case is None else editor_values(data)
     if editor is not None:
         add_editor(section(main, "change", "Change the tree"), data, editor)
-    add_card(section(main, "card", "As a score card"), data.card)
+    card = section(main, "card", "As a score card")
+    if data.interrupted:  # it takes as long as all the rest of the page, and the user waits
+        add(card, "p", {"class": "missing"}, f"The score card is missing: {data.cut_by} before.")
+    else:
+        add_card(card, data.card)
     add_quality(main, data)
     if data.tree.tree_.rates:
         add_rates(section(main, "requirements", "What must hold"), data)
@@ -56,6 +60,12 @@ def render_report(data: ReportData) -> str:
         add_alternatives(section(main, "alternatives", "Other trees as good"), data.alternatives)
     if data.stability is not None:
         add_stability(section(main, "stability", "What comes back"), data.stability)
+    elif data.hurried:
+        add(
+            section(main, "stability", "What comes back"), "p", {"class": "missing"},
+            f"Other trees as good, and trees of resamples, are missing: {data.cut_by} before. A "
+            "report with more time has them (--time-limit 0).",
+        )  # fmt: skip
     add_data(main, data)
     edits = [("Edit by hand", line) for line in data.tree.tree_.edits.lines]
     add_provenance(main, [*data.provenance, *edits])

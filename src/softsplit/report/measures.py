@@ -21,15 +21,8 @@ from softsplit.report.elements import add, add_table, percent, shortened, with_i
 from softsplit.report.groups import group_rows
 from softsplit.report.metrics import Interval, MethodMetrics, positive_class
 from softsplit.report.report_data import ReportData
-from softsplit.selection.baselines import BASELINES
+from softsplit.selection.baselines import BASELINES, TITLES
 from softsplit.support.messages import counted
-
-TITLES = {
-    "majority": "most frequent class",
-    "logistic": "L1 logistic regression",
-    "cart": "CART (plain decision tree)",
-    "boosting": "gradient boosting",
-}
 
 
 @dataclass(frozen=True)
@@ -64,6 +57,13 @@ def add_figures(parent: ET.Element, data: ReportData) -> None:
     where = f"{len(found.labels):,} held-out rows"
     where += f", in {found.n_folds} parts" if found.n_folds > 1 else ""
     add_table(parent, f"On {where}, with 95 % intervals", head, rows, range(1, 8))
+    missing = [TITLES[name] for name in BASELINES if data.baseline_metrics(name) is None]
+    if missing:
+        add(
+            parent, "p", {"class": "missing"},
+            f"Not judged: {', '.join(missing)}. {data.cut_by[0].upper()}{data.cut_by[1:]} before; "
+            "a report with more time has all methods (--time-limit 0).",
+        )  # fmt: skip
     add(
         parent, "p", {"class": "quiet"},
         "Accuracy: share of right answers. Balanced accuracy: the same within each class, then the "

@@ -90,6 +90,12 @@ class ReportData:
         A column by whose groups figures are told, and the group of each row.
     refer : float
         Confidence of the prediction sets by which cases go to a person.
+    missing : int
+        Trees at other strengths that were not trained.
+    hurried : bool
+        Whether alternatives and resamples were left out for lack of time.
+    interrupted : bool
+        Whether Ctrl-C ended the work, and not a time limit.
     """
 
     name: str
@@ -106,6 +112,14 @@ class ReportData:
     bounds: tuple[BoundPoint, ...] = ()
     by: tuple[str, pd.Categorical] | None = None
     refer: float = 0.9
+    missing: int = 0
+    hurried: bool = False
+    interrupted: bool = False
+
+    @property
+    def cut_by(self) -> str:
+        """What ended the work before something that is missing: the beginning of a sentence."""
+        return "Ctrl-C came" if self.interrupted else "the time limit ended"
 
     @property
     def matrix(self) -> FloatArray:

@@ -109,6 +109,13 @@ def add_explorer(parent: ET.Element, data: ReportData) -> None:
         headline(data, data.chosen),
     )  # fmt: skip
     add(part, "p", {"id": "rule"}, rule_sentence(data))
+    if data.missing:
+        add(
+            part, "p", {"class": "missing"},
+            f"Missing here: {counted(data.missing, 'tree')} at other strengths. "
+            f"{data.cut_by[0].upper()}{data.cut_by[1:]} before; a report with more time has all of "
+            "them (--time-limit 0).",
+        )  # fmt: skip
     panels = add(part, "div", {"id": "panels"})
     for point in range(n_points):
         panels.append(panel(data, point))

@@ -323,8 +323,12 @@ def _chosen(
     provenance = [("Settings", told_choice(search, sample))]
     tree, anew = search.best_estimator_, False
     # A tree with a teacher is kept: its settings alone do not give it again.
-    if search.targets_ is None and (part < 1 or search.end_ == "complete"):
-        drawn_rows = f"on the {len(drawn):,} rows drawn for the choice"
+    drawn_rows = f"on the {len(drawn):,} rows drawn for the choice"
+    interrupted = search.end_ == "interrupted"
+    if interrupted and part < 1:  # the user waits: the tree of the choice is there
+        tree = copy.copy(tree).set_params(**_strengths(search, options, part))
+        provenance.append(("Training", drawn_rows))
+    elif search.targets_ is None and (part < 1 or search.end_ == "complete"):
         try:
             whole = _on_all_rows(rows, options, search, part, began)
             anew = whole.end_ == "complete" or _fits_better(whole, tree, rows)

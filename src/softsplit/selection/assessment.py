@@ -19,11 +19,17 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.rates import RatedRows
 from softsplit.formulations.settings import class_weights
-from softsplit.selection.baselines import BASELINES, train_baseline
+from softsplit.selection.baselines import BASELINES, TITLES, Trained, train_baseline
 from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
-from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
+from softsplit.support.parallel import (
+    in_threads,
+    n_threads,
+    n_workers,
+    one_blas_thread,
+    while_time,
+)
 from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 
@@ -162,10 +168,12 @@ def assess(
     most_trained: int | None = None,
     say: Say = lambda _: None,
     baselines: bool = True,
+    between: Callable[[], None] = lambda: None,
 ) -> Assessment:
-    """Predict held-out rows with the trees of a path and with the baselines.
+    """Predict held-out rows with the trees of a path and then with the baselines.
 
-    An interruption ends the work; the result holds what was predicted by then.
+    An interruption, or the end of the time, ends the work; the result holds what was predicted by
+    then. Baselines are judged in the order of ``BASELINES``.
 
     Parameters
     ----------
@@ -179,6 +187,8 @@ def assess(
         Receives a line about every step of the work.
     baselines : bool
         Whether the other methods are judged too.
+    between : callable
+        Called when the trees were judged, before the other methods take their time.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
@@ -188,36 +198,47 @@ def assess(
     trees = [_empty(shape) for _ in trainer.fractions]
     plain = {name: _empty(shape) for name in BASELINES}
     used = {name: np.zeros(len(splits)) for name in BASELINES}
+    judged_folds: list[int] = []
 
     def run(fold: int) -> None:
         train, test = splits[fold]
         for judged, (calls, proba) in zip(trees, trainer.predict(train, test), strict=False):
             judged.calls[test], judged.proba[test] = calls, proba
-        say(f"trees: {_part(fold, splits)}")
+        judged_folds.append(fold)
+        if len(judged_folds) < len(splits):
+            say(f"judging trees on held-out rows: {_part(len(judged_folds), splits)}")
 
-    def compare(fold: int, name: str) -> None:
+    def compare(task: tuple[str, int]) -> tuple[Trained, int]:
+        name, fold = task
         train, test = splits[fold]
         weights = trainer.class_weights(train)
         own, other = rows.fold(train, test)
         straight = slice(None) if rows.coding is None else np.flatnonzero(~rows.coding.hinges)
         features = own.X[:, straight], other.X[:, straight]
-        found = train_baseline(name, features[0], own.labels, features[1], weights, seed)
-        plain[name].proba[test] = found.proba
-        plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
+        say(f"judging for comparison: {TITLES[name]}, {_part(fold, splits)}")
+        threads = max(1, n_threads(trainer.run.n_jobs) // workers)
+        found = train_baseline(name, features[0], own.labels, features[1], weights, seed, threads)
         homes = found.used
         if rows.coding is not None:  # of a table, its columns
             homes = np.array(rows.coding.places)[rows.coding.homes[straight][found.used]]
-        used[name][fold] = len(np.unique(homes))
+        return found, len(np.unique(homes))
 
-    with budget.interruptible():
-        with one_blas_thread():
-            workers = n_workers(trainer.run.n_jobs, len(splits))
-            in_threads(run, range(len(splits)), workers, budget.stop)
-        for name in BASELINES if baselines else ():
-            for fold in range(len(splits)):
-                if not budget.exhausted:
-                    compare(fold, name)
-            say(f"for comparison: {name}")
+    workers = n_workers(trainer.run.n_jobs, len(splits))
+    with budget.interruptible(), one_blas_thread():
+        say(f"judging trees on held-out rows: {_part(0, splits)}")
+        in_threads(run, range(len(splits)), workers, budget.stop)
+        between()
+        tasks = [(name, fold) for name in BASELINES for fold in range(len(splits))]
+        with warnings.catch_warnings():  # slow convergence at the weakest strength, rare classes
+            warnings.simplefilter("ignore")
+            done = while_time(
+                compare, tasks if baselines else [], workers, lambda: budget.exhausted
+            )
+        for place, (found, n_used) in done.items():
+            (name, fold), test = tasks[place], splits[tasks[place][1]][1]
+            plain[name].proba[test] = found.proba
+            plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
+            used[name][fold] = n_used
     judged_rows = np.sort(np.concatenate([test for _, test in splits]))
     return Assessment(
         labels=labels[judged_rows],
@@ -234,9 +255,7 @@ def assess(
 
 
 def _part(fold: int, splits: Sequence[Any]) -> str:
-    if len(splits) == 1:
-        return "the rows held out are judged"
-    return f"part {fold + 1} of {len(splits)} is judged"
+    return "all at once" if len(splits) == 1 else f"part {fold + 1} of {len(splits)}"
 
 
 def _empty(shape: tuple[int, int]) -> Judged:

@@ -28,7 +28,7 @@ from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.observer import Observer
+from softsplit.training.observer import JudgedCandidate, Observer
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import Topology, TreeParameters
 
@@ -235,8 +235,9 @@ class CandidateSearch:
         rest = range(choice.first_folds, self.board.n_folds)
         if self.trainer.large:
             self.trainer.memory.clear()
+        self.observer.working(f"comparing {candidate.label} on the other folds", len(rest))
         self.trainer.evaluate([candidate], fractions, self.board, rest)
-        self._tell_best(candidate, ", all folds")
+        self._tell_best(candidate, again=False)
 
     def _shorten(self, choice: ChoiceRules, depths: Sequence[int]) -> None:
         """Where the choice has long questions, compare trees of short ones with one level more.
@@ -321,6 +322,10 @@ class CandidateSearch:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
         choice = candidates[0].formulation.choice
+        names = list(dict.fromkeys(candidate.label for candidate in candidates))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        families = len({candidate._replace(ridge=0.0) for candidate in candidates})
+        self.observer.working(f"comparing {names[0]}{more}", families * len(self._folds(choice)))
         if self._halves(choice):
             self.trainer.evaluate(candidates, fractions, self.board, self._folds(choice))
         elif self.seen and choice.one_by_one:
@@ -335,27 +340,35 @@ class CandidateSearch:
         else:
             self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:
-            self._tell_best(candidate, ", all strengths" if candidate in self.seen else "")
+            self._tell_best(candidate, again=candidate in self.seen)
         self.trainer.memory.keep_only(self._leader(candidates[0]))
 
-    def _tell_best(self, candidate: Candidate, more: str) -> None:
+    def _tell_best(self, candidate: Candidate, *, again: bool) -> None:
         """Report the best row of a candidate, if it has any."""
         keys = [key for key in self.board.folds if key[0] == candidate]
-        if not keys:
-            return
-        best = self.board.best(keys, PRICES[self.selection])
-        judged = len(self.board.folds[best])
-        if judged < len(self._folds(candidate.formulation.choice)):
-            more += f", stopped after {judged} of {self.board.n_folds} folds"
-        self.seen.add(candidate)
-        self.tell(candidate.label + more, best)
+        if keys:
+            self.seen.add(candidate)
+            self.tell(self.board.best(keys, PRICES[self.selection]), again=again)
 
-    def tell(self, label: str, key: tuple[Candidate, float]) -> None:
+    def tell(
+        self, key: tuple[Candidate, float], *, again: bool = False, chosen: bool = False
+    ) -> None:
         """Report what is compared of a row of the board, and its score, to the observer."""
-        worth, net = self.board.worth(key), self.board.net(key, PRICES[self.selection])
-        judged = (-worth, -net) if self.board.valued(key) else None
+        board = self.board
+        worth, net = board.worth(key), board.net(key, PRICES[self.selection])
         self.observer.candidate_judged(
-            label, self.board.mean(key), self.board.mean(key, "n_features"), judged
+            JudgedCandidate(
+                label=key[0].label,
+                score=board.mean(key),
+                accuracy=self.trainer.scoring.scorer is None,
+                n_features=board.mean(key, "n_features"),
+                log_loss=(-worth, -net) if board.valued(key) else None,
+                folds=len(board.folds[key]),
+                n_folds=board.n_folds,
+                dropped=len(board.folds[key]) < len(self._folds(key[0].formulation.choice)),
+                again=again,
+                chosen=chosen,
+            )
         )
 
 

@@ -33,6 +33,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
+from softsplit.training.observer import Observer
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import finished_on_all_rows, sample_sizes
 from softsplit.training.regularisation_path import solve_path
@@ -182,6 +183,8 @@ class FoldTrainer:
         Validates rows that the user gave to the solver.
     lessons : Lessons, optional
         Class probabilities by a teacher, which candidates mix with the labels.
+    observer : Observer
+        Is told of every fold.
     """
 
     settings: ModelSettings
@@ -191,6 +194,7 @@ class FoldTrainer:
     run: Run
     check: CheckRows
     lessons: Lessons | None = None
+    observer: Observer = field(default_factory=Observer)
     memory: FoldMemory = field(default_factory=lambda: FoldMemory())
 
     @property
@@ -313,6 +317,7 @@ class FoldTrainer:
 
         def run(task: Task) -> None:
             finished[task] = self.scores(*task, fractions, known[task])
+            self.observer.part_ended()
 
         workers = self.run.workers(len(self.rows.labels), len(tasks))
         with self.run.budget.interruptible():
@@ -320,8 +325,9 @@ class FoldTrainer:
                 in_threads(run, tasks, workers, self.run.budget.stop)
             else:
                 parallel = Parallel(n_jobs=workers, prefer="processes")
+                unseen = replace(self, observer=Observer())  # one that shows things stays here
                 ends = parallel(
-                    delayed(self.scores)(*task, fractions, known[task]) for task in tasks
+                    delayed(unseen.scores)(*task, fractions, known[task]) for task in tasks
                 )
                 finished.update(zip(tasks, ends, strict=True))
         return finished

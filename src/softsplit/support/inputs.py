@@ -165,6 +165,8 @@ def is_plain_tensor(X: Any) -> bool:
 
 def refuse_twins(names: Iterable[Any]) -> None:
     """Columns of one name."""
+    if getattr(names, "is_unique", False) and getattr(names, "inferred_type", "") == "string":
+        return  # of pandas, which remembers both
     seen: set[str] = set()
     for name in map(str, names):
         if name in seen:
@@ -201,6 +203,11 @@ def _check_table(X: Any) -> None:
 def holds_numbers(X: Any) -> bool:
     """Whether all columns of a table are numbers already: no text, categories, dates."""
     made = _as_array(X) if isinstance(X, list | tuple) else X
+    kinds: Any = getattr(made, "dtypes", None)
+    if hasattr(kinds, "tolist") and all(
+        isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in kinds.tolist()
+    ):
+        return True  # a frame of pandas, whose columns themselves are slow to come by
     return all(_is_numbers(column) for column in _columns(made))
 
 

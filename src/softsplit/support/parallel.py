@@ -105,3 +105,52 @@ def in_threads(
         while running:
             time.sleep(0.01)
         raise
+
+
+Result = TypeVar("Result")
+
+
+def while_time(
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    workers: int,
+    over: Callable[[], bool],
+    poll: float = 0.05,
+) -> dict[int, Result]:
+    """Return the results of the tasks, by their places, that are done before it is ``over``.
+
+    For code of other libraries, which looks at no budget: it runs in threads that are left to
+    themselves when the time has ended, and what they find then is dropped.
+    """
+    found: dict[int, Result] = {}
+    errors: list[BaseException] = []
+    waiting, ended = list(range(len(tasks)))[::-1], threading.Semaphore(0)
+    changing, closed = threading.Lock(), threading.Event()
+
+    def run() -> None:
+        while not closed.is_set():
+            with changing:
+                if not waiting:
+                    return
+                place = waiting.pop()
+            try:
+                result = work(tasks[place])
+                with changing:
+                    if not closed.is_set():
+                        found[place] = result
+            except BaseException as error:
+                errors.append(error)
+            ended.release()
+
+    for _ in range(workers):
+        threading.Thread(target=run, daemon=True).start()
+    try:
+        done = 0
+        while done < len(tasks) and not errors and not over():
+            done += ended.acquire(timeout=poll)
+    finally:
+        with changing:
+            closed.set()
+    if errors:
+        raise errors[0]
+    return found

@@ -2,8 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Solution
+
+
+@dataclass(frozen=True)
+class JudgedCandidate:
+    """What is told of a candidate: the best of its trees that were compared.
+
+    Attributes
+    ----------
+    label : str
+        Its settings.
+    score : float
+    accuracy : bool
+        Whether the score is the accuracy.
+    n_features : float
+        Mean over the folds.
+    log_loss : pair of float, optional
+        Without and with the price of its size, if trees are compared by it.
+    folds, n_folds : int
+        Folds on which it was judged, and all folds.
+    dropped : bool
+        Whether it was left after fewer folds than others.
+    again : bool
+        Whether it was judged before, at fewer strengths.
+    chosen : bool
+    """
+
+    label: str
+    score: float
+    accuracy: bool
+    n_features: float
+    log_loss: tuple[float, float] | None
+    folds: int
+    n_folds: int
+    dropped: bool = False
+    again: bool = False
+    chosen: bool = False
 
 
 class Observer:
@@ -11,6 +49,12 @@ class Observer:
 
     An observer never changes a result. Starts may end in several threads.
     """
+
+    def working(self, what: str, total: int = 0) -> None:
+        """Work of ``total`` parts begins; 0 if its parts are not known."""
+
+    def part_ended(self) -> None:
+        """One of the parts is done."""
 
     def starting(self, total: int) -> None:
         """``total`` starts are about to run."""
@@ -30,13 +74,5 @@ class Observer:
     def point_ended(self, problem: TrainingProblem, solution: Solution) -> None:
         """A problem of a path is solved."""
 
-    def candidate_judged(
-        self,
-        label: str,
-        score: float,
-        n_features: float,
-        log_loss: tuple[float, float] | None = None,
-    ) -> None:
-        """A candidate of a cross-validation has been judged: score of its best tree, with how many
-        features, and the log-loss if trees are compared by it, without and with the price of its
-        size."""
+    def candidate_judged(self, found: JudgedCandidate) -> None:
+        """A candidate of a cross-validation has been judged, or chosen."""

@@ -150,10 +150,24 @@ def compile_together(loss: str) -> None:
             jobs = _shared_jobs()
             if jobs is not None and _may_start_processes():
                 if not all(map(jobs.is_done, UNITS_OF_LOSS[loss])):
-                    notice.tell(f", once: about {OPTIONS.expected[loss]} seconds")
+                    notice.tell(f", once: {told_duration(OPTIONS.expected[loss])}")
                     _compile(jobs, UNITS_OF_LOSS[loss])
                 _start_the_rest(jobs)
             _done.add(loss)
+
+
+def told_duration(expected: int, load: float | None = None) -> str:
+    """How long two processes compile beside the other processes that want the cores.
+
+    ``load`` is their mean number, as the system tells it if it is not given.
+    """
+    if load is None:
+        load = 0.0
+        with suppress(AttributeError, OSError):
+            load = os.getloadavg()[0]
+    crowd = max(1.0, (load + 2) / max(_n_cores(), 2))
+    about = 5 * round(expected * crowd / 5)
+    return f"about {about} seconds" + (" on this busy machine" if crowd >= 1.5 else "")
 
 
 def compile_everything() -> Path | None:
@@ -165,12 +179,12 @@ def compile_everything() -> Path | None:
     return jobs.folder
 
 
-def help_compile(names: Iterable[str]) -> None:
-    """Run the second process: compile units from the end of the list."""
+def help_compile(names: Iterable[str], *, backwards: bool) -> None:
+    """Run one of the two processes: compile units from one end of the list."""
     jobs = _shared_jobs()
     if jobs is not None:
         with _no_collection():
-            jobs.run(_calls(names), backwards=True)
+            jobs.run(_calls(names), backwards=backwards)
 
 
 def compile_the_rest() -> None:
@@ -197,13 +211,19 @@ def _shared_jobs() -> SharedJobs | None:
 
 
 def _compile(jobs: SharedJobs, names: tuple[str, ...]) -> None:
+    """Compile in two other processes: here Ctrl-C would wait for the compiler, for seconds."""
+    others: list[subprocess.Popen[bytes]] = []
     with never_lost(), _no_collection():
-        code = f"from {__name__} import help_compile; help_compile({names!r})"
-        other = _start(code) if _may_start_processes() else None
         try:
-            jobs.run(_calls(names))
+            for backwards in (False, True) if _may_start_processes() else ():
+                call = f"help_compile({names!r}, backwards={backwards})"
+                other = _start(f"from {__name__} import help_compile; {call}")
+                others += [] if other is None else [other]
+            while any(other.poll() is None for other in others):
+                time.sleep(OPTIONS.poll)
+            jobs.run(_calls(names))  # what they have left
         finally:
-            if other is not None:
+            for other in others:
                 other.kill()
                 other.wait()
 

@@ -83,6 +83,7 @@ def progressive_sampling(
         if rung:
             ranked = sorted(set(numbers) & set(found), key=lambda number: _rank(found[number]))
             numbers = sorted(ranked[: options.promoted[rung - 1]])
+            observer.working(f"the best {len(numbers)} of {n_starts} starts on {size:,} rows")
         few = problem.on_sample(size) if size < problem.rows.n_rows else problem
         part = _part(rough, len(sizes) - rung + 2)
         ends = multistart(
@@ -99,6 +100,7 @@ def progressive_sampling(
             break
     last = [found[number] for number in numbers if number in found]
     best = search_around(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
+    observer.working("finishing the best tree on all rows")
     whole = [finished_on_all_rows(problem, solver, best, budget, n_jobs)]
     for other in distinct(last, options.finished - rung)[1:] if few is problem else ():
         if not budget.exhausted:

@@ -145,11 +145,13 @@ def _follow(
                 start = numbered_start(problems[0], solver, number, child)
                 path = solver.path(problems[0], start, budget)
                 paths.append((path, path.trees(problems, tight=False)))
+                observer.part_ended()
         length = len(paths[0][1])
         # A start that was cut short has fewer trees than the others, and is not compared.
         whole = [(path, trees) for path, trees in paths if len(trees) == length]
         best: list[Solution] = []
         ended = np.inf
+        observer.working("finishing the trees of the path", length if tight else 0)
         for at, problem in enumerate(problems[:length]):
             if budget.exhausted:  # after Ctrl-C, do not measure thousands of points
                 ended = min(ended, budget.now())
@@ -161,6 +163,7 @@ def _follow(
                 for path, trees in ranked[: 1 + len(paths) // OPTIONS.paths_per_finalist]
             ]
             best.append(_last_digits(problem, some, budget) if tight else some[0][1])
+            observer.part_ended()
         if tight and not budget.exhausted:
             _share_trees(problems, best, budget)
     if tight and len(paths) < n_starts:

@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, warn_user
 from softsplit.support.row_budgets import ROWS
-from softsplit.variables.contents import distinct, n_rows_of, plain_numbers, table_columns
+from softsplit.variables.contents import (
+    as_table,
+    columns_at,
+    distinct,
+    names_of,
+    plain_numbers,
+    table_columns,
+)
 from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
 from softsplit.variables.dates import PARTS, part_name
 from softsplit.variables.kinds import (
@@ -319,19 +326,31 @@ class Coding:
             i: self.names.index(self.variables[i].since) for i in wanted if self.variables[i].since
         }
         places = sorted({self.places[i] for i in wanted} | set(others.values()))
-        names, columns = table_columns(X, places)
-        found = self._found(names, columns, places)
-        n_rows = n_rows_of(X, columns)
+        table = as_table(X)
+        found = self._found(table, places)
+        n_rows = int(table.shape[0])
         days = DayReader()
         calls = {
             i: (self.variables[i].cells, (found[self.places[i]], found.get(others.get(i)), days))
             for i in wanted
         }
         needed_cells = _call_for_each(calls)
-        cells = [needed_cells.get(i, _all_missing(n_rows)) for i in range(len(self.variables))]
-        blocks = [v.coded(c) for v, c in zip(self.variables, cells, strict=True)]
-        X = np.hstack(blocks) if blocks else np.zeros((n_rows, 0))
-        return CodedRows(np.ascontiguousarray(X), self, tuple(cells), self._shared(cells))
+        missing = _all_missing(n_rows)
+        cells = [needed_cells.get(i, missing) for i in range(len(self.variables))]
+        made = np.empty((n_rows, len(self.homes)))
+        if len(needed_cells) < len(cells):
+            made[:] = self._blank
+        for i, read in needed_cells.items():
+            block = self.variables[i].coded(read)
+            made[:, self.firsts[i] : self.firsts[i] + block.shape[1]] = block
+        shared = self._shared(cells) if needed is None else ()
+        return CodedRows(made, self, tuple(cells), shared)
+
+    @cached_property
+    def _blank(self) -> FloatArray:
+        """The coded columns of a row without any value, (n_columns,)."""
+        none = _all_missing(1)
+        return np.hstack([variable.coded(none) for variable in self.variables])[0]
 
     def _shared(self, cells: Sequence[Cells]) -> tuple[Shared, ...]:
         """Return the categories encoded by class shares, for rows that are trained on."""
@@ -349,16 +368,16 @@ class Coding:
         places = {self.places[i] for i in variables}
         return [i for i, place in enumerate(self.places) if place in places]
 
-    def _found(
-        self, names: list[str] | None, columns: list[pd.Series], places: Sequence[int]
-    ) -> dict[int | None, pd.Series]:
+    def _found(self, table: Any, places: Sequence[int]) -> dict[int | None, pd.Series]:
         """Return the columns at ``places`` of the table; one error names all absent ones."""
+        names = names_of(table)
         if names is None or not self.named:
-            if len(columns) != len(self.names):
+            if table.shape[1] != len(self.names):
                 raise ValueError(
-                    f"X has {len(columns)} features, but the tree is expecting {len(self.names)} "
-                    "features as input."
+                    f"X has {table.shape[1]} features, but the tree is expecting "
+                    f"{len(self.names)} features as input."
                 )
+            columns = columns_at(table, places)
             return {j: columns[j].rename(self.names[j]) for j in places}
         at = {name: j for j, name in enumerate(names)}
         absent = [self.names[j] for j in places if self.names[j] not in at]
@@ -370,6 +389,7 @@ class Coding:
             listed = listed_columns([shown(name, 24) for name in absent])
             hint = hint or "give a table with the columns that the tree was trained on."
             raise ValueError(f"{which} {listed} {verb} missing; {hint}")
+        columns = columns_at(table, [at[self.names[j]] for j in places], names)
         return {j: columns[at[self.names[j]]] for j in places}
 
 

@@ -1,0 +1,585 @@
+"""How long a user waits, and what the library says meanwhile: the parts of ``make bench-waiting``.
+
+    python benchmarks/waiting.py report [--busy 2]      softsplit fit --report, a table with text
+    python benchmarks/waiting.py interrupt [--times 6]  Ctrl-C at random moments, ten kinds of work
+    python benchmarks/waiting.py limits                 time_limit of the same kinds of work
+    python benchmarks/waiting.py console                the console in a terminal and in a pipe
+    python benchmarks/waiting.py calls                  predict_proba of few rows, import, a plot
+    python benchmarks/waiting.py table                  the page docs/results/waiting-console.md
+
+Each part adds a line of JSON to docs/results/waiting-console.jsonl; the page shows the last line of
+each kind. Tables are made from seeds: no file is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pty
+import random
+import re
+import resource
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pages import markdown, write_page
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+LINES = RESULTS / "waiting-console.jsonl"
+PAGE = RESULTS / "waiting-console.md"
+BACK = 1.0
+"""Seconds within which Ctrl-C has to come back."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=[*PARTS, "table", "child"])
+    parser.add_argument("--busy", type=int, default=0, help="busy processes beside it")
+    parser.add_argument("--times", type=int, default=6, help="interruptions of each kind of work")
+    parser.add_argument("--kinds", nargs="*", default=list(WORK), help="kinds of work to interrupt")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="keep the figures, and make the page")
+    args = parser.parse_args()
+    if args.part == "child":
+        serve()
+    elif args.part == "table":
+        make_page()
+    else:
+        with busy(args.busy):
+            figures = PARTS[args.part](args)
+        line = {"part": args.part, "busy": args.busy, **figures}
+        print(json.dumps(line, indent=1))
+        if args.write:
+            with LINES.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            make_page()
+
+
+@contextlib.contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Processes that do nothing but compute."""
+    loop = [sys.executable, "-c", "while True: pass"]
+    running = [subprocess.Popen(loop) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def staff(n_rows: int = 1500, seed: int = 0) -> pd.DataFrame:
+    """A table like that of a staff department: 31 columns, nine of them text, a rare class."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({f"number_{j}": rng.normal(size=n_rows).round(3) for j in range(14)})
+    for j in range(8):
+        table[f"grade_{j}"] = rng.integers(1, 6, n_rows)
+    words = {
+        "travel": ["rarely", "often", "never"],
+        "department": ["sales", "research", "personnel"],
+        "field": ["medicine", "life", "marketing", "technical", "other", "people"],
+        "role": [f"role {k}" for k in range(9)],
+        "status": ["single", "married", "divorced"],
+        "gender": ["f", "m"],
+        "overtime": ["yes", "no"],
+        "site": ["north", "south", "east", "west"],
+    }
+    for name, levels in words.items():
+        table[name] = rng.choice(levels, n_rows)
+    pull = (
+        1.2 * (table["overtime"] == "yes")
+        + 0.8 * (table["travel"] == "often")
+        - 0.7 * table["number_0"]
+        + 0.6 * table["number_1"]
+        - 0.3 * table["grade_0"]
+        + 0.9 * (table["role"] == "role 3")
+    )
+    leaves = rng.random(n_rows) < 1 / (1 + np.exp(-(2 * pull - 3.0)))
+    table["left"] = np.where(leaves, "Yes", "No")
+    return table
+
+
+def numbers(n_rows: int, n_columns: int, n_classes: int, seed: int = 0) -> tuple[Any, Any]:
+    """Numbers with a class that depends on a few of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns))
+    scores = X[:, :4] @ rng.normal(size=(4, n_classes)) + rng.normal(size=(n_rows, n_classes))
+    scores += 1.5 * np.abs(X[:, [0]]) * rng.normal(size=n_classes)
+    return X, np.argmax(scores, axis=1)
+
+
+# --- report --------------------------------------------------------------------------------------
+
+
+def report(args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of ``softsplit fit --report``, and what the page holds."""
+    with tempfile.TemporaryDirectory() as place:
+        data, page = Path(place) / "staff.csv", Path(place) / "staff.html"
+        staff().to_csv(data, index=False)
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "softsplit", "fit", str(data), "--target", "left",
+             "--report", str(page), "--json"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        seconds = time.perf_counter() - began
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        text = page.read_text(encoding="utf-8") if page.exists() else ""
+    trees = re.search(r"Tree \d+ of (\d+)", text)
+    return {
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "load": round(os.getloadavg()[0], 1),
+        "exit": done.returncode,
+        "lines": len(done.stderr.splitlines()),
+        "trees": int(trees[1]) if trees else 0,
+        "methods_missing": text.count("not judged"),
+        "left_out": re.findall(r"[^.>]*time (?:limit|ran out)[^.<]*", text)[:3],
+    }
+
+
+# --- Ctrl-C --------------------------------------------------------------------------------------
+
+
+def _middling() -> Callable[[], Any]:
+    X, y = numbers(13_000, 20, 9)
+    from softsplit import SoftTreeClassifier
+
+    return lambda: SoftTreeClassifier(n_starts=3, random_state=0).fit(X, y)
+
+
+def _middling_cv() -> Callable[[], Any]:
+    X, y = numbers(13_000, 20, 9)
+    from softsplit import SoftTreeClassifierCV
+
+    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
+
+
+def _table_cv() -> Callable[[], Any]:
+    table = staff(4000)
+    from softsplit import SoftTreeClassifierCV
+
+    X, y = table.drop(columns="left"), table["left"]
+    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
+
+
+def _cost() -> Callable[[], Any]:
+    X, y = numbers(3_000, 20, 3)
+    from softsplit import SoftTreeClassifier
+
+    return lambda: SoftTreeClassifier(loss="cost", depth=3, n_starts=50, random_state=0).fit(X, y)
+
+
+def _cost_cv() -> Callable[[], Any]:
+    X, y = numbers(1_000, 10, 3)
+    from softsplit import SoftTreeClassifierCV
+
+    return lambda: SoftTreeClassifierCV(loss="cost", random_state=0).fit(X, y)
+
+
+def _many() -> Callable[[], Any]:
+    X, y = numbers(200_000, 20, 4)
+    from softsplit import SoftTreeClassifier
+
+    return lambda: SoftTreeClassifier(n_starts=3, random_state=0).fit(X, y)
+
+
+def _many_cv() -> Callable[[], Any]:
+    X, y = numbers(100_000, 20, 4)
+    from softsplit import SoftTreeClassifierCV
+
+    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
+
+
+def _wide() -> Callable[[], Any]:
+    X, y = numbers(2_000, 600, 3)
+    from softsplit import SoftTreeClassifierCV
+
+    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
+
+
+def _path() -> Callable[[], Any]:
+    X, y = numbers(8_000, 20, 5)
+    from softsplit import SoftTreeClassifier, strength_path
+
+    base = SoftTreeClassifier(depth=3, n_starts=3, random_state=0)
+    return lambda: strength_path(X, y, estimator=base, n_points=9)
+
+
+def _report() -> Callable[[], Any]:
+    table = staff()
+    from softsplit import SoftTreeClassifier
+
+    X, y = table.drop(columns="left"), table["left"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = SoftTreeClassifier(random_state=0).fit(X, y)
+    return lambda: tree.report(X, y)
+
+
+WORK: dict[str, Callable[[], Callable[[], Any]]] = {
+    "fit, 13,000 x 20, 9 classes": _middling,
+    "choice, 13,000 x 20, 9 classes": _middling_cv,
+    "choice, table 4,000 x 30": _table_cv,
+    "fit by cost, 3,000 x 20": _cost,
+    "choice by cost, 1,000 x 10": _cost_cv,
+    "fit, 200,000 x 20": _many,
+    "choice, 100,000 x 20": _many_cv,
+    "choice, 2,000 x 600": _wide,
+    "path, 8,000 x 20": _path,
+    "report, table 1,500 x 30": _report,
+}
+LONGEST = 12.0
+"""An interruption comes within the first so many seconds."""
+
+
+def serve() -> None:
+    """Do a kind of work again and again; tell when it begins and how it came back.
+
+    While an answer to Ctrl-C is awaited, a thread notes where the main thread is.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    warnings.simplefilter("ignore")
+    tell = sys.stdout
+    X, y = numbers(150, 4, 3)
+    from softsplit import SoftTreeClassifierCV
+
+    for loss in ("log", "cost"):  # all code is compiled and loaded
+        SoftTreeClassifierCV(loss=loss, random_state=0, time_limit=5.0).fit(X, y)
+    work = WORK[sys.stdin.readline().strip()]()
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end)
+    places: list[str] = []
+    back = threading.Event()
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
+
+    def watch() -> None:
+        while os.read(read_end, 1):
+            while not back.wait(0.25):
+                lines = []
+                for frame in [sys._current_frames().get(main_thread)]:
+                    while frame is not None:
+                        name = Path(frame.f_code.co_filename)
+                        if "softsplit" in name.parts:
+                            lines.append(f"{name.name}:{frame.f_lineno} {frame.f_code.co_name}")
+                        frame = frame.f_back
+                places.append(" < ".join(lines[:6]))
+
+    threading.Thread(target=watch, daemon=True).start()
+    print("ready", file=tell, flush=True)
+    while sys.stdin.readline().strip() == "go":
+        places.clear()
+        back.clear()
+        print("begun", file=tell, flush=True)
+        try:
+            found = work()
+            ended = time.monotonic()
+            how = "complete" if str(getattr(found, "end_", "")) == "complete" else "kept"
+            if hasattr(found, "tree_"):
+                proba = found.tree_.predict_proba(np.zeros((1, len(found.tree_.feature_names))))
+                how = how if np.all(np.isfinite(proba)) else "broken"
+        except KeyboardInterrupt:
+            ended, how = time.monotonic(), "nothing to keep"
+        except BaseException as error:
+            ended, how = time.monotonic(), f"broken: {type(error).__name__}: {error}"
+        back.set()
+        print(json.dumps({"ended": ended, "how": how, "places": places}), file=tell, flush=True)
+
+
+def interrupt(args: argparse.Namespace) -> dict[str, Any]:
+    """Ctrl-C at random moments; seconds until the call is back, and what it came back with."""
+    rng = random.Random(args.seed)
+    kinds: dict[str, Any] = {}
+    for kind in args.kinds:
+        child = subprocess.Popen(
+            [sys.executable, __file__, "child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert child.stdin is not None and child.stdout is not None
+
+        def ask(text: str, child: Any = child) -> str:
+            child.stdin.write(f"{text}\n")
+            child.stdin.flush()
+            return str(child.stdout.readline())
+
+        ask(kind)
+        ask("go")
+        began = time.monotonic()  # once to the end or to its limit: the length of the work
+        if not select.select([child.stdout], [], [], LONGEST)[0]:
+            child.send_signal(signal.SIGINT)
+        first = json.loads(child.stdout.readline())
+        length = min(first["ended"] - began, LONGEST)
+        waits, hows, late = [], [], []
+        for _ in range(args.times):
+            ask("go")
+            time.sleep(rng.uniform(0.0, length))
+            sent = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            answer = json.loads(child.stdout.readline())
+            if answer["ended"] < sent:  # it was done before
+                hows.append("done before")
+                continue
+            waits.append(round(answer["ended"] - sent, 2))
+            hows.append(answer["how"])
+            if waits[-1] > BACK:
+                late.append([waits[-1], [p for p in dict.fromkeys(answer["places"]) if p]])
+        child.stdin.close()
+        child.wait()
+        kinds[kind] = {
+            "length": round(length, 1),
+            "waits": waits,
+            "in_time": sum(wait <= BACK for wait in waits),
+            "ends": {how: hows.count(how) for how in sorted(set(hows))},
+            "late": late,
+        }
+        print(kind, kinds[kind], file=sys.stderr, flush=True)
+    every = [wait for kind in kinds.values() for wait in kind["waits"]]
+    return {
+        "times": len(every),
+        "in_time": sum(wait <= BACK for wait in every),
+        "median": statistics.median(every) if every else None,
+        "slowest": max(every, default=None),
+        "kinds": kinds,
+    }
+
+
+# --- single calls --------------------------------------------------------------------------------
+
+
+def calls(args: argparse.Namespace) -> dict[str, Any]:
+    """Milliseconds of single calls, the median of many; seconds of an import in a new process."""
+    from softsplit import SoftTreeClassifier
+
+    table = staff()
+    X, y = table.drop(columns="left"), table["left"]
+    tree = SoftTreeClassifier(random_state=0).fit(X, y)
+
+    def milliseconds(call: Callable[[], Any], times: int = 300) -> float:
+        call()
+        taken = []
+        for _ in range(times):
+            began = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - began)
+        return round(1e3 * statistics.median(taken), 2)
+
+    one, thousand = X[:1], X[:1000]
+    loading = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import softsplit"], check=True)
+        loading.append(time.perf_counter() - began)
+    began = time.perf_counter()
+    tree.partial_dependence(X, ["number_0", "number_1"])
+    pair = time.perf_counter() - began
+    return {
+        "columns_used": len(tree.selected_features_),
+        "partial_dependence_10000_points_s": round(pair, 2),
+        "one_row_ms": milliseconds(lambda: tree.predict_proba(one)),
+        "thousand_rows_ms": milliseconds(lambda: tree.predict_proba(thousand)),
+        "import_s": round(statistics.median(loading), 2),
+    }
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def limits(args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds that calls take under limits of 1, 3 and 10 seconds; a choice and a fit."""
+    from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+
+    X, y = numbers(13_000, 20, 9)
+    few = numbers(150, 4, 3)
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for limit in (1.0, 3.0, 10.0):
+            tree = SoftTreeClassifier(random_state=0, time_limit=limit)
+            works: dict[str, Callable[[Any, Any], Any]] = {
+                "fit": tree.fit,
+                "choice": SoftTreeClassifierCV(random_state=0, time_limit=limit).fit,
+                "path": lambda X, y, tree=tree: strength_path(X, y, estimator=tree),
+            }
+            for name, work in works.items():
+                work(*few)  # all code is loaded
+                began = time.perf_counter()
+                work(X, y)
+                taken = time.perf_counter() - began
+                kept = taken <= limit + max(0.5, 0.1 * limit)
+                rows.append(
+                    {"work": name, "limit": limit, "seconds": round(taken, 2), "kept": kept}
+                )
+                print(rows[-1], file=sys.stderr, flush=True)
+    return {"rows": rows}
+
+
+# --- console -------------------------------------------------------------------------------------
+
+CONSOLE_FIT = """
+import sys, warnings
+sys.path.insert(0, {here!r})
+from waiting import numbers
+from softsplit import SoftTreeClassifierCV
+warnings.simplefilter("ignore")
+X, y = numbers(6_000, 20, 6)
+SoftTreeClassifierCV(random_state=0, verbose=1, time_limit=60).fit(X, y)
+"""
+
+
+def console(args: argparse.Namespace) -> dict[str, Any]:
+    """What a fit of about a minute shows in a pseudo terminal and in a pipe, with its times.
+
+    A notebook's bar is made by a test: its kernel is not part of the test environment.
+    """
+    code = CONSOLE_FIT.format(here=str(Path(__file__).parent))
+    found: dict[str, Any] = {}
+    for kind in ("terminal", "pipe"):
+        pieces: list[tuple[float, str]] = []
+        if kind == "terminal":
+            main_end, child_end = pty.openpty()
+        else:
+            main_end, child_end = os.pipe()
+        began = time.perf_counter()
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+        child = subprocess.Popen(
+            [sys.executable, "-c", code], stderr=child_end, stdout=subprocess.DEVNULL,
+            env=environment,
+        )  # fmt: skip
+        os.close(child_end)
+        with contextlib.suppress(OSError):  # the end of a pseudo terminal
+            while piece := os.read(main_end, 65536):
+                pieces.append((time.perf_counter() - began, piece.decode(errors="replace")))
+        child.wait()
+        os.close(main_end)
+        seconds = time.perf_counter() - began
+        times = [0.0, *(at for at, _ in pieces), seconds]
+        # Loading the library and the table is no fit: silence is counted from the first sign on.
+        first = times[1] if len(times) > 2 else seconds
+        gaps = np.diff([first, *times[1:-1]])
+        text = "".join(piece for _, piece in pieces)
+        screen = [row for row in re.split(r"\r\x1b\[2K|\r?\n", text) if row.strip()]
+        stay = [row.strip() for row in re.findall(r"(?:^|\n|\x1b\[2K)([^\r\n]+)\r?\n", text)]
+        found[kind] = {
+            "seconds": round(seconds, 1),
+            "first_sign": round(first, 1),
+            "longest_silence": round(float(gaps.max()) if len(gaps) else seconds, 2),
+            "signs": len(screen),
+            "lines_that_stay": stay,
+            "rewritten": screen[:: max(1, len(screen) // 12)] if kind == "terminal" else [],
+        }
+    return found
+
+
+PARTS = {
+    "report": report, "interrupt": interrupt, "limits": limits, "console": console, "calls": calls,
+}  # fmt: skip
+
+
+# --- page ----------------------------------------------------------------------------------------
+
+
+def make_page() -> None:
+    """Put the last figures of each kind on the page."""
+    lines = [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
+    last = {(line["part"], line["busy"]): line for line in lines}
+
+    def of(part: str) -> list[dict[str, Any]]:
+        return [line for key, line in sorted(last.items()) if key[0] == part]
+
+    rows = [
+        [
+            line["busy"], line["seconds"], line["processor_seconds"], line["load"], line["trees"],
+            line["methods_missing"] or "none",
+        ]
+        for line in of("report")
+    ]  # fmt: skip
+    texts = {
+        "report": markdown(
+            [
+                "busy processes",
+                "seconds",
+                "processor seconds",
+                "load of the machine",
+                "trees on the slider",
+                "methods not judged",
+            ],
+            rows,
+        )
+    }
+    rows = [
+        [
+            kind, line["busy"], len(one["waits"]), one["in_time"], max(one["waits"], default="-"),
+            ", ".join(f"{how} {count}" for how, count in one["ends"].items()),
+        ]
+        for line in of("interrupt")
+        for kind, one in line["kinds"].items()
+    ]  # fmt: skip
+    rows += [
+        ["all", line["busy"], line["times"], line["in_time"], line["slowest"], ""]
+        for line in of("interrupt")
+    ]
+    texts["interrupt"] = markdown(
+        ["work", "busy processes", "times", "back within a second", "slowest", "came back with"],
+        rows,
+    )
+    texts["limits"] = markdown(
+        ["work", "busy processes", "limit", "seconds", "kept"],
+        [
+            [
+                row["work"],
+                line["busy"],
+                row["limit"],
+                row["seconds"],
+                "yes" if row["kept"] else "no",
+            ]
+            for line in of("limits")
+            for row in line["rows"]
+        ],
+    )
+    texts["calls"] = markdown(
+        ["call", "busy processes", "taken"],
+        [
+            [name, line["busy"], value]
+            for line in of("calls")
+            for name, value in line.items()
+            if name not in ("part", "busy")
+        ],
+    )
+    told = []
+    for line in of("console"):
+        for kind in ("terminal", "pipe"):
+            one = line[kind]
+            told.append(
+                f"In a {kind}, {one['seconds']} s: first sign after {one['first_sign']} s, then "
+                f"{one['signs']} signs, the longest silence {one['longest_silence']} s."
+            )
+            if one["rewritten"]:
+                told.append("The line that is rewritten, now and then:")
+                told.append("\n".join(["```text", *one["rewritten"], "```"]))
+            told.append("Lines that stay:")
+            told.append("\n".join(["```text", *one["lines_that_stay"], "```"]))
+    texts["console"] = "\n\n".join(told)
+    write_page(PAGE, texts)
+
+
+if __name__ == "__main__":
+    main()
