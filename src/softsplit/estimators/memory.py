@@ -74,8 +74,8 @@ def estimate_memory(X: Any, estimator: Any = None) -> int:
     """
     if len(getattr(X, "shape", ())) != 2:
         X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions; a table has rows and columns.")
+    if len(X.shape) != 2:
+        raise ValueError(f"X has {len(X.shape)} dimensions; a table has rows and columns.")
     n_rows, n_columns = X.shape
     numbers = n_columns
     if hasattr(X, "dtypes"):

@@ -122,7 +122,8 @@ def precision_recall_area(proba: FloatArray, labels: Codes, only: int | None = N
     for k, value in zip(asked, found, strict=True):
         a = min(max(value, 1e-6), 1 - 1e-6)
         middle, half = np.log(a / (1 - a)), OPTIONS.z / np.sqrt(np.sum(labels == k) * a * (1 - a))
-        ends.append([1 / (1 + np.exp(-(middle + side * half))) for side in (-1, 1)])
+        with np.errstate(over="ignore"):  # of few rows and a perfect order the end is 0
+            ends.append([1 / (1 + np.exp(-(middle + side * half))) for side in (-1, 1)])
     low, high = np.mean(ends, axis=0)
     value = float(np.mean(found))
     return Interval(value, float(min(low, value)), float(max(high, value)))
