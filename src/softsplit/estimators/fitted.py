@@ -312,8 +312,8 @@ class FittedTree(TreeHolder, BaseEstimator):
     def partial_dependence(self, X: Any, columns: Any, *, grid_resolution: int = 100) -> Bunch:
         """Mean class probabilities over the rows of X with one or two columns set to values.
 
-        The figures are those of ``sklearn.inspection.partial_dependence(kind="average")``, which
-        takes ten times as long; here there is one line for each class, also of two.
+        The figures are those of ``sklearn.inspection.partial_dependence(kind="average")``, with the
+        rows read once; here there is one line for each class, also of two.
 
         Parameters
         ----------
