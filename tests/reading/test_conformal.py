@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
-from softsplit.reading.conformal import HeldOutScores
+from softsplit.cli.app import app
+from softsplit.reading.conformal import HeldOutScores, passed_on
 
 
 def test_thresholds_are_order_statistics() -> None:
@@ -16,6 +21,11 @@ def test_thresholds_are_order_statistics() -> None:
     levels = [found.threshold(c) for c in (0.8, 0.9, 0.95)]
     np.testing.assert_allclose(levels, [0.8, 0.9, np.inf])
     assert found.threshold(0.5, of_class=1) == np.inf  # no row of that class
+
+
+def test_a_set_of_another_class_than_the_predicted_one_is_for_a_person() -> None:
+    sets = np.array([[True, False], [False, True], [True, True], [False, False]])
+    assert passed_on(sets, np.array([0, 0, 0, 0])).tolist() == [False, True, True, True]
 
 
 def test_coverage_is_that_of_the_theorem() -> None:
@@ -114,6 +124,32 @@ def test_hostile_rows_to_calibrate_get_one_sentence(table: tuple[np.ndarray, np.
         tree.calibrate(X[:3], [0, 1])
     with pytest.raises(ValueError, match="a number of at least 0 for each of the 3 rows"):
         tree.calibrate(X[:3], [0, 1, 1], sample_weight=[0, 0, 0])
+    with pytest.raises(ValueError, match=r"no rows|0 sample"):
+        tree.calibrate(X[:0], [])
+
+
+def test_the_command_counts_cases_for_a_person(
+    table: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    """Of a tree without names, whose classes are floats and whose file knows no target."""
+    X, y = table[0], table[1].astype(float)
+    tree = SoftTreeClassifier(depth=1, random_state=0).fit(X[:100], y[:100])
+    tree = tree.calibrate(X[100:200], y[100:200])
+    model, data = tmp_path / "tree.json", tmp_path / "new.csv"
+    model.write_text(dumps_model(tree))
+    pd.DataFrame(X[200:1100]).assign(truth=y[200:1100].astype(int)).to_csv(data, index=False)
+    run, given = CliRunner().invoke, [str(model), str(data), "--target", "truth"]
+    sets = tree.predict_set(X[200:1100], confidence=0.9)
+    passed, hits = sets.sum(axis=1) != 1, tree.predict(X[200:1100]) == y[200:1100]
+    said = run(app, ["predict", *given, "--refer", "0.9"]).stderr
+    assert f"accuracy on {len(hits)} rows: {100 * hits.mean():.1f} %" in said
+    assert (
+        f"{passed.sum()} of {len(hits)} rows {'goes' if passed.sum() == 1 else 'go'} to a person; "
+        f"the rest are {100 * hits[~passed].mean():.1f} % right" in said
+    )
+    assert f"accuracy {hits.mean():>21.4f}" in run(app, ["compare", str(model), *given]).stdout
+    alone = run(app, ["predict", *given, "--class-conditional"])
+    assert alone.exit_code == 2 and "add --confidence or --refer" in alone.stderr
 
 
 def test_leaves_have_intervals(table: tuple[np.ndarray, np.ndarray]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -102,6 +103,22 @@ def test_what_the_tree_does_not_use_may_be_absent(tree: SoftTreeClassifier) -> N
         check_rows(tree, new, ["yes"])
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
         check_rows(tree, new, level=5)
+
+
+def test_what_has_moved_is_what_is_said(tree: SoftTreeClassifier) -> None:
+    new, _ = drawn_table(0, 500)  # the training rows: same location, another spread
+    wide = {one.name: one for one in check_rows(tree, new.assign(b=3 * new["b"])).comparisons}["b"]
+    found = re.search(r"median .*; ([\d.]+) % of the values (up to|above) (\S+), was", wide.said)
+    share, side, edge = float(found[1]), found[2], float(found[3])
+    values = 3 * new["b"].dropna()
+    beyond = values <= edge if side == "up to" else values > edge
+    assert abs(share - 100 * beyond.mean()) < 1 and share > 25
+    strange = new.assign(town=np.where(np.arange(500) % 4 == 0, "Ulm", new["town"]))
+    town = {one.name: one for one in check_rows(tree, strange).comparisons}["town"]
+    assert "125 rows of levels that training did not have" in town.said
+    assert not town.said.startswith("other")
+    with pytest.raises(ValueError, match="has no rows to compare"):
+        check_rows(tree, new[:0])
 
 
 def test_the_command_has_an_exit_code_and_a_page(tree: SoftTreeClassifier, tmp_path) -> None:

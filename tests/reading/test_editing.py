@@ -17,6 +17,7 @@ import softsplit
 from export_runs import RUNNERS
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, export_markdown, export_text
+from softsplit.reading.editing import read_gate
 from softsplit.reading.leaf_shares import consistent_with
 from softsplit.reading.outline import outline
 from softsplit.report.notebook import tree_html
@@ -162,6 +163,21 @@ def test_rounded_weights_keep_the_level_of_their_sums(name):
     assert set(edited.tree_.edits.weights) == set(zip(*np.nonzero(walk.coefficients), strict=True))
 
 
+def test_the_text_of_a_rounded_mixture_is_rounded():
+    tree = case("mixture")[0]
+    model = tree.tree_
+    gate, size = read_gate(model, 0), np.abs(model.parameters.weights[:, 0])
+    lead, other = model.used(0)[:2]
+    name, size_of_one = model.feature_names[other], size[other] / abs(gate.coefficients[other])
+    for part in (0.999, 1.0):  # nearly the unit of the sum, which rounding up would exceed
+        most = float(part * size[lead] / size_of_one)
+        edited = tree.edit(date=DAY).set_weight(1, name, most).round_weights(1)
+        assert edited.tree_.used(0)[0] == lead
+        told = re.search(r"if (.*) [<>]", export_text(edited))[1]
+        for found in re.findall(r"(?<![\w.])\d[\d.e+-]*(?= )", told):
+            assert float(found) == float(f"{float(found):.0e}"), told
+
+
 def test_a_feature_that_is_dropped_counts_as_its_mean():
     tree, X, _ = case("plain")
     split = outline(tree.tree_).questions()[0].split
@@ -298,6 +314,7 @@ def test_rows_are_counted_again():
         ("set_leaf", (7, "barolo"), "no leaf 7"),
         ("set_leaf", (1, "chianti"), "no class 'chianti'"),
         ("set_leaf", (1, [0.5, 0.1, 0.1]), "add up to 1"),
+        ("set_leaf", (1, {"barolo": "most"}), "takes a class or one probability for each class"),
         ("prune", (1, "maybe"), "answer must be"),
         ("rename", (), "rename needs"),
         ("round_weights", (0,), "digits must be"),
@@ -307,6 +324,14 @@ def test_rows_are_counted_again():
 def test_what_cannot_be_done_is_said(verb, given, said):
     with pytest.raises(ValueError, match=said):
         getattr(case("wine")[0].edit(), verb)(*given)
+
+
+def test_rows_need_their_classes():
+    tree, X, y = case("wine")
+    with pytest.raises(ValueError, match="X has 3 rows, y has 1 classes"):
+        tree.edit().compare(X[:3], y[:1])
+    with pytest.raises(ValueError, match=r"no rows|0 sample"):
+        tree.refit(X[:0], y[:0])
 
 
 # --- chains ---------------------------------------------------------------------------------------

@@ -56,6 +56,13 @@ def test_groups_of_numbers_gaps_and_many_levels() -> None:
     many = group_names(pd.Series([f"level {i}" for i in range(50)]))
     assert len(set(many)) == 12 and "others" in many
     assert set(group_names(pd.Series([0, 1, 1]))) == {"0", "1"}
+    named = group_names(pd.Series(["all rows", "others", "unknown", None]))
+    assert list(named) == ["'all rows'", "others", "'unknown'", "unknown"]
+    days = pd.Series(pd.date_range("2024-01-01", periods=40, freq="D", tz="UTC"))
+    assert list(group_names(days).categories) == [
+        "up to 2024-01-10", "2024-01-10 to 2024-01-20", "2024-01-20 to 2024-01-30",
+        "above 2024-01-30",
+    ]  # fmt: skip
 
 
 def test_hostile_groups_get_one_sentence(tree: SoftTreeClassifier) -> None:

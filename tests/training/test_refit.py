@@ -203,6 +203,14 @@ def test_the_command_compares_two_files(tmp_path):
     )
     same = CliRunner().invoke(app, ["compare", paths[0], paths[0], paths[2]])
     assert same.exit_code == 0 and "The questions are the same." in same.output
+    known = X.assign(state=np.where(np.arange(200) < 50, None, y))  # rows keep their numbers
+    known.to_csv(tmp_path / "data.csv", index=False)
+    some = CliRunner().invoke(app, ["compare", *paths, "--json"])
+    assert "50 rows have no class that the trees know" in some.stderr
+    part = json.loads(some.stdout)
+    assert part["changed"] == told["changed"] and part["figures"]["accuracy"]["after"] == np.mean(
+        edited.predict(X)[50:] == y[50:]
+    )
     X.to_csv(tmp_path / "data.csv", index=False)
     plain = CliRunner().invoke(app, ["compare", *paths, "-q"])
     assert plain.exit_code == 1 and "accuracy" not in plain.output

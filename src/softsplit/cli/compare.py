@@ -59,12 +59,10 @@ def compare(
 
     before, after = load_stored(old), load_stored(new)
     table = read(data, encoding, quiet)
-    rows = [rows_for(one, table).X for one in (before, after)]
+    rows = [rows_for(one, table, target).X for one in (before, after)]
     if not len(rows[0]):
         raise ValueError("the table has no rows to compare the trees on.")
-    labels, known = _labels(before.tree_, after.tree_, table, target, quiet)
-    if labels is not None:
-        rows = [X[known] for X in rows]
+    labels = _labels(before.tree_, after.tree_, table, target, quiet)
     found = compare_trees(before.tree_, after.tree_, rows[0], rows[1], labels)
     if as_json:
         print_json(_as_object(found))
@@ -76,28 +74,29 @@ def compare(
 
 def _labels(
     before: TreeModel, after: TreeModel, table: Table, target: str | None, quiet: bool
-) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_] | None]:
-    """Positions of the classes of rows that have one, and which rows these are; None if unknown."""
+) -> NDArray[np.int64] | None:
+    """Positions of the classes of the rows, -1 for those that have none; None if unknown."""
     import numpy as np
 
-    from softsplit.data.learning import class_texts
+    from softsplit.reading.conformal import known_labels
+    from softsplit.variables.contents import text_of
 
     name = target or before.target or after.target
     if target is not None and target not in table.frame.columns:
         raise ValueError(f"there is no column {shown(target)}; --target names the classes.")
     if name not in table.frame.columns:
-        return None, None
-    names = [[str(label) for label in tree.labels] for tree in (before, after)]
+        return None
+    names = [list(map(text_of, tree.labels)) for tree in (before, after)]
     if names[0] != names[1]:
         if not quiet:
             say("the trees have different classes: no figures are compared.")
-        return None, None
-    place = {label: k for k, label in enumerate(names[0])}
-    found = np.array([place.get(label, -1) for label in class_texts(table.frame[name])])
-    known = found >= 0
-    if not quiet and not np.all(known):
-        say(f"{counted(int(np.sum(~known)), 'row')} without a class that both trees know left out.")
-    return (found[known].astype(np.int64), known) if np.any(known) else (None, None)
+        return None
+    found = known_labels(before.labels, np.asarray(table.frame[name], dtype=object))
+    strange = int(np.sum(found < 0))
+    if not quiet and strange:
+        has = "has" if strange == 1 else "have"
+        say(f"{counted(strange, 'row')} {has} no class that the trees know; not in the figures.")
+    return found
 
 
 def _as_object(found: Comparison) -> dict[str, Any]:

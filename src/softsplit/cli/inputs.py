@@ -199,9 +199,10 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
         ) from None
 
 
-def rows_for(tree: SavedTree, table: Table) -> CodedRows:
+def rows_for(tree: SavedTree, table: Table, target: str | None = None) -> CodedRows:
     """Return the rows of a table in the coding of the tree; unused columns may be absent.
 
+    ``target`` is the column with the classes, if the tree does not know it.
     Messages count values that are unlike all training rows; ``explain`` says how they are treated.
     """
     from softsplit.data.files import with_decimal_points
@@ -212,7 +213,8 @@ def rows_for(tree: SavedTree, table: Table) -> CodedRows:
     coding = replace(model.table_coding, named=tree.named)
     needed = model.selected_variables.tolist()
     frame = with_decimal_points(table)
-    rows = coding.code(features_of(frame, model.target), needed if coding.named else None)
+    features = features_of(frame, target or model.target)
+    rows = coding.code(features, needed if coding.named else None)
     used = [(coding.variables[i], rows.cells[i]) for i in needed]
     new = {v.name: v.unseen(cells) for v, cells in used}
     missing = {v.name: cells.gaps for v, cells in used if not v.gaps}

@@ -457,8 +457,8 @@ Refer = Annotated[
     float,
     typer.Option(
         "--refer",
-        help="In the report, cases whose prediction set at this confidence is not one class go to "
-        "a person.",
+        help="In the report, cases whose prediction set at this confidence is not the predicted "
+        "class alone go to a person.",
         rich_help_panel=TREE,
     ),
 ]

@@ -62,7 +62,8 @@ def predict(
         float | None,
         typer.Option(
             "--refer",
-            help="Mark rows for a person: those whose set at this confidence is not one class.",
+            help="Mark rows for a person: those whose set at this confidence is not "
+            "the predicted class alone.",
         ),
     ] = None,
     class_conditional: Annotated[
@@ -71,6 +72,16 @@ def predict(
             "--class-conditional", help="The share holds within each class, not only over all rows."
         ),
     ] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="Column with the classes, for how many answers are right, if the model does not "
+            "know it.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -88,13 +99,17 @@ def predict(
 
     asked = {"--confidence": confidence, "--refer": refer}
     levels = {n: checked_confidence(v, n) for n, v in asked.items() if v is not None}
+    if class_conditional and not levels:
+        raise ValueError("--class-conditional is for prediction sets; add --confidence or --refer.")
     stored = load_stored(model)
     tree = stored.tree_
     if levels:
         known_scores(tree.held_out)
     table = read(data, encoding, quiet)
-    answers = _answers(tree, rows_for(stored, table), levels, class_conditional)
-    _compare(table, tree, answers, quiet)
+    if target is not None and target not in table.frame.columns:
+        raise ValueError(f"--target names {target!r}, which is no column of the table.")
+    answers = _answers(tree, rows_for(stored, table, target), levels, class_conditional)
+    _compare(table, tree, answers, target or tree.target, quiet)
     if as_json:
         print_json([_as_object(answer, proba) for answer in answers])
         return
@@ -117,7 +132,8 @@ def _answers(
     from softsplit.reading.conformal import known_scores, passed_on
 
     probabilities = tree.predict_proba(rows.X)
-    predicted = tree.classes[tree.predict_index(rows.X)]
+    calls = tree.predict_index(rows.X)
+    predicted = tree.classes[calls]
     names = [str(label) for label in tree.classes]
     sets = {
         option: known_scores(tree.held_out).sets(
@@ -126,7 +142,7 @@ def _answers(
         for option, level in levels.items()
     }
     found, passed = sets.get("--confidence"), sets.get("--refer")
-    passed = None if passed is None else passed_on(passed)
+    passed = None if passed is None else passed_on(passed, calls)
     return [
         Answer(
             row=i + 1,
@@ -139,17 +155,22 @@ def _answers(
     ]
 
 
-def _compare(table: Table, tree: TreeModel, answers: list[Answer], quiet: bool) -> None:
+def _compare(
+    table: Table, tree: TreeModel, answers: list[Answer], target: str | None, quiet: bool
+) -> None:
     """Print how many rows go to a person and, with the target there, how many answers are right."""
-    from softsplit.data.learning import class_texts
+    import numpy as np
+
+    from softsplit.reading.conformal import known_labels
 
     if quiet:
         return
-    target, asked = tree.target, any(answer.refer is not None for answer in answers)
+    asked = any(answer.refer is not None for answer in answers)
     hits: dict[int, bool] = {}
     if target in table.frame.columns:
-        known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes}
-        hits = {a.row: known[a.row - 1] == a.label for a in answers if known[a.row - 1] in classes}
+        known = known_labels(tree.labels, np.asarray(table.frame[target], dtype=object))
+        names = [str(label) for label in tree.classes]
+        hits = {a.row: names[k] == a.label for a in answers if (k := known[a.row - 1]) >= 0}
     if hits:
         say(f"accuracy on {counted(len(hits), 'row')}: {_share(hits.values())}")
     if asked:

@@ -151,9 +151,8 @@ class EditedTree(SoftTreeClassifier):
 
     def count_rows(self, X: Any, y: Any) -> Self:
         """Count again how many rows of which class arrive in each leaf, best the training rows."""
-        rows, labels = checked_rows(self, X), known_labels(self.tree_, y)
-        if len(rows) != len(labels):
-            raise ValueError(f"X has {len(rows)} rows, y has {len(labels)} classes.")
+        rows = checked_rows(self, X)
+        labels = known_labels(self.tree_, y, len(rows))
         made = copy.copy(self)
         made.tree_ = editing.counted(self.tree_, rows, labels)
         return made
@@ -183,7 +182,8 @@ class EditedTree(SoftTreeClassifier):
             pairs = zip(before.tree_.column_names, tree.column_names, strict=True)
             before.tree_ = editing.rename(before.tree_, {a: b for a, b in pairs if a != b})
         know_table(before, before.tree_, named=hasattr(self, "feature_names_in_"))
-        rows, labels = [checked_rows(one, X) for one in (before, self)], known_labels(tree, y)
+        rows = [checked_rows(one, X) for one in (before, self)]
+        labels = known_labels(tree, y, len(rows[0]))
         return compare_trees(before.tree_, tree, rows[0], rows[1], labels)
 
     @property
@@ -212,11 +212,15 @@ def checked_reason(reason: Any) -> str | None:
     return reason
 
 
-def known_labels(tree: TreeModel, y: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Positions of classes that the tree knows; an error names one that it does not."""
+def known_labels(tree: TreeModel, y: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Positions of the classes of rows; an error names one that the tree does not know."""
     labels, known = np.asarray(y), tree.labels
     if labels.ndim != 1:
         raise ValueError(f"y must have one dimension, got the shape {labels.shape}.")
+    if n_rows != len(labels):
+        raise ValueError(f"X has {n_rows} rows, y has {len(labels)} classes.")
+    if not n_rows:
+        raise ValueError("X has no rows.")
     place = {label: k for k, label in enumerate(known)}
     listed = labels.tolist()
     strange = next((label for label in listed if label not in place), None)
@@ -262,10 +266,8 @@ def refit(
     tree: TreeModel = holder.tree_
     made = edited(estimator, date or vars(estimator).get("date_"))
     found = read_rows(made, X, whole=True)
-    labels = known_labels(tree, y)
     matrix = found.X if isinstance(found, CodedRows) else found
-    if len(matrix) != len(labels):
-        raise ValueError(f"X has {len(matrix)} rows, y has {len(labels)} classes.")
+    labels = known_labels(tree, y, len(matrix))
     weight = checked_weights(sample_weight, matrix)
     rows = Rows(
         X=matrix,

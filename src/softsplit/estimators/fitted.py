@@ -258,6 +258,8 @@ class FittedTree(TreeHolder, BaseEstimator):
         labels = known_labels(twin.tree_.labels, np.asarray(y, dtype=object))
         if labels.shape != (len(rows),):
             raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
+        if not len(rows):
+            raise ValueError("X has no rows; give some hundred that the tree was not trained on.")
         if np.any(labels < 0):
             odd = np.asarray(y, dtype=object)[np.argmax(labels < 0)]
             raise ValueError(f"y holds {shown(odd)}, which is none of the classes of the tree.")

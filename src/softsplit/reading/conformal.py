@@ -146,9 +146,12 @@ def known_scores(held_out: HeldOutScores | None) -> HeldOutScores:
     return held_out
 
 
-def passed_on(sets: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which rows go to a person: those whose set does not hold exactly one class."""
-    return np.asarray(sets.sum(axis=1) != 1)
+def passed_on(sets: NDArray[np.bool_], predicted: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows go to a person: those whose set is not exactly the predicted class.
+
+    Under costs, or where each class has its own threshold, a set may hold another class alone.
+    """
+    return np.asarray((sets.sum(axis=1) != 1) | ~sets[np.arange(len(sets)), predicted])
 
 
 UNKNOWN_CLASS, NO_CLASS = -1, -2
@@ -157,9 +160,11 @@ UNKNOWN_CLASS, NO_CLASS = -1, -2
 def known_labels(classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.int64]:
     """Positions of classes among those of a tree, -1 for others and -2 for none."""
     places = {text_of(label): k for k, label in enumerate(classes)}
+    if any(isinstance(label, bool) for label in classes):  # 0 and 1 are truth values too
+        places |= {str(int(label)): k for k, label in enumerate(classes)}
     found = [NO_CLASS if _is_gap(v) else places.get(text_of(v), UNKNOWN_CLASS) for v in y.ravel()]
     return np.array(found, dtype=np.int64).reshape(y.shape)
 
 
 def _is_gap(value: Any) -> bool:
-    return value is None or value != value or str(value) in ("<NA>", "NaT", "")
+    return value is None or str(value) in ("<NA>", "NaT", "") or value != value

@@ -81,15 +81,20 @@ def compare_trees(
 ) -> Comparison:
     """Compare two trees on the same rows, each coded as its tree takes them.
 
-    ``labels`` are positions among the classes, which are then those of both trees.
+    ``labels`` are positions among the classes, which are then those of both trees; negative where
+    a row has none of them. Figures are of the rows that have one, changes of class of all rows.
     """
     said = [
         tree.classes[tree.predict_index(X)].astype(object)
         for tree, X in ((before, X_before), (after, X_after))
     ]
     figures: dict[str, tuple[float, float]] = {}
-    if labels is not None:
-        pair = [tree_figures(before, X_before, labels), tree_figures(after, X_after, labels)]
+    if labels is not None and np.any(labels >= 0):
+        known = labels >= 0
+        pair = [
+            tree_figures(tree, X[known], labels[known])
+            for tree, X in ((before, X_before), (after, X_after))
+        ]
         figures = {name: (pair[0][name], pair[1][name]) for name in pair[0]}
     changed = np.flatnonzero(said[0] != said[1])
     return Comparison(figures, changed, said[0], said[1], changed_lines(before, after))

@@ -347,6 +347,8 @@ def check_table(
     level : float
         Chance of a false alarm over all comparisons together.
     """
+    if not len(rows):
+        raise ValueError("the table has no rows to compare with the training rows.")
     notes: list[str] = []
     known = model.profile
     before = None if model.walk is None else model.walk.counts
@@ -448,7 +450,8 @@ def _column(
         if ordered:
             tests["location"] = location_differs(profile.counts, counts)
         psi = _stability(profile.counts, counts)
-        said = [*_moved_words(variable, profile, counts, cells), *said]
+        spread = tests["shares"] <= OPTIONS.level < tests.get("location", 1.0)
+        said = [*_moved_words(variable, profile, counts, cells, spread=spread), *said]
         if missing or profile.missing:
             said.append(f"missing {_percent(missing / max(m, 1))}, was {_percent(missing_before)}")
     elif n_training > 0 and np.any(cells.gaps) and not variable.gaps:
@@ -491,20 +494,37 @@ def _range(model: TreeModel, i: int) -> tuple[float, float]:
 
 
 def _moved_words(
-    variable: Variable, profile: ColumnProfile, counts: FloatArray, cells: Cells
+    variable: Variable,
+    profile: ColumnProfile,
+    counts: FloatArray,
+    cells: Cells,
+    *,
+    spread: bool,
 ) -> list[str]:
-    """Medians of a number, or the level whose share has changed most."""
+    """Medians of a number, or the level whose share has changed most.
+
+    ``spread``: shares of bins differ and the location does not; then the bin that has changed most
+    is named too.
+    """
     known = cells.numbers[~cells.gaps]
     if not len(known) or not profile.counts.sum() or not counts.sum():
         return []
-    if profile.edges is not None:
-        before = _middle(profile)
-        if before is None:
-            return []
-        now = float(np.median(known))
-        return [f"median {_shown(variable, now)}, was {_shown(variable, before)}"]
     before, after = profile.counts / profile.counts.sum(), counts / counts.sum()
-    k = int(np.argmax(np.abs(after - before)))
+    moves = np.abs(after - before)
+    k = int(np.argmax(moves))
+    if profile.edges is not None:
+        middle, now = _middle(profile), float(np.median(known))
+        if middle is None:
+            return []
+        said = [f"median {_shown(variable, now)}, was {_shown(variable, middle)}"]
+        if spread:
+            ends = [_shown(variable, float(edge)) for edge in profile.edges]
+            where = f"{ends[k - 1]} to {ends[k]}" if 0 < k < len(ends) else ""
+            where = where or (f"up to {ends[0]}" if k == 0 else f"above {ends[-1]}")
+            said.append(f"{_percent(after[k])} of the values {where}, was {_percent(before[k])}")
+        return said
+    if not variable.other and variable.levels:  # levels that training did not have are told apart
+        k = int(np.argmax(moves[: len(variable.levels)]))
     words = ["false", "true"] if not variable.levels else list(variable.levels)
     name = [*words, variable.other_name][k]
     return [f"{visible(name)} {_percent(after[k])}, was {_percent(before[k])}"]

@@ -105,8 +105,8 @@ def find_question(model: TreeModel, number: Any) -> OutlineNode:
     if not isinstance(number, int | np.integer) or isinstance(number, bool):
         raise ValueError(f"question must be the number of a question, got {shown(number)}.")
     if not 1 <= number <= len(questions) or questions[number - 1] not in asking:
-        told = f"from 1 to {len(questions)}" if questions else "none: the tree is one leaf"
-        raise ValueError(f"there is no question {number}; the numbers of its text are {told}.")
+        told = f"has questions 1 to {len(questions)}" if questions else "is one leaf"
+        raise ValueError(f"there is no question {number}; the tree {told}.")
     return questions[number - 1]
 
 
@@ -215,10 +215,28 @@ def round_weights(model: TreeModel, digits: Any, question: Any = None) -> TreeMo
         listed = [find_question(model, question)]
     for found in listed:
         t, gate = found.node, read_gate(model, found.node)
-        c = np.array([significant(value, int(digits)) for value in gate.coefficients])
+        c = _rounded(model, t, gate.coefficients, int(digits))
         held = [(t, int(j)) for j in np.flatnonzero(c)]
         model = _levelled(model, t, gate, c, held)
     return model
+
+
+def _rounded(model: TreeModel, t: int, coefficients: FloatArray, digits: int) -> FloatArray:
+    """Coefficients of so many digits.
+
+    The sum of a mixture is printed in units of its weightiest term: no other may be rounded up to
+    more, for all would then be divided by it.
+    """
+    c = np.array([significant(value, digits) for value in coefficients])
+    if model.walk is not None:
+        return c
+    size, used = np.abs(model.parameters.weights[:, t]), model.used(t)
+    for j in used[1:]:
+        now = size[j] * abs(c[j] / coefficients[j])
+        if abs(c[j]) > abs(coefficients[j]) and now > size[used[0]] * (1 - 1e-9):
+            step = 10.0 ** (np.floor(np.log10(abs(coefficients[j]))) - digits + 1)
+            c[j] = significant(c[j] - np.sign(c[j]) * step, digits)
+    return c
 
 
 def drop_feature(model: TreeModel, feature: Any) -> TreeModel:
@@ -412,7 +430,12 @@ def _probabilities(model: TreeModel, value: Any) -> FloatArray:
             if name not in labels:
                 raise ValueError(f"there is no class {shown(name)}; the classes are {labels}.")
         value = [value.get(label, 0.0) for label in labels]
-    given = np.asarray(value, dtype=float)
+    try:
+        given = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"a leaf takes a class or one probability for each class, got {shown(value)}."
+        ) from None
     if given.shape != (len(labels),):
         raise ValueError(f"a leaf needs one probability for each of the {len(labels)} classes.")
     if not np.all(given >= 0) or not abs(given.sum() - 1) <= SHARE_ERROR:

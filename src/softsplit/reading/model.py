@@ -252,9 +252,10 @@ class TreeModel:
         return best
 
     def used(self, branch: int) -> NDArray[np.intp]:
-        """Features of a split, the weightiest first."""
+        """Features of a split, the weightiest first; of equally weighty ones the first column."""
         size = np.abs(self.parameters.weights[:, branch])
-        order = np.argsort(-size, kind="stable")
+        # Equal but for rounding errors: the first is the unit of the printed sum.
+        order = np.argsort(-np.round(size / max(float(size.max()), 1e-300), 10), kind="stable")
         return order[size[order] > self.zero_threshold]
 
     def with_parameters(

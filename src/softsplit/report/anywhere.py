@@ -118,7 +118,8 @@ def report(
     by : str or array of shape (n_samples,), optional
         A column of X, or values for its rows: the page tells its figures for each of their groups.
     refer : float, default=0.9
-        Cases whose prediction set at this confidence is not one class go to a person.
+        Cases whose prediction set at this confidence is not the predicted class alone go to a
+        person.
 
     Returns
     -------

@@ -204,12 +204,12 @@
     return item;
   };
 
-  // The prediction set: one class is a sure answer, all else is for a person.
-  const sureness = (proba) => {
+  // The prediction set: the predicted class alone is a sure answer, all else is for a person.
+  const sureness = ({ proba, predicted }) => {
     if (!tree.sure) return [];
     const held = tree.classes.filter((_, k) => 1 - proba[k] <= tree.sure.limits[k] + 1e-12);
     const level = `At ${Number((100 * tree.sure.level).toPrecision(4))} % confidence`;
-    if (held.length === 1) return [`${level}: ${held[0]}.`];
+    if (held.length === 1 && held[0] === tree.classes[predicted]) return [`${level}: ${held[0]}.`];
     if (!held.length) return [`${level} no class fits well: a case for a person.`];
     return [`${level} it may be ${held.join(" or ")}: a case for a person.`];
   };
@@ -239,7 +239,7 @@
     const x = row();
     const found = answer(x);
     tell("case-answer", [`The tree says ${tree.classes[found.predicted]}.`]);
-    tell("case-sure", sureness(found.proba));
+    tell("case-sure", sureness(found));
     tell("case-proba", probabilities(found.proba));
     tell("case-why", reasons(x, found));
     const changes = tree.fields.flatMap((field, i) => nearest(x, field, i, found.predicted))

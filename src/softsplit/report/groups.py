@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -80,8 +80,14 @@ def group_names(column: pd.Series) -> pd.Categorical:
     codes, values = distinct(column)
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
     if numeric and len(values) > OPTIONS.numbers and column.dtype != bool:
-        return _quarters(column.to_numpy(dtype=float, na_value=np.nan))
+        return _quarters(column.to_numpy(dtype=float, na_value=np.nan), number)
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) and len(values) > OPTIONS.numbers:
+        days = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(days=1)
+        return _quarters(days.to_numpy(dtype=float), _day)
     texts = list(map(text_of, values))
+    ours = {ALL, *([OTHERS] if len(texts) >= OPTIONS.most else []),
+            *([UNKNOWN] if np.any(codes < 0) else [])}  # fmt: skip
+    texts = [f"'{text}'" if text in ours else text for text in texts]  # levels of these names
     names = np.array([*texts, UNKNOWN], dtype=object)[codes].astype(str)
     listed, counts = np.unique(names, return_counts=True)
     kept = listed[np.argsort(-counts, kind="stable")][: OPTIONS.most - 1]
@@ -99,14 +105,18 @@ def _categorical(names: NDArray[Any], order: Sequence[str]) -> pd.Categorical:
     return pd.Categorical(names, categories=listed)
 
 
-def _quarters(numbers: FloatArray) -> pd.Categorical:
+def _day(days: float) -> str:
+    return str((pd.Timestamp(0) + pd.Timedelta(days=days)).date())
+
+
+def _quarters(numbers: FloatArray, told: Callable[[float], str]) -> pd.Categorical:
     known = np.isfinite(numbers)
     ends = np.unique(np.quantile(numbers[known], np.linspace(0, 1, OPTIONS.parts + 1)))
     inner = ends[1:-1]
     places = np.searchsorted(inner, numbers, side="left")
-    words = [f"up to {number(inner[0])}"] if len(inner) else ["all values"]
-    words += [f"{number(a)} to {number(b)}" for a, b in pairwise(inner)]
-    words += [f"above {number(inner[-1])}"] if len(inner) else []
+    words = [f"up to {told(inner[0])}"] if len(inner) else ["all values"]
+    words += [f"{told(a)} to {told(b)}" for a, b in pairwise(inner)]
+    words += [f"above {told(inner[-1])}"] if len(inner) else []
     found = np.where(known, np.array(words, dtype=object)[places], UNKNOWN)
     return _categorical(found, [*words, UNKNOWN])
 

@@ -276,7 +276,7 @@ def add_referral(parent: ET.Element, data: ReportData) -> None:
     add(
         box, "p", {"class": "quiet"},
         "A case goes to a person if its prediction set, the classes that hold the true one with "
-        "this confidence, is not one class: several are possible, or none fits well.",
+        "this confidence, is not the predicted one alone: others are possible, or none fits well.",
     )  # fmt: skip
 
 

@@ -282,7 +282,7 @@ class ReportData:
         judged, known = self.assessment.trees[self.chosen], self.held_out
         if known is None:
             return None
-        passed = passed_on(known.sets(judged.proba, confidence))
+        passed = passed_on(known.sets(judged.proba, confidence), judged.calls)
         hits = (judged.calls == self.assessment.labels)[~passed]
         return int(passed.sum()), len(passed), share(hits) if len(hits) else None
 
