@@ -69,18 +69,22 @@ from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import End, Run, decided, joined, watched
 from softsplit.training.wide import WideRows
 
-USUAL_FOLDS, FOLDS_OF_MANY = 5, 4
-"""Folds where ``cv`` is left to the library; the second with more than ``RowBudgets.halved`` rows,
-of which two are judged first and two at the end."""
-
-REPEATS, REPEATED_ROWS = 2, 150
-"""Such folds are made so many times with up to so many rows: there a choice depends on how they
-fall, and a second one is cheap."""
-
 
 @dataclass(frozen=True)
 class ChoiceOptions:
-    """Shares of the time, and what is remembered."""
+    """Folds, shares of the time, and what is remembered."""
+
+    folds: int = 5
+    """Folds where ``cv`` is left to the library."""
+
+    folds_of_many: int = 4
+    """The same with more than ``RowBudgets.halved`` rows: two are judged first, two at the end."""
+
+    repeats: int = 2
+    """Times that such folds are made with up to ``repeated_rows`` rows."""
+
+    repeated_rows: int = 150
+    """With so few rows a choice depends on how the folds fall, and more of them are cheap."""
 
     search_share: float = 0.8
     """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
@@ -430,13 +434,13 @@ class SoftTreeClassifierCV(SoftTreeBase):
         cv = self.cv
         if is_auto(cv):
             many = judged and min(len(rows.labels), most) > ROWS.halved
-            cv = FOLDS_OF_MANY if many else USUAL_FOLDS
+            cv = OPTIONS.folds_of_many if many else OPTIONS.folds
         if not names_rows(cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
             rows = rows if groups is not None else to_compare(rows, cv, most)
-        few = judged and groups is None and len(rows.labels) <= REPEATED_ROWS
-        self.n_repeats_ = REPEATS if is_auto(self.cv) and few else 1
+        few = judged and groups is None and len(rows.labels) <= OPTIONS.repeated_rows
+        self.n_repeats_ = OPTIONS.repeats if is_auto(self.cv) and few else 1
         fitted = partial(
             fitted_classifier,
             self,
