@@ -163,6 +163,17 @@ def test_info_describes_a_model_and_the_installation(tmp_path):
     assert "numba" in invoke("info").stdout
 
 
+def pieces_of(terminal):
+    """What is written to a terminal, until its other end is closed."""
+    try:
+        while piece := os.read(terminal, 4096):
+            yield piece.decode(errors="replace")
+    except OSError:  # so Linux says that it is closed
+        pass
+    finally:
+        os.close(terminal)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     rng = np.random.default_rng(0)
@@ -171,21 +182,23 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
     pd.DataFrame(X).add_prefix("v").assign(y=y).to_csv(path, index=False)
     command = [sys.executable, "-m", "softsplit", "fit", str(path), "-t", "y", "-m", str(model)]
-    # Of its own group, so that nothing else gets the signal; not ignored as in the background.
-    process = subprocess.Popen(
-        [*command, "--time-limit", "0", "--report", str(tmp_path / "r.html")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
-    assert process.stderr is not None
-    seen = ""
-    while seen.count("score") < 2:  # a candidate has been judged, and another one after it
-        line = process.stderr.readline()
-        assert line, seen
-        seen += line
-    process.send_signal(signal.SIGINT)
-    out, rest = process.communicate()
-    assert process.returncode == 130, rest
+    # Of its own group, so that nothing else gets the signal; not ignored as in the background. A
+    # terminal is told of every candidate, where a pipe gets a line in ten seconds.
+    terminal, end = os.openpty()
+    with open(tmp_path / "out.txt", "w") as printed:
+        process = subprocess.Popen(
+            [*command, "--time-limit", "0", "--report", str(tmp_path / "r.html")],
+            stdout=printed, stderr=end, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )  # fmt: skip
+    os.close(end)
+    rest = ""
+    for piece in pieces_of(terminal):
+        before, rest = rest.count(": accuracy "), rest + piece
+        if before < 2 <= rest.count(": accuracy "):  # two candidates have been judged
+            process.send_signal(signal.SIGINT)
+    assert process.wait() == 130, rest
+    out = (tmp_path / "out.txt").read_text()
     assert "interrupted; the choice is among the" in rest
     assert "interrupted: this is the best tree so far." in rest
     assert "no report is written after Ctrl-C" in rest

@@ -27,6 +27,7 @@ def invoke(table, *options):
     return CliRunner().invoke(app, [*given, *options])
 
 
+@pytest.mark.slow
 def test_a_column_that_is_no_feature_and_the_report(table, tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=1))
     model, page = tmp_path / "m.json", tmp_path / "r.html"

@@ -54,7 +54,7 @@ def test_a_refit_that_fails_leaves_the_old_tree(failure, make):
     assert model.classes_.tolist() == [0, 1] and export_text(model) == text
 
 
-@pytest.mark.parametrize("make", [tree, search])
+@pytest.mark.parametrize("make", [tree, pytest.param(search, marks=pytest.mark.slow)])
 def test_a_first_fit_that_fails_leaves_no_tree(make):
     model = make(min_class_rate=1.0)
     with pytest.raises(ValueError, match="min_class_rate"):

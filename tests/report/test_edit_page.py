@@ -78,9 +78,9 @@ def test_the_page_says_what_python_says(opened, kind):  # noqa: F811
     )
     assert len(found.changed) > 0
     page.locator("#edit button[type=reset]").click()
-    page.wait_for_function(
-        "document.getElementById('edit-changed').textContent === 'Nothing is changed yet.'"
-    )
+    from playwright.sync_api import expect
+
+    expect(page.locator("#edit-changed")).to_have_text("Nothing is changed yet.")
     assert shown_figures(page, "after") == shown_figures(page, "before")
 
 
@@ -91,7 +91,7 @@ def test_the_form_fits_a_phone_and_says_what_is_wrong(opened):  # noqa: F811
     for part in page.locator("#edit input, #edit button").all():
         box = part.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390 and box["height"] >= 24
-    before = page.locator("#edit-code").inner_text()
+    before = page.locator("#edit-code").text_content()
     page.locator("#edit-0-threshold").fill("")
     assert page.locator("#edit-changed").inner_text() == (
         "Question 1 needs a number in every field."
@@ -102,8 +102,9 @@ def test_the_form_fits_a_phone_and_says_what_is_wrong(opened):  # noqa: F811
         page.locator(f"#edit-0-{i}").fill("0")
     assert "needs a term that is not 0" in page.locator("#edit-changed").inner_text()
     page.locator("#edit button[type=reset]").click()
-    page.wait_for_function("(text) => document.getElementById('edit-code').textContent === text",
-                           arg=before)  # fmt: skip
+    from playwright.sync_api import expect
+
+    expect(page.locator("#edit-code")).to_have_text(before)
     labels = page.locator("#edit label").all_inner_texts()
     assert "threshold (<)" in labels or "threshold (>)" in labels
 

@@ -44,7 +44,9 @@ class Recorder:
     def start(self, command, **options):
         self.calls.append("finisher" if module.DETACH in command else "helper")
         return SimpleNamespace(
-            wait=lambda: self.calls.append("waited"), kill=lambda: self.calls.append("killed")
+            wait=lambda: self.calls.append("waited"),
+            kill=lambda: self.calls.append("killed"),
+            poll=lambda: 0,
         )
 
     def run(self):
@@ -57,12 +59,15 @@ def recorder(monkeypatch, tmp_path):
     return Recorder(monkeypatch, tmp_path)
 
 
-def test_this_process_works_while_the_other_does(recorder):
-    assert recorder.run()[:5] == ["helper", "a", "b", "killed", "waited"]
+TWO, ENDED = ["helper"] * 2, ["killed", "waited"] * 2
+
+
+def test_this_process_does_what_the_others_have_left(recorder):
+    assert recorder.run()[:8] == [*TWO, "a", "b", *ENDED]
 
 
 def test_all_the_rest_is_left_to_a_process_that_is_not_waited_for(recorder):
-    assert recorder.run()[5:] == ["finisher", "waited"]  # for the one that starts it
+    assert recorder.run()[8:] == ["finisher", "waited"]  # for the one that starts it
     assert "rest" not in recorder.calls
     compile_the_rest()
     assert recorder.calls[-1] == "rest" and all(map(recorder.jobs.is_done, recorder.units))
@@ -83,7 +88,7 @@ def test_what_is_left_is_begun_once(recorder):
 
 def test_nothing_is_compiled_ahead_where_that_is_not_wanted(recorder, monkeypatch):
     monkeypatch.setenv(module.SWITCH, "0")
-    assert recorder.run() == ["helper", "a", "b", "killed", "waited"]
+    assert recorder.run() == [*TWO, "a", "b", *ENDED]
 
 
 def test_what_cannot_be_compiled_ahead_is_not_tried_for_ever(recorder):
@@ -97,7 +102,7 @@ def test_what_cannot_be_compiled_ahead_is_not_tried_for_ever(recorder):
 
 def test_everything_at_once(recorder, tmp_path):
     assert compile_everything() == tmp_path
-    assert recorder.calls == ["helper", "a", "b", "rest", "killed", "waited"]
+    assert recorder.calls == [*TWO, "a", "b", "rest", *ENDED]
 
 
 def test_an_interruption_leaves_no_process_behind(recorder):
@@ -107,7 +112,7 @@ def test_an_interruption_leaves_no_process_behind(recorder):
     recorder.units["a"] = interrupt
     with pytest.raises(KeyboardInterrupt):
         recorder.run()
-    assert recorder.calls == ["helper", "killed", "waited"]
+    assert recorder.calls == [*TWO, *ENDED]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,10 @@ def damaged(tree, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("keep", ["edited", "structure", "features"])
+@pytest.mark.parametrize(
+    "keep",
+    ["structure", *(pytest.param(k, marks=pytest.mark.slow) for k in ("edited", "features"))],
+)
 def test_a_refit_never_raises_the_loss(kind, keep):
     X, y = wine(0)
     new_X, new_y = wine(1)
@@ -135,6 +138,7 @@ def test_numbers_of_a_question_are_linear_in_its_free_ones():
         )
 
 
+@pytest.mark.slow
 def test_tables_searches_and_plain_trees_are_refitted(tmp_path):
     X, y = patients(200)
     search = SoftTreeClassifierCV(depths=[1], random_state=0, cv=2).fit(X, y)

@@ -270,16 +270,24 @@ def descended(
     branches = np.flatnonzero(np.any(tree.weights, axis=0) & with_questions)
     questions = [free_question(model, int(t), edits) for t in branches]
     leaves = free_leaves(model, edits)
-    if not isinstance(problem.loss.leaf_rule, ClassAssignment):
-        starts = [
-            questions,
-            *([_centred(q, model, part) for q in questions] for part in OPTIONS.soft),
-        ]
+    starts = [questions, *([_centred(q, model, part) for q in questions] for part in OPTIONS.soft)]
+    if isinstance(problem.loss.leaf_rule, ClassAssignment):
+        ends = [_assigned(problem, tree, start, leaves) for start in starts]
+    else:
         ends = [_descent(problem, tree, start, leaves) for start in starts]
-        return min(ends, key=lambda end: problem.evaluate_cost(end).value)
+    return min(ends, key=lambda end: problem.evaluate_cost(end).value)
+
+
+def _assigned(
+    problem: TrainingProblem,
+    tree: TreeParameters,
+    questions: Sequence[FreeQuestion],
+    leaves: Sequence[Sequence[int]],
+) -> TreeParameters:
+    """Descents of the questions in turn with assignments of a class to each free leaf."""
     best = tree
     free = tuple(leaf for group in leaves for leaf in group)
-    whole = tuple(range(model.topology.n_branches))
+    whole = tuple(range(len(tree.thresholds)))
     for _ in range(OPTIONS.rounds):
         found = _descent(problem, best, questions, []) if questions else best
         if free:
