@@ -209,7 +209,7 @@ gallery: $(VENV)/.test ## run the examples and redraw the pictures of the galler
 
 documents: $(VENV)/.test ## print and draw anew what README and the pages show: ARGS=docs/reading.md
 	$(BIN)/python docs/site/printed.py $(ARGS)
-	$(if $(ARGS),,$(BIN)/python docs/site/gallery.py)
+	$(if $(ARGS),,$(BIN)/python docs/site/gallery.py && $(BIN)/python docs/site/live.py)
 
 # Specs in the order in which they are run; those with figures.
 EXPERIMENTS := table2 table3 figure_scatter peers table3_ipopt heatmaps decomposition
