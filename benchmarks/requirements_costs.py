@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from softsplit import SoftTreeClassifier
-from softsplit.estimators.fitted import checked_rows
+from softsplit.estimators.row_reading import checked_rows
 from softsplit.reading.case_costs import CaseCosts, arriving_shares
 
 COSTS = {"TSH": 22.78, "T3": 11.41, "TT4": 14.51, "T4U": 11.41, "FTI": 14.51 + 11.41}

@@ -34,7 +34,7 @@ from softsplit import (
     strength_path,
 )
 from softsplit.cli import app
-from softsplit.estimators.fitted import checked_rows
+from softsplit.estimators.row_reading import checked_rows
 from softsplit.reading.ranges import FarOutsideWarning
 from softsplit.variables import ColumnsLeftOut
 

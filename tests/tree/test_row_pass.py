@@ -21,7 +21,7 @@ from sklearn.datasets import load_iris
 import brute_force
 from readings import random_classifier, random_model
 from softsplit import SoftTreeClassifier
-from softsplit.estimators.fitted import checked_rows
+from softsplit.estimators.row_reading import checked_rows
 from softsplit.reading import row_pass
 from softsplit.reading.row_pass import RowPassOptions
 from softsplit.tree.parameters import TreeParameters

@@ -23,8 +23,9 @@ from sklearn.utils.validation import (
 )
 
 from softsplit.engines.registry import EngineMaker
-from softsplit.estimators.fitted import FittedTree, know_table
+from softsplit.estimators.fitted import FittedTree
 from softsplit.estimators.memory import refuse_too_large
+from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse

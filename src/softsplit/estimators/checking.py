@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.estimators.fitted import read_rows
+from softsplit.estimators.row_reading import read_rows
 from softsplit.reading.conformal import checked_confidence, known_labels
 from softsplit.reading.drift import TableCheck, check_table, coded_with_gaps
 from softsplit.reading.model import TreeModel, holder_of

@@ -18,7 +18,7 @@ from softsplit.estimators.base import (
     taught_rows,
     training_run,
 )
-from softsplit.estimators.fitted import validated_rows
+from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import settings
 from softsplit.solvers import Budget, Solution
 from softsplit.support.interruption import never_lost

@@ -22,7 +22,7 @@ from softsplit.estimators.base import (
     training_run,
 )
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
-from softsplit.estimators.fitted import know_table, validated_rows
+from softsplit.estimators.row_reading import know_table, validated_rows
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
 from softsplit.reading.conformal import HeldOutScores

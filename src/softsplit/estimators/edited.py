@@ -21,7 +21,7 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.base import keep as keep_outcome
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.fitted import checked_rows, know_table, read_rows, validated_rows
+from softsplit.estimators.row_reading import checked_rows, know_table, read_rows, validated_rows
 from softsplit.reading import editing
 from softsplit.reading.differences import Comparison, compare_trees
 from softsplit.reading.edits import Edit, Edits

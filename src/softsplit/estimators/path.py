@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from softsplit.estimators.base import CutShortWarning, model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
-from softsplit.estimators.fitted import validated_rows
+from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import formulation_of, settings
 from softsplit.formulations.base import (
     STRENGTHS,

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.fitted import know_table
+from softsplit.estimators.row_reading import know_table
 from softsplit.reading.model import TreeModel
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.estimators.fitted import read_rows
+from softsplit.estimators.row_reading import read_rows
 from softsplit.plots.canvas import INK, axes, class_colours, plain
 from softsplit.reading.model import holder_of
 from softsplit.reading.summary import NUMBER

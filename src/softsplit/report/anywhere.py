@@ -17,7 +17,7 @@ from softsplit.data.files import Table
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.fitted import read_rows
+from softsplit.estimators.row_reading import read_rows
 from softsplit.persistence import load_model
 from softsplit.reading.conformal import checked_confidence
 from softsplit.reading.model import holder_of

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softsplit.estimators.fitted import checked_rows
+from softsplit.estimators.row_reading import checked_rows
 from softsplit.reading.conformal import known_labels
 from softsplit.reading.equations import number
 from softsplit.reading.model import tree_of

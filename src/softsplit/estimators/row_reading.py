@@ -1,0 +1,120 @@
+"""How a fitted estimator reads rows: which columns, checked how, coded as its tree takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from softsplit.reading.model import TreeModel
+from softsplit.support.arrays import FloatArray
+from softsplit.support.inputs import (
+    checked_table,
+    has_gaps,
+    holds_numbers,
+    made_floats,
+)
+from softsplit.variables import CodedRows, Coding
+
+
+def checked_rows(estimator: Any, X: Any) -> FloatArray:
+    """Rows that a fitted estimator can be asked about, validated as those of training are.
+
+    Of a table only the columns that the tree uses are read.
+    """
+    if not hasattr(estimator, "tree_"):
+        check_is_fitted(estimator, "tree_")
+    rows = read_rows(estimator, X, parsed=False)
+    return rows.X if isinstance(rows, CodedRows) else rows
+
+
+def validated_rows(estimator: Any, X: Any) -> FloatArray:
+    """All columns of rows, for an estimator that knows them and may not have a tree yet."""
+    rows = read_rows(estimator, X)
+    return rows.X if isinstance(rows, CodedRows) else rows
+
+
+def read_rows(
+    estimator: Any, X: Any, *, whole: bool = False, parsed: bool = True
+) -> FloatArray | CodedRows:
+    """Rows as the tree takes them, with what was read where they are more than plain numbers.
+
+    Of wide sparse rows only columns that the tree uses are read, unless the ``whole`` of them is
+    asked for; of other tables all columns are, unless nobody looks at what was ``parsed``.
+    """
+    coding: Coding | None = getattr(estimator, "coding_", None)
+    if isinstance(X, CodedRows):
+        return X.coded_as(coding) if hasattr(estimator, "tree_") else X
+    X = checked_table(X)
+    if hasattr(X, "columns") and not len(X.columns):
+        raise ValueError("X has no columns; give a table with those that the tree was trained on.")
+    if issparse(X) and coding is None:
+        X = X.toarray()
+    if (coding is None or (coding.of_matrices and not issparse(X))) and holds_numbers(X):
+        checked = _as_numbers(estimator, X)
+        if not has_gaps(checked, getattr(estimator, "feature_names_in_", None)):
+            if coding is None:
+                return checked
+            return coding.code_matrix(checked, None if whole else _columns_in_use(estimator))
+    if not _same_columns(estimator, X):
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    if coding is None:
+        if not hasattr(estimator, "tree_"):  # in training: there is no middle for a gap yet
+            raise ValueError("X holds text or gaps where the training rows are plain numbers.")
+        named = hasattr(estimator, "feature_names_in_")
+        coding = replace(estimator.tree_.table_coding, named=named)
+    all_columns = whole or (parsed and not issparse(X)) or not hasattr(estimator, "tree_")
+    return coding.code(X, None if all_columns else estimator.tree_.variables_in_use)
+
+
+def _as_numbers(estimator: Any, X: Any) -> FloatArray:
+    """A table of numbers as an array, checked as scikit-learn does.
+
+    Single precision stays as it is: doubles are made of a few rows at a time. The check takes a
+    millisecond, and is left out where it would change nothing.
+    """
+    if type(X) is np.ndarray and len(X) and X.dtype in (np.float64, np.float32):
+        named = hasattr(estimator, "feature_names_in_")
+        if not named and X.shape[1] == getattr(estimator, "n_features_in_", -1):
+            return X
+    if isinstance(X, pd.DataFrame) and len(X) and _same_columns(estimator, X):
+        kinds = X.dtypes.tolist()
+        if all(kind == np.float64 or getattr(kind, "kind", "") in "iu" for kind in kinds) and all(
+            isinstance(kind, np.dtype) for kind in kinds
+        ):
+            return X.to_numpy(dtype=np.float64)
+    with made_floats():
+        checked: FloatArray = validate_data(
+            estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
+        )
+    return checked
+
+
+def _same_columns(estimator: Any, X: Any) -> bool:
+    """Whether X has the named columns of training in their order."""
+    names, columns = getattr(estimator, "feature_names_in_", None), getattr(X, "columns", None)
+    if names is None or columns is None or len(names) != len(columns):
+        return False
+    return list(names) == (columns.tolist() if isinstance(columns, pd.Index) else list(columns))
+
+
+def _columns_in_use(estimator: Any) -> NDArray[np.bool_] | None:
+    """Which columns of the problem a tree looks at; None, for all, before there is a tree."""
+    return estimator.tree_.columns_in_use if hasattr(estimator, "tree_") else None
+
+
+def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:
+    """Tell an estimator which columns its tree is for."""
+    known = vars(estimator)
+    known["n_features_in_"] = len(tree.column_names)
+    known.pop("feature_names_in_", None)
+    known.pop("coding_", None)
+    if named:
+        known["feature_names_in_"] = np.array(tree.column_names, dtype=object)
+    if tree.coding is not None:
+        known["coding_"] = tree.coding
