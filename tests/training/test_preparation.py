@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
-from softsplit.estimators import base, fitted
+from softsplit.estimators import base, row_reading
 from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training import run as running
@@ -88,7 +88,7 @@ def test_settings_for_some_of_the_classes():
 
 def test_a_search_validates_its_rows_once(monkeypatch):
     calls = []
-    for module in (base, fitted):
+    for module in (base, row_reading):
         real = module.validate_data
 
         def seen(*arguments, real=real, **options):

@@ -273,10 +273,8 @@ def best_solution(
         best = min(usable, key=lambda solution: solution.objective)
         equals = [s for s in usable if tie > 0 and s.objective <= best.objective + tie]
         return min(equals, key=_size) if len(equals) > 1 else best
-    ends = sorted(
-        {f"{s.status.name} ({s.message})" if s.message else s.status.name for s in solutions}
-    )
-    least = min(solution.violation for solution in solutions)
+    nearest = min(solutions, key=lambda solution: solution.violation)
+    end = f"{nearest.status.name}, {nearest.message}" if nearest.message else nearest.status.name
     advice = "lower min_class_rate, or raise depth or n_starts"
     if budget is not None and budget.stopped:
         raise KeyboardInterrupt
@@ -284,7 +282,7 @@ def best_solution(
         advice = "raise time_limit"
     raise NoFeasibleTreeError(
         f"none of {len(solutions)} starts ended in a tree that meets the constraints (smallest "
-        f"violation {least:.2g}; ends: {', '.join(ends)}); {advice}."
+        f"violation {nearest.violation:.2g}, ended as {end}); {advice}."
     )
 
 
