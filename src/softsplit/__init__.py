@@ -6,6 +6,7 @@ Public names are those listed here and those that options provide (``support/opt
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from softsplit.support.version import __version__
@@ -92,7 +93,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: scikit-learn and numba take a second or two."""
     if name in _HOMES:
-        module = import_module(_HOMES[name])
+        module = _imported(_HOMES[name])
         return module if name == "report" else getattr(module, name)
     if not name.startswith("_"):
         from softsplit.support import options
@@ -100,6 +101,19 @@ def __getattr__(name: str) -> Any:
         if name in options.provided("names"):
             return options.load("names", name)
     raise AttributeError(f"module 'softsplit' has no attribute {name!r}")
+
+
+def _imported(home: str) -> ModuleType:
+    """Import a module; one sentence names a package that is not installed."""
+    try:
+        return import_module(home)
+    except ModuleNotFoundError as error:
+        from softsplit.support.messages import without_package
+
+        said = without_package(error)
+        if said is None:
+            raise
+        raise ImportError(said, name=error.name) from error
 
 
 def __dir__() -> list[str]:

@@ -97,6 +97,33 @@ def test_trees_are_used_without_what_trains_them(folder: Path) -> None:
     assert found["classes"] == tree.predict(rows).tolist()
     assert found["text"] == export_text(tree)
     assert found["sql"] == export_sql(tree, "rows")
-    assert "sklearn is not installed; install it, or use softsplit.load_tree" in found["refused"]
+    assert (
+        "scikit-learn is not installed; install it, or use softsplit.load_tree" in found["refused"]
+    )
     assert found["loaded"] == []
     assert all(found["said"].values()) and min(found["code"]) > 500 and found["onnx"] > 10
+
+
+@pytest.mark.parametrize(("hidden", "package"), [("sklearn", "scikit-learn"), ("numba", "numba")])
+@pytest.mark.parametrize("name", ["SoftTreeClassifier", "SoftTreeClassifierCV", "strength_path"])
+def test_training_names_the_package_that_is_missing(hidden: str, package: str, name: str) -> None:
+    hide = f"import sys; sys.modules[{hidden!r}] = None\n"
+    command = [sys.executable, "-c", hide + f"from softsplit import {name}"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    last = done.stderr.splitlines()[-1]
+    assert last == (
+        f"ImportError: training needs {package}, which is not installed; install it with "
+        f"pip install {package}. A saved tree predicts without it: use softsplit.load_tree "
+        "or softsplit predict."
+    )
+
+
+def test_the_command_names_the_package_that_is_missing(folder: Path) -> None:
+    fit = (
+        "from softsplit.__main__ import main; sys.argv[1:] = ['fit', 'few.csv', '-t', 'z']; main()"
+    )
+    command = [sys.executable, "-c", "import sys; sys.modules['sklearn'] = None\n" + fit]
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8")
+    assert done.returncode == 2
+    assert "softsplit: training needs scikit-learn, which is not installed" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from softsplit.cli.options import ON_THIS_MACHINE
-from softsplit.support.messages import visible
+from softsplit.support.messages import visible, without_package
 
 USAGE = 2
 """Exit code of all errors."""
@@ -140,6 +140,8 @@ def sentence(error: Exception) -> str:
         return "interrupted before there was anything to keep."
     if hasattr(error, "format_message"):
         return _one_line(" ".join(error.format_message().split()))
+    if isinstance(error, ModuleNotFoundError):
+        return _one_line(without_package(error) or str(error))
     if isinstance(error, ValueError | OSError | ImportError):
         return _one_line(str(error))
     if isinstance(error, MemoryError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from softsplit.persistence.document import from_document, to_document
 from softsplit.persistence.reader import ModelFileError, parse
 from softsplit.persistence.saved import SavedTree
+from softsplit.support.messages import PACKAGES
 from softsplit.support.output_files import write_file
 
 if TYPE_CHECKING:
@@ -89,9 +90,10 @@ def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTree
     try:
         from softsplit.persistence.estimators import classifier_of
     except ModuleNotFoundError as error:
+        module = (error.name or "a package").partition(".")[0]
         raise ImportError(
             "load_model returns a scikit-learn estimator, and "
-            f"{(error.name or 'a package').partition('.')[0]} is not installed; "
+            f"{PACKAGES.get(module, module)} is not installed; "
             "install it, or use softsplit.load_tree, which predicts and exports without it."
         ) from error
     return classifier_of(saved.tree_, named=saved.named, parameters=saved.parameters)

@@ -116,3 +116,19 @@ def counted(count: int, word: str) -> str:
 def cut(text: str, length: int = 60) -> str:
     """A text, not longer than that."""
     return text if len(text) <= length else f"{text[:length]}..."
+
+
+PACKAGES = {"sklearn": "scikit-learn"}
+"""Names on the package index of modules that are called otherwise."""
+
+
+def without_package(error: ModuleNotFoundError) -> str | None:
+    """Say which package is missing, and what works without it; None for a module of our own."""
+    module = (error.name or "").partition(".")[0]
+    if module in ("", "softsplit"):
+        return None
+    package = PACKAGES.get(module, module)
+    return (
+        f"training needs {package}, which is not installed; install it with pip install {package}. "
+        "A saved tree predicts without it: use softsplit.load_tree or softsplit predict."
+    )
