@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-middle bench-console bench-waiting bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
+.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy peers bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-middle bench-console bench-waiting bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -67,18 +67,18 @@ bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table,
 	$(BIN)/python benchmarks/accuracy.py $(or $(PART),table) $(ARGS)
 
 # Methods to compare with, each from the package named; one that cannot be installed is left out.
-RIVALS := abess interpret-core
-rivals: $(VENV)/.test
-	@for package in $(RIVALS); do $(PIP) $$package \
+PEERS := abess interpret-core
+peers: $(VENV)/.test
+	@for package in $(PEERS); do $(PIP) $$package \
 		|| echo "$$package cannot be installed here: its method will be left out"; done
 
-bench-selection: rivals ## tree chosen by cross-validation beside other methods (hours; may be resumed)
+bench-selection: peers ## tree chosen by cross-validation beside other methods (hours; may be resumed)
 	$(BIN)/python benchmarks/selection.py run $(ARGS)
 	$(BIN)/python benchmarks/selection.py run --larger $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
 	$(BIN)/python benchmarks/selection.py overview
 
-bench-reading: rivals ## trees of given sizes beside best subsets, and how long questions are: TABLES=folder of the made tables
+bench-reading: peers ## trees of given sizes beside best subsets, and how long questions are: TABLES=folder of the made tables
 	$(BIN)/python benchmarks/reading.py sizes run $(if $(TABLES),--tables $(TABLES)) $(ARGS)
 	$(BIN)/python benchmarks/reading.py sizes table --document docs/results/sizes.md $(ARGS)
 	$(BIN)/python benchmarks/reading.py cards run $(ARGS)
@@ -100,7 +100,7 @@ bench-tables: $(VENV)/.test ## tables as they come beside L1 logistic regression
 bench-sparse: $(VENV)/.test ## a wide sparse table beside L1 logistic regression: ARGS=--cv
 	$(BIN)/python benchmarks/wide_sparse.py $(ARGS)
 
-bench-alternatives: rivals ## trees as good as the chosen one, on held-out rows
+bench-alternatives: peers ## trees as good as the chosen one, on held-out rows
 	$(BIN)/python benchmarks/alternatives.py $(ARGS)
 
 bench-requirements: $(VENV)/.test ## trees under requirements: PART=monotone, ...
@@ -111,7 +111,7 @@ bench-after-fit: $(VENV)/.test ## coverage of prediction sets beside MAPIE, shif
 	@for part in $(or $(PART),coverage check); do \
 		$(BIN)/python benchmarks/after_fit.py $$part --document docs/results/after-fit.md $(ARGS) || exit 1; done
 
-bench-middle: rivals ## a default choice on thousands of rows: time beside boosting and EBM, memory (an hour)
+bench-middle: peers ## a default choice on thousands of rows: time beside boosting and EBM, memory (an hour)
 	$(BIN)/python benchmarks/waiting_middle.py middle $(ARGS)
 	$(BIN)/python benchmarks/waiting_middle.py memory
 	$(BIN)/python benchmarks/waiting_middle.py table

@@ -136,8 +136,8 @@ def run_all(
             problem = make_problem(fold, "L0glob", setting.strength, depth=depth)
             watch = EvaluationSet(fold.X_test, fold.y_test)
             rng = np.random.default_rng([fold_number, start_number])
-            rivals = 2 if start_rule == "groups" else 0
-            start = draw_start(start_rule, problem, rng, rivals)
+            candidates = 2 if start_rule == "groups" else 0
+            start = draw_start(start_rule, problem, rng, candidates)
             start = replace(start, seed=100 * fold_number + start_number)
             for variant, solver in variants(setting).items():
                 job = jobs[variant]
@@ -264,7 +264,7 @@ def native_variants(args: argparse.Namespace) -> Callable[[Setting], dict[str, S
 
 
 def native(args: argparse.Namespace) -> None:
-    """The native solver from its own starts (three rivals each), without hops on either side."""
+    """The native solver from its own starts (three candidates each); no hops on either side."""
     budget = lambda: Budget(time_limit=args.time_limit)  # noqa: E731
     run_all(args, "native", "groups", native_variants(args), [None], budget)
 

@@ -171,12 +171,12 @@ def by_cost(rows: CompiledRows, depth: int) -> TrainingProblem:
 
 
 LOSSES = {"log": (by_likelihood, "mixtures", 0), "cost": (by_cost, "groups", 1)}
-"""The problem, the rule of its starts, and rivals of each."""
+"""The problem, the rule of its starts, and candidates of each."""
 
 
 def grid_tasks(name: str, loss: str = "log", depth: int = 2) -> list[Task]:
     """All trainings of the grid; the folds are those of the experiments."""
-    make, rule, rivals = LOSSES[loss]
+    make, rule, candidates = LOSSES[loss]
     data = load_dataset(name)
     y = np.searchsorted(data.class_names, data.y)
     tasks = []
@@ -193,8 +193,8 @@ def grid_tasks(name: str, loss: str = "log", depth: int = 2) -> list[Task]:
             for b in strengths
         ]
         for number in range(10):
-            start = draw_start(rule, whole, np.random.default_rng(number), rivals)
-            tasks += [Task(problem, start.parameters, start.rivals) for problem in problems]
+            start = draw_start(rule, whole, np.random.default_rng(number), candidates)
+            tasks += [Task(problem, start.parameters, start.candidates) for problem in problems]
     return tasks
 
 
@@ -202,7 +202,7 @@ def compiled_objective(task: Task) -> float:
     """Where the compiled solver ends from the start of a task."""
     problem = task.problem
     if not problem.by_likelihood:
-        start = Start(task.start, "groups", task.rivals)
+        start = Start(task.start, "groups", task.candidates)
         return BasinHoppingSolver().solve(problem, start, Budget()).objective
     steps = Penalised(
         RowDescents(problem, Budget(), problem.samples),

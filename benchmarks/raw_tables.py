@@ -4,9 +4,9 @@
     raw_tables.py gaps [NAME ...]            gaps at random in 10, 30 and 50 % of cells of data sets
     raw_tables.py raw [NAME ...]             data sets with text from their CSV, and as one-hot
 
-Every line is a mean over splits of 70 and 30 %. The rival gets one-hot columns, medians with
-indicators of gaps, standard scaling, and a strength chosen by five-fold cross-validation; columns
-that it cannot use are left out for it. A variable counts once for both.
+Every line is a mean over splits of 70 and 30 %. Logistic regression gets one-hot columns, medians
+with indicators of missing values, standard scaling, and a strength chosen by five-fold
+cross-validation; columns that it cannot use are left out for it. A variable counts once for both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TEXTS = ("credit-approval", "german-credit", "car", "monks-1", "hayes-roth", "ly
 
 
 def logistic(X: pd.DataFrame, classes: int):
-    """The rival, for the columns of a table."""
+    """Logistic regression for the columns of a table."""
     numbers = X.select_dtypes("number").columns.tolist()
     dates = [c for c in X.columns if pd.api.types.is_datetime64_any_dtype(X[c].dtype)]
     texts = [c for c in X.columns if c not in numbers and c not in dates]
@@ -103,13 +103,13 @@ def compared(X: pd.DataFrame, y: pd.Series, seed: int, jobs: int) -> dict[str, f
     tree = SoftTreeClassifierCV(random_state=seed, n_jobs=jobs).fit(X_train, y_train)
     seconds = time.perf_counter() - began
     plain = usable(X)
-    rival = logistic(plain.loc[X_train.index], y.nunique())
-    rival.fit(plain.loc[X_train.index], y_train)
+    peer = logistic(plain.loc[X_train.index], y.nunique())
+    peer.fit(plain.loc[X_train.index], y_train)
     return {
         "tree": tree.score(X_test, y_test),
-        "logistic": rival.score(plain.loc[X_test.index], y_test),
+        "logistic": peer.score(plain.loc[X_test.index], y_test),
         "variables": len(tree.selected_features_),
-        "logistic variables": variables_of(rival, plain),
+        "logistic variables": variables_of(peer, plain),
         "seconds": seconds,
     }
 

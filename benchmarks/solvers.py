@@ -139,9 +139,9 @@ def ablation(args: argparse.Namespace) -> None:
     moves = full.search.perturbations
     variants = {
         "everything": full,
-        "no rivals": replace(full, rivals=0),
-        "two rivals": replace(full, rivals=2),
-        "two rivals, longer race": replace(full, rivals=2, race=Race(ROUGH)),
+        "no candidates": replace(full, candidates=0),
+        "two candidates": replace(full, candidates=2),
+        "two candidates, longer race": replace(full, candidates=2, race=Race(ROUGH)),
         "race also led in": replace(full, race=Race(steepness=(128.0, 256.0))),
         "fast": full.with_effort(0.2),
         "thorough": full.with_effort(5.0),
@@ -151,8 +151,8 @@ def ablation(args: argparse.Namespace) -> None:
             recipes={**full.recipes, "groups": (Approach(first_order),)},
             finish=Polish(newton_from=NEVER),
         ),
-        "starts through points": replace(full, start_rules=("points",), rivals=0),
-        "uniform starts": replace(full, start_rules=("uniform",), rivals=0),
+        "starts through points": replace(full, start_rules=("points",), candidates=0),
+        "uniform starts": replace(full, start_rules=("uniform",), candidates=0),
     }
     for kind in (Reweigh, Redraw, Relabel, Regrow, OtherStrength, Warmed, Fresh):
         rest = tuple(move for move in moves if not isinstance(move, kind))
@@ -248,7 +248,7 @@ def one_start(
         rng = np.random.default_rng(index)
         began = time.process_time()
         rule = solver.start_rules[index % len(solver.start_rules)]
-        start = draw_start(rule, problem, rng, solver.rivals)
+        start = draw_start(rule, problem, rng, solver.candidates)
         solution: Solution = solver.solve(problem, start, Budget(time_limit=time_limit))
         assert np.isfinite(solution.seconds)
         return time.process_time() - began + solution.child_cpu_seconds

@@ -70,9 +70,9 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain = LogisticRegression(penalty="l1", solver="liblinear")
-        rival = GridSearchCV(plain, {"C": 10.0 ** np.arange(-2, 2)}, cv=3).fit(X[train], y[train])
-    used = np.count_nonzero(rival.best_estimator_.coef_)
-    right = 100 * rival.score(X[test], y[test])
+        peer = GridSearchCV(plain, {"C": 10.0 ** np.arange(-2, 2)}, cv=3).fit(X[train], y[train])
+    used = np.count_nonzero(peer.best_estimator_.coef_)
+    right = 100 * peer.score(X[test], y[test])
     spent = time.process_time() - began
     print(f"L1 logistic regression: {right:.1f} % right, {used} columns, {spent:.1f} s")
 

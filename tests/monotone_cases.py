@@ -72,8 +72,8 @@ def coded_violations(tree: Any, frame: pd.DataFrame, column: str, count: int, se
             known = cells.numbers[~np.isnan(cells.numbers)]
             drawn = list(np.sort(rng.normal(known.mean(), 3 * known.std(), (2, count)), axis=0))
         for side, values in zip(sides, drawn, strict=True):
-            gaps = np.isnan(values)
-            side.append(variable.coded(Cells(values, gaps, np.zeros(count, dtype=bool))))
+            missing = np.isnan(values)
+            side.append(variable.coded(Cells(values, missing, np.zeros(count, dtype=bool))))
     low, high = (np.ascontiguousarray(np.hstack(side)) for side in sides)
     sign = dict(effects.signs)[place]
     said = [effects.at_least(model.predict_proba(X).T) for X in (low, high)]

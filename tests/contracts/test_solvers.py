@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parametrize(("solver", "make"), TRAINED)
 
 def begin(solver, problem):
     rule = solver.start_rule(problem, 0)
-    return draw_start(rule, problem, np.random.default_rng(0), solver.n_rivals(problem))
+    return draw_start(rule, problem, np.random.default_rng(0), solver.n_candidates(problem))
 
 
 def run(solver, problem, budget=None, start=None):

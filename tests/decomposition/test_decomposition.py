@@ -41,8 +41,8 @@ RULES = [SingleBranches(), Alternating(), Subtrees(), Subtrees(1), LargestViolat
 every_rule = pytest.mark.parametrize("rule", RULES, ids=repr)
 
 
-def a_start(problem, seed=0, rule="groups", rivals=0):
-    return replace(draw_start(rule, problem, np.random.default_rng(seed), rivals), seed=seed)
+def a_start(problem, seed=0, rule="groups", candidates=0):
+    return replace(draw_start(rule, problem, np.random.default_rng(seed), candidates), seed=seed)
 
 
 def run(problem, seed=0, budget=None, start=None, **parameters):
@@ -140,7 +140,7 @@ class Careless(Solver):
 
     name: str = "careless"
     start_rules: tuple = ("points",)
-    rivals: int = 0
+    candidates: int = 0
     releases_gil: bool = True
     zero_threshold: float = 0.0
 

@@ -98,9 +98,12 @@ def test_a_label_that_training_has_not_seen_counts_as_wrong():
         (EvaluationSet(X, Y), "no label of an EvaluationSet is a class of y; it has 0"),
         (
             EvaluationSet(np.array([["x", 1, 2, 3]], dtype=object), NAMES[:1]),
-            "X holds text or gaps where the training rows",
+            "X holds text or missing values where the training rows",
         ),
-        (EvaluationSet(np.full((2, 4), np.nan), NAMES[:2]), "training rows: X holds text or gaps"),
+        (
+            EvaluationSet(np.full((2, 4), np.nan), NAMES[:2]),
+            "training rows: X holds text or missing values",
+        ),
     ],
 )
 @pytest.mark.parametrize("use", ["watch", "stopping"])

@@ -294,14 +294,14 @@ def test_trees_by_cost_in_lockstep_end_where_the_compiled_solver_does():
     starts = [draw_start("groups", whole, np.random.default_rng(i), 1) for i in range(3)]
     strengths = [(0.0, 0.0), (0.5, 0.0), (0.0, 2.0), (1.0, 1.0), (0.0, 50.0)]
     pairs = [(by_cost(learnable(0), *pair), start) for pair in strengths for start in starts]
-    tasks = [Task(problem, start.parameters, start.rivals) for problem, start in pairs]
+    tasks = [Task(problem, start.parameters, start.candidates) for problem, start in pairs]
     ends = solve_together(tasks, "cpu", Budget(max_iter=400))
     assert np.all(np.isfinite(ends.comparable))
     ratios = []
     for (problem, start), end in zip(pairs, ends, strict=True):
         assert problem.violation(end.parameters).largest <= 1e-6
         assert end.objective == pytest.approx(problem.objective(end.parameters), rel=1e-9)
-        given = Start(start.parameters, "groups", start.rivals)
+        given = Start(start.parameters, "groups", start.candidates)
         ratios.append(
             end.objective / BasinHoppingSolver().solve(problem, given, Budget()).objective
         )

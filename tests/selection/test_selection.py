@@ -88,8 +88,8 @@ def test_no_point_is_worse_than_a_neighbours_tree_or_no_tree_at_all(scope, loss)
         pair = PenaltyPair.of(surrogate, point.local_strength, point.global_strength)
         here = problem.with_penalties(pair)
         assert here.objective(point.solution.parameters) == pytest.approx(point.solution.objective)
-        rivals = [p.solution.parameters for p in path.points[max(at - 1, 0) : at + 2]]
-        lowest = min(here.objective(tree) for tree in [zero, *rivals])
+        candidates = [p.solution.parameters for p in path.points[max(at - 1, 0) : at + 2]]
+        lowest = min(here.objective(tree) for tree in [zero, *candidates])
         assert point.solution.objective <= lowest * (1 + 1e-6)
 
 

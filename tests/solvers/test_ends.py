@@ -99,7 +99,7 @@ def test_by_likelihood_more_trees_race_and_the_usual_effort_changes_nothing(iris
     assert (told.n_starts, told.n_hops, told.stop) == (2, 0, Stop.NO_SEARCH)
     problem = tiny_likelihoods()[0]
     efforts = [0.01, 0.2, 1.0, 5.0, 1e9]
-    racing = [1 + EliminationSolver().with_effort(one).n_rivals(problem) for one in efforts]
+    racing = [1 + EliminationSolver().with_effort(one).n_candidates(problem) for one in efforts]
     assert racing == [1, 1, 2, 10, 100]
 
 

@@ -44,10 +44,10 @@ def test_plans_give_every_class_a_leaf(classes, depth):
 
 def test_rival_starts_have_different_structures():
     problem = make_problem(classes=3, depth=2)
-    start = draw_start("groups", problem, np.random.default_rng(0), rivals=5)
+    start = draw_start("groups", problem, np.random.default_rng(0), candidates=5)
     keys = {
         structure(tuple(tree.leaf_classes.argmax(axis=0).tolist()))
-        for tree in (start.parameters, *start.rivals)
+        for tree in (start.parameters, *start.candidates)
     }
     assert len(keys) == 6  # all there are for three classes on four leaves
 
@@ -65,8 +65,8 @@ def test_ridge_logistic_solves_the_regression():
 
 def test_a_race_is_won_by_the_lowest_objective():
     problem = make_problem(global_=0.3)
-    start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
-    trees = (start.parameters, *start.rivals)
+    start = draw_start("groups", problem, np.random.default_rng(0), candidates=4)
+    trees = (start.parameters, *start.candidates)
     theta, leaves = Race().winner(make_engine(problem), trees)
     alone = [
         problem.objective(TreeParameters.from_splits(*Race().winner(make_engine(problem), (tree,))))
@@ -107,8 +107,8 @@ def test_hops_are_reproducible():
 
 def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
     problem = make_problem(global_=0.2)
-    start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
-    trees = (start.parameters, *start.rivals)
+    start = draw_start("groups", problem, np.random.default_rng(0), candidates=4)
+    trees = (start.parameters, *start.candidates)
     engine = DescentRun(
         problem, IterationBudget(Budget(), 25)
     )  # the first tree and a part of the second

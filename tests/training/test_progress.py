@@ -167,11 +167,11 @@ def test_candidates_are_told_in_words():
 def test_a_terminal_has_one_line_that_is_rewritten():
     stream = io.StringIO()
     terminal = status_line.Terminal(stream)
-    terminal.show(status_line.Status("first" * 100), "")
-    terminal.show(status_line.Status("second"), "")
+    terminal.show(status_line.Activity("first" * 100), "")
+    terminal.show(status_line.Activity("second"), "")
     terminal.finish("done")
     terminal.write("said by another\n")
-    terminal.show(status_line.Status("third"), "")
+    terminal.show(status_line.Activity("third"), "")
     terminal.close()
     rows = stream.getvalue().split("\r\x1b[2K")
     assert len(rows[1]) < 100 and rows[1].startswith("firstfirst")
@@ -185,7 +185,7 @@ def test_elsewhere_there_is_one_line_in_ten_seconds():
         hands.advance(1.0)
         if second == 15:
             plain.finish("depth 1")
-        plain.show(status_line.Status(f"at {second} s"), "depth 1" if second >= 15 else "")
+        plain.show(status_line.Activity(f"at {second} s"), "depth 1" if second >= 15 else "")
     plain.finish("chosen")
     plain.close()
     told = ["at 10 s", "at 20 s; last depth 1", "at 30 s"]
@@ -207,8 +207,8 @@ def test_a_notebook_has_one_bar():
         return Handle()
 
     notebook = status_line.Notebook(display, str)
-    notebook.show(status_line.Status("a <b>", 0.25), "")
-    notebook.show(status_line.Status("more"), "depth 1")
+    notebook.show(status_line.Activity("a <b>", 0.25), "")
+    notebook.show(status_line.Activity("more"), "depth 1")
     notebook.close()
     assert 'value="0.250"' in shown[0] and "a &lt;b&gt;" in shown[0]
     assert "value=" not in shown[1] and "depth 1" in shown[1] and shown[2] == ""
@@ -216,7 +216,7 @@ def test_a_notebook_has_one_bar():
 
 def test_work_inside_of_work_is_shown_in_its_line():
     kept = Kept()
-    with status_line.status_line(lambda: status_line.Status("outer"), kept):
+    with status_line.status_line(lambda: status_line.Activity("outer"), kept):
         line = status_line.PROCESS.line
         line.look()
         with ConsoleProgress(Budget(time_limit=9.0)) as inner:

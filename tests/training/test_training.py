@@ -104,7 +104,7 @@ class Scripted(Solver):
 
     name = "scripted"
     start_rules = ("uniform",)
-    rivals = 0
+    candidates = 0
     releases_gil = True
     zero_threshold = 0.0
 
@@ -139,7 +139,7 @@ def test_later_starts_have_the_leaves_of_the_best_of_the_first(problem):
     found = multistart(problem, solver, n_starts=5, seed=3)
     best = min(found[:2], key=lambda solution: solution.objective).parameters
     labels = np.argmax(best.leaf_classes, axis=0)
-    assert all(start.rivals for start in solver.starts[:2])
+    assert all(start.candidates for start in solver.starts[:2])
     for start in solver.starts[2:]:
         np.testing.assert_array_equal(np.argmax(start.parameters.leaf_classes, axis=0), labels)
     splits = [start.parameters.splits for start in solver.starts[2:]]

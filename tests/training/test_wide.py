@@ -238,10 +238,12 @@ def test_all_that_is_asked_of_a_fitted_tree_takes_sparse_rows(tmp_path):
 
 def test_what_cannot_be_trained_on_is_told_in_a_sentence(monkeypatch):
     X, y = words(50, 2000, 0.01)
-    gap, infinite = X.copy(), X.copy()
-    gap.data[0], infinite.data[0] = np.nan, np.inf
-    with pytest.raises(ValueError, match=r"^X is sparse and holds a gap in column \d+, row 0; "):
-        SoftTreeClassifier().fit(gap, y)
+    missing, infinite = X.copy(), X.copy()
+    missing.data[0], infinite.data[0] = np.nan, np.inf
+    with pytest.raises(
+        ValueError, match=r"^X is sparse and holds a missing value in column \d+, row 0; "
+    ):
+        SoftTreeClassifier().fit(missing, y)
     with pytest.raises(ValueError, match="holds infinity in column"):
         SoftTreeClassifier().fit(infinite, y)
     monkeypatch.setattr("softsplit.estimators.base.MOST_CELLS", 1000)

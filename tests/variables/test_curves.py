@@ -91,7 +91,10 @@ def test_knots_lie_inside_and_weights_count_as_rows(values, n, seed):
     st.lists(st.floats(-50, 50), min_size=1, max_size=3, unique=True).map(sorted),
 )
 def test_hinges_are_what_their_names_say(X, knots):
-    variables = Variable("a", "number", knots=tuple(knots)), Variable("b", "number", gaps=True)
+    variables = (
+        Variable("a", "number", knots=tuple(knots)),
+        Variable("b", "number", has_missing=True),
+    )
     coding = Coding(("a", "b"), variables, (0, 1), named=False)
     table = X.copy()
     table[::2, 1] = np.nan

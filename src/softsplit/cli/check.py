@@ -57,7 +57,7 @@ def check(
 
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
-    from softsplit.reading.drift import check_table, coded_with_gaps
+    from softsplit.reading.drift import check_table, coded_with_missing
 
     tree, frame = stored.tree_, table.frame
     asked = target or tree.target
@@ -68,7 +68,7 @@ def check(
         labels = known_labels(tree.labels, np.asarray(frame[asked], dtype=object))
     rest = features_of(with_decimal_points(table), asked)
     if stored.named:
-        rows, absent = coded_with_gaps(tree, rest)
+        rows, absent = coded_with_missing(tree, rest)
     else:
         rows, absent = replace(tree.table_coding, named=False).code(rest), []
     found = check_table(tree, rows, labels, absent=absent, level=level)

@@ -170,14 +170,14 @@ def heartbeat(
     if quiet:
         yield lambda _: None
         return
-    from softsplit.support.status_line import Status, seconds, status_line
+    from softsplit.support.status_line import Activity, seconds, status_line
 
     began, now = time.monotonic(), [what]
 
-    def describe() -> Status:
+    def describe() -> Activity:
         gone = time.monotonic() - began
         left = "" if time_limit is None else f", at most {seconds(time_limit - gone)} more"
-        return Status(f"softsplit: {visible(now[0])}, {seconds(gone)}{left}")
+        return Activity(f"softsplit: {visible(now[0])}, {seconds(gone)}{left}")
 
     def tell(text: str) -> None:
         now[0] = text

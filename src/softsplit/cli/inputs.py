@@ -217,7 +217,7 @@ def rows_for(tree: SavedTree, table: Table, target: str | None = None) -> CodedR
     rows = coding.code(features, needed if coding.named else None)
     used = [(coding.variables[i], rows.cells[i]) for i in needed]
     new = {v.name: v.unseen(cells) for v, cells in used}
-    missing = {v.name: cells.gaps for v, cells in used if not v.gaps}
+    missing = {v.name: cells.missing for v, cells in used if not v.has_missing}
     _say_counts(new, "have a value of {} that was not seen in training")
     _say_counts(missing, "have a missing value of {}, as no training row had")
     for one in far_columns(model, rows.X):

@@ -204,7 +204,7 @@ def with_better_leaves(problem: TrainingProblem, tree: TreeParameters) -> TreePa
 BLOCK_SOLVER = BasinHoppingSolver(
     recipes={"given": ()},
     finish=Polish(max_iter=40, rounds=4),
-    rivals=0,
+    candidates=0,
     effort=0.0,
 )
 """The native solver for a block: it starts from a tree that is good already, so there is nothing
@@ -270,8 +270,8 @@ class NodeDecomposition(Solver, BaseEstimator):
         return self._whole_solver().start_rules
 
     @property
-    def rivals(self) -> int:
-        return self._whole_solver().rivals
+    def candidates(self) -> int:
+        return self._whole_solver().candidates
 
     @property
     def releases_gil(self) -> bool:
@@ -382,7 +382,7 @@ class NodeDecomposition(Solver, BaseEstimator):
                 problem.n_features, problem.n_classes, problem.topology
             )
             return with_better_leaves(problem, problem.pin(neutral))
-        return best_start(problem, (start.parameters, *start.rivals))
+        return best_start(problem, (start.parameters, *start.candidates))
 
     def _macro_iterations(self, run: DecompositionRun, rng: np.random.Generator) -> str:
         """Go on until a rule is met; which one it was."""

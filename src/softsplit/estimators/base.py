@@ -45,7 +45,7 @@ from softsplit.support.inputs import (
     counted_labels,
     device_of,
     distinct_labels,
-    has_gaps,
+    has_missing,
     holds_numbers,
     is_plain_tensor,
     is_wide,
@@ -385,8 +385,8 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
             matrix, labels = validate_data(
                 estimator, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False
             )
-        gaps = has_gaps(matrix, getattr(estimator, "feature_names_in_", None))
-        return X, None if gaps else matrix, labels
+        missing = has_missing(matrix, getattr(estimator, "feature_names_in_", None))
+        return X, None if missing else matrix, labels
     if hasattr(X, "shape") and 0 in X.shape:
         raise ValueError(f"X has {X.shape[0]} rows and {X.shape[1]} columns; a table is needed.")
     labels = validate_data(estimator, y=y)

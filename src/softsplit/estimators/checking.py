@@ -8,7 +8,7 @@ import numpy as np
 
 from softsplit.estimators.row_reading import read_rows
 from softsplit.reading.conformal import checked_confidence, known_labels
-from softsplit.reading.drift import TableCheck, check_table, coded_with_gaps
+from softsplit.reading.drift import TableCheck, check_table, coded_with_missing
 from softsplit.reading.model import TreeModel, holder_of
 from softsplit.variables import CodedRows
 
@@ -56,4 +56,4 @@ def _coded(estimator: Any, X: Any) -> tuple[CodedRows, list[int]]:
         if isinstance(rows, CodedRows):
             return rows, []
         return model.table_coding.code_matrix(rows), []
-    return coded_with_gaps(model, X)
+    return coded_with_missing(model, X)

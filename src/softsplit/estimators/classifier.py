@@ -260,12 +260,12 @@ class SoftTreeClassifier(SoftTreeBase):
     ) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).
 
-        X is a matrix of numbers, or a table with text, categories, truth values, dates and gaps.
-        Samples of weight zero are the same as absent ones. ``targets`` (n_samples, n_classes), if
-        given, are class probabilities that the tree is trained to predict in place of the labels,
-        those of another model say; a column for each class of y, in sorted order. ``sensitive``
-        holds columns that ``fairness`` and ``constraints`` name and that are no features: a table,
-        or a single column.
+        X is a matrix of numbers, or a table with text, categories, truth values, dates and missing
+        values. Samples of weight zero are the same as absent ones. ``targets`` (n_samples,
+        n_classes), if given, are class probabilities that the tree is trained to predict in place
+        of the labels, those of another model say; a column for each class of y, in sorted order.
+        ``sensitive`` holds columns that ``fairness`` and ``constraints`` name and that are no
+        features: a table, or a single column.
         """
         with never_lost(), all_or_nothing(self), watched(self.verbose, Budget()) as around:
             around.working("preparing the rows")

@@ -15,7 +15,7 @@ from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,
-    has_gaps,
+    has_missing,
     holds_numbers,
     made_floats,
 )
@@ -57,15 +57,19 @@ def read_rows(
         X = X.toarray()
     if (coding is None or (coding.of_matrices and not issparse(X))) and holds_numbers(X):
         checked = _as_numbers(estimator, X)
-        if not has_gaps(checked, getattr(estimator, "feature_names_in_", None)):
+        if not has_missing(checked, getattr(estimator, "feature_names_in_", None)):
             if coding is None:
                 return checked
             return coding.code_matrix(checked, None if whole else _columns_in_use(estimator))
     if not _same_columns(estimator, X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
     if coding is None:
-        if not hasattr(estimator, "tree_"):  # in training: there is no middle for a gap yet
-            raise ValueError("X holds text or gaps where the training rows are plain numbers.")
+        if not hasattr(
+            estimator, "tree_"
+        ):  # in training: there is no middle for a missing value yet
+            raise ValueError(
+                "X holds text or missing values where the training rows are plain numbers."
+            )
         named = hasattr(estimator, "feature_names_in_")
         coding = replace(estimator.tree_.table_coding, named=named)
     all_columns = whole or (parsed and not issparse(X)) or not hasattr(estimator, "tree_")

@@ -85,7 +85,7 @@ def _coded(X: CodedRows, name: Any) -> Grouped | None:
     cells, variable = X.cells[names.index(name)], X.coding.variables[names.index(name)]
     if cells.content is not None:
         return _grouped(pd.Series([None, *cells.content[1]], dtype=object)[cells.content[0] + 1])
-    numbers = pd.Series(np.where(cells.gaps, np.nan, cells.numbers))
+    numbers = pd.Series(np.where(cells.missing, np.nan, cells.numbers))
     if variable.levels:
         texts = np.array([None, *variable.levels], dtype=object)
         places = np.nan_to_num(numbers.to_numpy(), nan=-1.0).astype(np.intp) + 1

@@ -24,7 +24,7 @@ MEASURES = {
     "local_sparsity": r"local sparsity $\delta^L$ (%)",
     "global_sparsity": r"global sparsity $\delta^G$ (%)",
 }
-RIVALS = {"global": ("L0glob", "Linf"), "local": ("L0loc", "L1")}
+COMPARED = {"global": ("L0glob", "Linf"), "local": ("L0loc", "L1")}
 
 
 def figures(spec: Spec, frame: pd.DataFrame) -> Iterator[tuple[str, bytes]]:
@@ -56,7 +56,7 @@ def _pyplot() -> Any:
 def scatter_figures(spec: Spec, frame: pd.DataFrame) -> Iterator[tuple[str, Any]]:
     """l0-based models (y) against l1- and linf-based ones (x), a numbered circle per data set."""
     chosen = paper_choice(frame).reset_index().set_index(["dataset", "model"])
-    for scope, (ours, theirs) in RIVALS.items():
+    for scope, (ours, theirs) in COMPARED.items():
         shown = [d for d in spec.dataset_names if {(d, ours), (d, theirs)} <= set(chosen.index)]
         if not shown:
             continue

@@ -200,7 +200,7 @@ def _run(
     datasets: dict[str, Dataset],
 ) -> None:
     effort = _effort(datasets)
-    # Long chains first: short ones then fill the gaps at the end. Inner folds come last of all.
+    # Long chains first: short ones then fill idle workers at the end. Inner folds come last of all.
     jobs = deque(sorted(jobs, key=lambda job: (job.chain.inner != WHOLE, -effort(job.chain))))
     n_cells = sum(len(chain.steps) for chain in chains)
     n_left = sum(len(job.missing) for job in jobs)

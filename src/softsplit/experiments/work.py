@@ -110,7 +110,7 @@ def run_together(jobs: Sequence[ChainJob], context: Context) -> list[list[Row]]:
         start = _draw(job.chain, prepared.problem, solver, context)
         for index in job.missing:
             problem = _penalised(job.chain, index, prepared.problem, spec)
-            tasks.append(lock.Task(problem, start.parameters, start.rivals))
+            tasks.append(lock.Task(problem, start.parameters, start.candidates))
     began = time.perf_counter()
     budget = Budget(max_iter=spec.training.max_iter, time_limit=spec.training.time_limit)
     ends = iter(lock.solve_together(tasks, spec.training.device, budget))
@@ -196,7 +196,7 @@ def _draw(chain: Chain, problem: TrainingProblem, solver: Solver, context: Conte
     seed = axis_seed(
         "start", context.spec.seed, chain.dataset, chain.fold, chain.inner, chain.start
     )
-    return draw_start(rule, problem, np.random.default_rng(seed), solver.rivals)
+    return draw_start(rule, problem, np.random.default_rng(seed), solver.candidates)
 
 
 def _measure(solution: Solution, solver: Solver, prepared: PreparedFold) -> CellOutcome:
@@ -241,5 +241,5 @@ def warm_up(name: str, loss: str) -> None:
     for problem in TINY_PROBLEMS[loss]():
         with suppress(UnsupportedProblem):
             refuse_unsupported(solver, problem)
-            start = draw_start(solver.start_rule(problem, 0), problem, rng, solver.rivals)
+            start = draw_start(solver.start_rule(problem, 0), problem, rng, solver.candidates)
             solver.solve(problem, start, Budget(max_iter=200))

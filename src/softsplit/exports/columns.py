@@ -80,20 +80,20 @@ def _tabulated(variable: Variable, cell: Name, cells: Cells) -> list[Expression]
     return [looked_up(cell, column) for column in variable.coded(cells).T.tolist()]
 
 
-def _formulas(variable: Variable, value: Expression, gap: Op) -> list[Expression]:
+def _formulas(variable: Variable, value: Expression, missing: Op) -> list[Expression]:
     """Columns of a number or a date: its value, its hinges, and whether it is missing."""
-    found = [if_(gap, float(variable.middle), value)]
-    found += [_hinge(variable, n, value, gap) for n in range(variable.n_hinges)]
-    return [*found, *([if_(gap, 1.0, 0.0)] * variable.gaps)]
+    found = [if_(missing, float(variable.middle), value)]
+    found += [_hinge(variable, n, value, missing) for n in range(variable.n_hinges)]
+    return [*found, *([if_(missing, 1.0, 0.0)] * variable.has_missing)]
 
 
-def _hinge(variable: Variable, n: int, value: Expression, gap: Op) -> Expression:
+def _hinge(variable: Variable, n: int, value: Expression, missing: Op) -> Expression:
     """A hinge of a number; that of a missing value is a number."""
     knot = float(variable.knots[n % len(variable.knots)])
     step = 2.0 * max(1.0, abs(knot))
     ends = np.array([knot - step, knot + step])
     below, above = hinges(ends, variable.knots)[:, n].tolist()
-    at_gap = float(hinges(np.array([variable.middle]), variable.knots)[0, n])
+    at_missing = float(hinges(np.array([variable.middle]), variable.knots)[0, n])
     if (below, above) == (0.0, ends[1] - knot):
         made: Expression = Op("max", (minus(value, knot), 0.0))
     elif (below, above) == (ends[0], knot):
@@ -102,7 +102,7 @@ def _hinge(variable: Variable, n: int, value: Expression, gap: Op) -> Expression
         made = Op("max", (minus(knot, value), 0.0))
     else:
         raise _unknown(variable)
-    return if_(gap, at_gap, made)
+    return if_(missing, at_missing, made)
 
 
 # --- parts of dates -------------------------------------------------------------------------------
@@ -111,20 +111,20 @@ def _hinge(variable: Variable, n: int, value: Expression, gap: Op) -> Expression
 def _coded_part(coding: Coding, i: int, read: Read, define: Define) -> list[Expression]:
     variable, place = coding.variables[i], coding.places[i]
     cell = read(Column(place, variable.column, "day", form=variable.form))
-    gap = Op("missing", (cell,))
+    missing = Op("missing", (cell,))
     moment = _milliseconds(cell, place, define)
     if variable.since:
         at = coding.names.index(variable.since)
         other = read(Column(at, variable.since, "day", form=variable.since_form))
-        gap = either([gap, Op("missing", (other,))])
+        missing = either([missing, Op("missing", (other,))])
         passed = minus(moment, _milliseconds(other, at, define))
-        return _formulas(variable, over(passed, DAY_MILLISECONDS / UNITS[variable.part]), gap)
+        return _formulas(variable, over(passed, DAY_MILLISECONDS / UNITS[variable.part]), missing)
     whole = define(f"day{place}", floor(over(moment, DAY_MILLISECONDS)))
     if variable.part == HOUR:
         rest = minus(moment, times(DAY_MILLISECONDS, whole))
-        return _formulas(variable, floor(over(rest, DAY_MILLISECONDS / 24)), gap)
+        return _formulas(variable, floor(over(rest, DAY_MILLISECONDS / 24)), missing)
     if variable.part == YEAR_DAY:
-        return _formulas(variable, _year_day(whole, place, define), gap)
+        return _formulas(variable, _year_day(whole, place, define), missing)
     if variable.part not in (WEEKDAY, MONTH):
         raise _unknown(variable)
     if variable.part == WEEKDAY:
@@ -135,7 +135,7 @@ def _coded_part(coding: Coding, i: int, read: Read, define: Define) -> list[Expr
         position = _month(whole, place, define)
         days = np.array(np.arange("1970-01", "1971-01", dtype="datetime64[M]"), "datetime64[D]")
         days = days.astype(np.int64).astype(float)
-    at_level = define(f"at{i}", if_(gap, float(MISSING), position))
+    at_level = define(f"at{i}", if_(missing, float(MISSING), position))
     assert isinstance(at_level, Name) and len(days) == len(NAMES[variable.part])
     known: FloatArray = np.concatenate([[np.nan, np.nan], days])
     return _tabulated(variable, at_level, variable.cells_of_days(known))

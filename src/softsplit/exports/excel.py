@@ -241,8 +241,8 @@ def _values(series: pd.Series, column: Column) -> list[Any]:
     from softsplit.variables.contents import days_in
 
     made: list[Any] = []
-    for value, gap in zip(series.astype(object), series.isna(), strict=True):
-        if gap or (isinstance(value, str) and not value.strip()):
+    for value, missing in zip(series.astype(object), series.isna(), strict=True):
+        if missing or (isinstance(value, str) and not value.strip()):
             made.append(None)
         elif column.kind == "day":
             days = days_in(column.form)(value)

@@ -87,7 +87,7 @@ class IpoptSolver(Solver):
     max_iter: int = 1000
     options: dict[str, Any] = field(default_factory=dict)
     start_rules: tuple[str, ...] = ("points",)
-    rivals: int = 0
+    candidates: int = 0
     releases_gil: bool = False
     zero_threshold: float = 1e-4
 

@@ -122,7 +122,8 @@ class DaskTree(SoftTreeBase):
         """Train on X (n_samples, n_features), labels y and weights in the same partitions.
 
         X is a dask array or a dask frame of pandas partitions, with numbers, text, categories,
-        truth values, dates and gaps; it is read once, and once more where it is not all numbers.
+        truth values, dates and missing values; it is read once, and once more where it is not all
+        numbers.
         """
         dask_needed()
         if self.solver != "native":

@@ -36,7 +36,7 @@ from softsplit.problem.feature_rules import FeatureRules
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
-    has_gaps,
+    has_missing,
     holds_numbers,
     made_floats,
     refuse_missing_labels,
@@ -368,7 +368,7 @@ def _matrix(X: Any, expected: Expected) -> NDArray[np.floating]:
             ensure_min_samples=0,
         )  # fmt: skip
     names = None if expected.names is None else np.array(expected.names, dtype=object)
-    if len(matrix) and has_gaps(matrix, names):
+    if len(matrix) and has_missing(matrix, names):
         raise GapsFound("X has empty cells.")
     return matrix
 

@@ -47,7 +47,9 @@ def train_together(
     ]
     task = lockstep().Task
     tasks = [
-        task(problem, start.parameters, start.rivals) for problem in problems for start in starts
+        task(problem, start.parameters, start.candidates)
+        for problem in problems
+        for start in starts
     ]
     ends = lockstep().solve_together(tasks, device, budget)
     best = ends.comparable.reshape(len(problems), n_starts).argmin(axis=1)

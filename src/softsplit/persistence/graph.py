@@ -3,8 +3,8 @@
     X (n, p) -> the columns in use -> scaled -> scores -> gates -> leaf probabilities -> classes
 
 A tree for a table begins with the coding of its variables, an input for each variable in use:
-levels come as text, "" for a gap; numbers, truth values (1 and 0) and dates (days since 1970-01-01)
-come as doubles, NaN for a gap. All these inputs have the shape (n, 1).
+levels come as text, "" for a missing value; numbers, truth values (1 and 0) and dates (days since
+1970-01-01) come as doubles, NaN for a missing value. All these inputs have the shape (n, 1).
 
 The rank of a quantile scaling is a sum over the pieces between its knots,
 
@@ -99,9 +99,9 @@ def coded_table(graph: Nodes, coding: Coding, used: Sequence[int], matrix: str =
 
 def _columns(graph: Nodes, variable: Variable, column: str) -> list[str]:
     """As ``Variable.coded``."""
-    number, gap, strange = _cells(graph, variable, column)
+    number, missing, strange = _cells(graph, variable, column)
     if variable.kind != CATEGORY:
-        lost = gap if strange is None else graph.add("Or", gap, strange)
+        lost = missing if strange is None else graph.add("Or", missing, strange)
         columns = [graph.add("Where", lost, _double(graph, variable.middle), number)]
         if variable.knots:
             knots = graph.constant(np.array([variable.knots]))
@@ -109,7 +109,7 @@ def _columns(graph: Nodes, variable: Variable, column: str) -> list[str]:
             columns.append(graph.add("Max", past, _double(graph, 0.0)))
     elif variable.shares:
         assert strange is not None
-        lost = graph.add("Or", gap, strange)
+        lost = graph.add("Or", missing, strange)
         last = _double(graph, len(variable.levels))
         index = graph.add("Cast", graph.add("Where", lost, last, number), to=_type("INT64"))
         flat = graph.add("Reshape", index, graph.constant(np.array([-1], np.int64)))
@@ -117,17 +117,17 @@ def _columns(graph: Nodes, variable: Variable, column: str) -> list[str]:
         columns = [graph.add("Gather", table, flat, axis=0)]
     else:
         assert strange is not None
-        columns = _indicators(graph, variable, number, gap, strange)
-    return [*columns, *([_as_double(graph, gap)] if variable.gaps else [])]
+        columns = _indicators(graph, variable, number, missing, strange)
+    return [*columns, *([_as_double(graph, missing)] if variable.has_missing else [])]
 
 
 def _cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str, str | None]:
-    """Numbers, gaps and strange levels of a column of the input, each (n, 1)."""
+    """Numbers, missing values and unlisted levels of a column of the input, each (n, 1)."""
     if variable.part:
         return _part_cells(graph, variable, column)
     if not variable.levels:
-        gap = graph.add("IsNaN", column)
-        return graph.add("Sub", column, _double(graph, variable.origin)), gap, None
+        missing = graph.add("IsNaN", column)
+        return graph.add("Sub", column, _double(graph, variable.origin)), missing, None
     placed = graph.add(
         "LabelEncoder",
         column,
@@ -137,8 +137,8 @@ def _cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str, str
         default_float=CODES.unknown_level,
     )
     number = _as_double(graph, placed)
-    gap = graph.add("Equal", number, _double(graph, CODES.missing))
-    return number, gap, graph.add("Equal", number, _double(graph, CODES.unknown_level))
+    missing = graph.add("Equal", number, _double(graph, CODES.missing))
+    return number, missing, graph.add("Equal", number, _double(graph, CODES.unknown_level))
 
 
 def _part_cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str, str | None]:
@@ -150,22 +150,22 @@ def _part_cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str
         per_unit = _double(graph, DAY_MILLISECONDS / UNITS[variable.part])
         number = graph.add("Div", graph.add("Sub", passed, earlier), per_unit)
         return number, graph.add("IsNaN", number), None
-    gap = graph.add("IsNaN", column)
+    missing = graph.add("IsNaN", column)
     calendar = _Calendar(graph)
     whole = calendar.whole(passed, DAY_MILLISECONDS)
     if variable.part == HOUR:
         rest = calendar.rest(passed, DAY_MILLISECONDS)
-        return calendar.whole(rest, DAY_MILLISECONDS / 24), gap, None
+        return calendar.whole(rest, DAY_MILLISECONDS / 24), missing, None
     if variable.part == YEAR_DAY:
-        return calendar.day_of_year(whole), gap, None
+        return calendar.day_of_year(whole), missing, None
     found = calendar.weekday(whole) if variable.part == WEEKDAY else calendar.month(whole)
     names = NAMES[variable.part]
     places = {level: float(i) for i, level in enumerate(variable.levels)}
     table = graph.constant(np.array([places.get(n, CODES.unknown_level) for n in names]))
-    known = graph.add("Where", gap, _double(graph, 0.0), found)
+    known = graph.add("Where", missing, _double(graph, 0.0), found)
     placed = graph.add("Gather", table, graph.add("Cast", known, to=_type("INT64")), axis=0)
-    number = graph.add("Where", gap, _double(graph, CODES.missing), placed)
-    return number, gap, graph.add("Equal", number, _double(graph, CODES.unknown_level))
+    number = graph.add("Where", missing, _double(graph, CODES.missing), placed)
+    return number, missing, graph.add("Equal", number, _double(graph, CODES.unknown_level))
 
 
 class _Calendar:
@@ -221,12 +221,14 @@ class _Calendar:
         return self.graph.add("Where", new_year, later, self.plus(day, 305.0, "Sub"))
 
 
-def _indicators(graph: Nodes, variable: Variable, number: str, gap: str, strange: str) -> list[str]:
+def _indicators(
+    graph: Nodes, variable: Variable, number: str, missing: str, strange: str
+) -> list[str]:
     middle = _double(graph, variable.middle)
     if not variable.whole:
-        number = graph.add("Where", graph.add("Or", gap, strange), middle, number)
-    elif not variable.gaps:
-        number = graph.add("Where", gap, middle, number)
+        number = graph.add("Where", graph.add("Or", missing, strange), middle, number)
+    elif not variable.has_missing:
+        number = graph.add("Where", missing, middle, number)
     places = np.arange(0 if variable.whole else 1, len(variable.levels), dtype=np.float64)
     columns = []
     if len(places):
@@ -254,10 +256,11 @@ def _type(name: str) -> int:
 def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The tree as an ONNX model, written to ``path`` if one is given.
 
-    Input ``X``: doubles, (n, n_features), NaN for a gap. A tree for a table of more than numbers
-    has an input of shape (n, 1) for each variable in use, by its name: texts for those with levels,
-    "" for a gap; doubles for others, dates as days since 1970-01-01. Outputs ``label`` (n,) in the
-    type of the labels, as ``predict`` says it, and ``probabilities``, doubles, (n, n_classes).
+    Input ``X``: doubles, (n, n_features), NaN for a missing value. A tree for a table of more than
+    numbers has an input of shape (n, 1) for each variable in use, by its name: texts for those with
+    levels, "" for a missing value; doubles for others, dates as days since 1970-01-01. Outputs
+    ``label`` (n,) in the type of the labels, as ``predict`` says it, and ``probabilities``,
+    doubles, (n, n_classes).
     Needs the extra ``softsplit[onnx]``.
 
     Parameters
@@ -372,7 +375,7 @@ class _Graph:
         return table_inputs(coding, used)
 
     def _gathered(self, features: Any) -> str:
-        """Some of the columns; a gap in plain numbers counts as their middle."""
+        """Some of the columns; a missing value among plain numbers counts as their middle."""
         columns = self.constant(self.places[features].astype(np.int64))
         found = self.add("Gather", self.rows, columns, axis=1)
         if self.tree.coding is not None:

@@ -41,7 +41,7 @@ def _written_variable(variable: Variable, place: int) -> dict[str, Any]:
         "column": place,
         "kind": variable.kind,
         "middle": float(variable.middle),
-        "gaps": variable.gaps,
+        "has_missing": variable.has_missing,
     }
     plain = Variable(variable.name, variable.kind)
     for part in PARTS:
@@ -79,7 +79,7 @@ def read_table_section(value: Any) -> tuple[Coding | None, str | None]:
 
 
 def _read_variable(value: Any, where: str, names: tuple[str, ...]) -> tuple[int, Variable]:
-    found = entries(value, where, ("column", "kind", "middle", "gaps"), PARTS)
+    found = entries(value, where, ("column", "kind", "middle", "has_missing"), PARTS)
     place = whole(found["column"], f"{where}.column", 0, len(names) - 1)
     kind = text(found["kind"], f"{where}.kind")
     if kind not in KINDS:
@@ -100,7 +100,7 @@ def _read_variable(value: Any, where: str, names: tuple[str, ...]) -> tuple[int,
         name=part_name(part, names[place], since) if part else names[place],
         kind=kind,
         middle=middle,
-        gaps=_truth(found["gaps"], f"{where}.gaps"),
+        has_missing=_truth(found["has_missing"], f"{where}.has_missing"),
         levels=levels,
         other=_truth(found.get("other", False), f"{where}.other"),
         whole=_truth(found.get("whole", True), f"{where}.whole"),

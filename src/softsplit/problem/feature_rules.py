@@ -76,7 +76,7 @@ class FeatureRules:
         used = self.used(kept)
         return not self.missing(used) and not self.conflicts(used)
 
-    def rivals(self, variables: NDArray[np.integer]) -> Mask:
+    def excluded_by(self, variables: NDArray[np.integer]) -> Mask:
         """Return which variables share a set with one of ``variables``, (n_variables,)."""
         found, given = np.zeros(len(self.names), dtype=bool), set(np.unique(variables).tolist())
         for members in self.at_most_one:

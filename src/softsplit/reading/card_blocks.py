@@ -82,7 +82,7 @@ class Bins:
     @property
     def missing(self) -> int:
         """The bin of missing values."""
-        if self.variable.gaps:
+        if self.variable.has_missing:
             return self.n_values + self.own_other
         return self.n_values if self.variable.shares else self._imputed
 
@@ -95,12 +95,12 @@ class Bins:
     @property
     def size(self) -> int:
         """Bins in all."""
-        return self.n_values + self.own_other + self.variable.gaps
+        return self.n_values + self.own_other + self.variable.has_missing
 
     def of(self, cells: Cells) -> NDArray[np.intp]:
         """The bin of each cell."""
-        known = ~(cells.gaps | cells.unlisted)
-        found = np.where(cells.gaps, self.missing, self.other).astype(np.intp)
+        known = ~(cells.missing | cells.unlisted)
+        found = np.where(cells.missing, self.missing, self.other).astype(np.intp)
         values = cells.numbers[known]
         if self.ranged:
             found[known] = np.searchsorted(self.edges, values, side="right")
@@ -118,7 +118,7 @@ class Bins:
             values = np.array([(low + high) / 2])
         more = [np.nan] * (self.size - self.n_values)
         kind = np.zeros((2, self.size), dtype=bool)
-        if self.variable.gaps:
+        if self.variable.has_missing:
             kind[0, -1] = True
         if self.own_other:
             kind[1, self.n_values] = True
@@ -153,18 +153,18 @@ class BlockPoints:
 
     def lines(self) -> list[tuple[str, int]]:
         """The lines of the block: values in words, and their points."""
-        bins, gaps = self.bins, self.bins.variable.gaps
+        bins, missing = self.bins, self.bins.variable.has_missing
         if bins.ranged:
             places = list(range(bins.n_values))
             found = [
                 (text, int(self.points[k])) for k, text in zip(places, self._ranges(), strict=True)
             ]
-            if not gaps:
+            if not missing:
                 text, points = found[bins.missing]
                 found[bins.missing] = (text + OR_MISSING, points)
         else:
             found = self._level_lines()
-        return [*found, *([(MISSING, int(self.points[-1]))] if gaps else [])]
+        return [*found, *([(MISSING, int(self.points[-1]))] if missing else [])]
 
     def _ranges(self) -> list[str]:
         bins = self.bins
@@ -190,7 +190,7 @@ class BlockPoints:
             if rest and self.points[bins.other] == points:
                 named = [*(named if len(named) <= MOST_NAMED else []), ANY_OTHER]
             text = ", ".join(named)
-            if not bins.variable.gaps and self.points[bins.missing] == points:
+            if not bins.variable.has_missing and self.points[bins.missing] == points:
                 text += OR_MISSING
             found.append((text, int(points)))
         return found
@@ -210,20 +210,20 @@ def decoded(variable: Variable, coded: FloatArray) -> Cells:
     Class shares are those of the level with the nearest ones.
     """
     none = np.zeros(len(coded), dtype=bool)
-    gaps = coded[:, -1] > 0.5 if variable.gaps else none
+    missing = coded[:, -1] > 0.5 if variable.has_missing else none
     if variable.kind != CATEGORY:
-        return Cells(np.where(gaps, np.nan, coded[:, 0]), gaps, none)
+        return Cells(np.where(missing, np.nan, coded[:, 0]), missing, none)
     if variable.shares:
         table = np.array(variable.shares)
         near = np.abs(coded[:, None, : table.shape[1]] - table[None]).sum(axis=2).argmin(axis=1)
-        unlisted = ~gaps & (near == len(table) - 1)
-        return Cells(np.where(gaps | unlisted, np.nan, near), gaps, unlisted)
+        unlisted = ~missing & (near == len(table) - 1)
+        return Cells(np.where(missing | unlisted, np.nan, near), missing, unlisted)
     first = 0 if variable.whole else 1
     n_shown = len(variable.levels) - first
     held = coded[:, :n_shown] > 0.5
     found = np.where(held.any(axis=1), held.argmax(axis=1) + first, 0.0 if first else np.nan)
-    unlisted = ~gaps & np.isnan(found)
-    return Cells(np.where(gaps, np.nan, found), gaps, unlisted)
+    unlisted = ~missing & np.isnan(found)
+    return Cells(np.where(missing, np.nan, found), missing, unlisted)
 
 
 def readable(low: float, high: float, near: float, whole: bool = False) -> float:

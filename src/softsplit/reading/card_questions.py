@@ -87,7 +87,7 @@ def _bins(model: TreeModel, home: int, cells: Cells) -> Bins:
     bins = Bins(home, variable, np.zeros(0))
     if not bins.ranged:
         return bins
-    values = cells.numbers[~cells.gaps & ~cells.unlisted]
+    values = cells.numbers[~cells.missing & ~cells.unlisted]
     if variable.kind == DATE:
         days = np.array(spread_edges(values + variable.origin, OPTIONS.bins, True))
         apart = np.diff(days, prepend=days[:1] - 2, append=days[-1:] + 2)
@@ -100,7 +100,7 @@ def _bins(model: TreeModel, home: int, cells: Cells) -> Bins:
 
 def _with_crossings(linear: Linear, bins: Bins, cells: Cells, shift: float) -> Bins:
     """Bins of a variable that is asked alone, with edges exactly where its side changes."""
-    values = np.unique(cells.numbers[~cells.gaps & ~cells.unlisted])
+    values = np.unique(cells.numbers[~cells.missing & ~cells.unlisted])
     none = np.zeros(len(values), dtype=bool)
     if not bins.ranged or len(values) < 2:
         return bins

@@ -87,8 +87,8 @@ def drawn_rows(model: TreeModel) -> tuple[Cells, ...]:
             numbers = low + (high - low) * rng.random(n)
             if model.summary.kinds[first] != FRACTIONS:
                 numbers = np.rint(numbers)
-        gaps = rng.random(n) < OPTIONS.missing if variable.gaps else none
-        cells.append(Cells(np.where(gaps, np.nan, numbers), gaps, none))
+        missing = rng.random(n) < OPTIONS.missing if variable.has_missing else none
+        cells.append(Cells(np.where(missing, np.nan, numbers), missing, none))
     return tuple(cells)
 
 

@@ -11,9 +11,9 @@ within the training range and not further than ``most_rounding`` of it. What is 
 number with all its digits.
 
 Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps. A
-category of a table changes to each of its other levels; a gap is filled with its middle first. A
-date of which the tree uses several parts moves as a whole, by days, and by hours if it uses the
-hour; one part that is used alone, such as the month, changes by itself.
+category of a table changes to each of its other levels; a missing value is filled with its middle
+first. A date of which the tree uses several parts moves as a whole, by days, and by hours if it
+uses the hour; one part that is used alone, such as the month, changes by itself.
 
 Where no single feature can do it, a change of two together is looked for. Each feature in use has
 some values within its training range: levels, whole numbers, or ``grid`` parts of the range; every
@@ -194,7 +194,7 @@ def change_along(
         return _other_level(model, x, i, current, written, room)
     if len(moved_with(model, i)) > 1:
         return _other_date(model, x, i, current, written, room)
-    if variable.gaps and x[columns[-1]] == 1.0:
+    if variable.has_missing and x[columns[-1]] == 1.0:
         x = x.copy()
         x[columns[-1]] = 0.0  # known, and as in the middle
         along = MovingNumber.of(model, i)
@@ -361,7 +361,7 @@ def _at_dates(model: TreeModel, x: FloatArray, i: int, values: FloatArray) -> Fl
     for n in moved_with(model, i):
         variable, columns = coding.variables[n], coding.columns_of(n)
         if variable.since:
-            if variable.gaps and x[columns[-1]] == 1.0:
+            if variable.has_missing and x[columns[-1]] == 1.0:
                 continue  # the other date is unknown
             later = 1.0 if coding.places[n] == coding.places[i] else -1.0
             passed = x[columns[0]] + later * (values - start) * UNITS[variable.part]

@@ -162,9 +162,11 @@ def known_labels(classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.int64]:
     places = {text_of(label): k for k, label in enumerate(classes)}
     if any(isinstance(label, bool) for label in classes):  # 0 and 1 are truth values too
         places |= {str(int(label)): k for k, label in enumerate(classes)}
-    found = [NO_CLASS if _is_gap(v) else places.get(text_of(v), UNKNOWN_CLASS) for v in y.ravel()]
+    found = [
+        NO_CLASS if _is_missing(v) else places.get(text_of(v), UNKNOWN_CLASS) for v in y.ravel()
+    ]
     return np.array(found, dtype=np.int64).reshape(y.shape)
 
 
-def _is_gap(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     return value is None or str(value) in ("<NA>", "NaT", "") or value != value

@@ -309,8 +309,8 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> F
 # --- new rows ------------------------------------------------------------------------------------
 
 
-def coded_with_gaps(model: TreeModel, X: Any) -> tuple[CodedRows, list[int]]:
-    """Rows of a table with names; variables that it lacks are gaps, unless the tree uses them."""
+def coded_with_missing(model: TreeModel, X: Any) -> tuple[CodedRows, list[int]]:
+    """Rows of a table with names; variables that it lacks are missing unless the tree uses them."""
     coding, names = model.table_coding, set(map(str, X.columns))
     used = set(model.selected_variables.tolist())
     there = [
@@ -419,7 +419,7 @@ def _column(
     """One variable; what is known of it decides which tests there are."""
     variable = model.table_coding.variables[i]
     m = len(cells.numbers)
-    known = int(np.sum(~cells.gaps))
+    known = int(np.sum(~cells.missing))
     n = n_training if profile is None else float(profile.counts.sum())
     tests: dict[str, float] = {}
     said: list[str] = []
@@ -454,9 +454,9 @@ def _column(
         said = [*_moved_words(variable, profile, counts, cells, spread=spread), *said]
         if missing or profile.missing:
             said.append(f"missing {_percent(missing / max(m, 1))}, was {_percent(missing_before)}")
-    elif n_training > 0 and np.any(cells.gaps) and not variable.gaps:
-        tests["missing"] = all_new(int(cells.gaps.sum()), m, n_training)
-        said.append(f"missing {_percent(float(cells.gaps.mean()))}, as in no training row")
+    elif n_training > 0 and np.any(cells.missing) and not variable.has_missing:
+        tests["missing"] = all_new(int(cells.missing.sum()), m, n_training)
+        said.append(f"missing {_percent(float(cells.missing.mean()))}, as in no training row")
     possible: tuple[str, ...]
     # All tests that there could have been: the number must not depend on what was seen.
     if not has_levels(variable):
@@ -473,7 +473,7 @@ def _column(
         what="column",
         p_value=p_value,
         said="; ".join(said),
-        missing=float(np.mean(cells.gaps)) if m else 0.0,
+        missing=float(np.mean(cells.missing)) if m else 0.0,
         missing_in_training=missing_before,
         outside=outside,
         psi=psi,
@@ -506,7 +506,7 @@ def _moved_words(
     ``spread``: shares of bins differ and the location does not; then the bin that has changed most
     is named too.
     """
-    known = cells.numbers[~cells.gaps]
+    known = cells.numbers[~cells.missing]
     if not len(known) or not profile.counts.sum() or not counts.sum():
         return []
     before, after = profile.counts / profile.counts.sum(), counts / counts.sum()
@@ -610,10 +610,10 @@ def _answers(
         )
     if n_training > 0:
         truth = np.eye(proba.shape[1])[labels]
-        gaps = (truth - proba).mean(axis=0)
+        differences = (truth - proba).mean(axis=0)
         variance = (proba * (1 - proba)).mean(axis=0) * (1 / len(labels) + 1 / n_training)
-        z = np.abs(gaps) / np.sqrt(np.maximum(variance, 1e-300))
-        k, n_tests = int(np.argmax(z)), 1 if len(gaps) == 2 else len(gaps)
+        z = np.abs(differences) / np.sqrt(np.maximum(variance, 1e-300))
+        k, n_tests = int(np.argmax(z)), 1 if len(differences) == 2 else len(differences)
         found.append(
             ColumnCheck(
                 name="probabilities",

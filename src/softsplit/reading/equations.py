@@ -317,7 +317,7 @@ def tree_notes(model: TreeModel) -> list[str]:
     """What a reader needs beside the splits: what unknown values count as, and when classes are
     predicted, if not as the most probable one."""
     return [
-        *_gap_notes(model), *_hour_notes(model), *_order_notes(model), *_other_notes(model),
+        *_missing_notes(model), *_hour_notes(model), *_order_notes(model), *_other_notes(model),
         *decision_notes(model), *map(visible, monotone_lines(model)),
     ]  # fmt: skip
 
@@ -346,7 +346,7 @@ def decision_notes(model: TreeModel) -> list[str]:
     return [f"{visible(labels[k])} is predicted from a probability of {100 * least:.3g} % on"]
 
 
-def _gap_notes(model: TreeModel) -> list[str]:
+def _missing_notes(model: TreeModel) -> list[str]:
     """What a missing value counts as, for the variables of a table that are in use.
 
     The terms "... is unknown" of the splits come on top of it. Columns without names are a matrix,
@@ -355,7 +355,7 @@ def _gap_notes(model: TreeModel) -> list[str]:
     if model.coding is None:
         return []
     used = [model.coding.variables[i] for i in model.selected_variables]
-    noted = [v for v in used if (v.gaps or model.coding.named) and not v.own_gap_level]
+    noted = [v for v in used if (v.has_missing or model.coding.named) and not v.own_missing_level]
     return [f"{visible(v.name)}: unknown counts as {visible(v.display_imputed)}" for v in noted]
 
 

@@ -142,7 +142,7 @@ class AdviceLimits:
                     "ones in ranges."
                 )
             j = int(columns[0])
-            if variable.gaps and x[columns[-1]] == 1.0:
+            if variable.has_missing and x[columns[-1]] == 1.0:
                 fixed.add(i)  # nothing is below or above an unknown value
             elif side == "only_decrease":
                 high[j] = min(high[j], x[j])

@@ -191,7 +191,7 @@ class TreeModel:
 
     @cached_property
     def table_coding(self) -> Coding:
-        """The coding; of a tree for plain numbers, in which gaps count as the training mean."""
+        """The coding; for plain numbers one in which missing values count as the training mean."""
         if self.coding is not None:
             return self.coding
         middles = [

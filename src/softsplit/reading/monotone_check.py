@@ -208,7 +208,7 @@ class _Rows:
                 values[some] = rng.choice([low, high], int(some.sum()))
             else:
                 values = rng.integers(int(low), int(high) + 1, count).astype(float)
-            if variable.gaps and at != self.place:
+            if variable.has_missing and at != self.place:
                 values[rng.random(count) < 0.15] = np.nan
             made[:, at] = values
         return made
@@ -218,8 +218,10 @@ class _Rows:
         parts = []
         for variable, at in zip(self.coding.variables, self.coding.places, strict=True):
             numbers = frame[:, at]
-            gaps = np.isnan(numbers)
-            parts.append(variable.coded(Cells(numbers, gaps, np.zeros(len(gaps), dtype=bool))))
+            missing = np.isnan(numbers)
+            parts.append(
+                variable.coded(Cells(numbers, missing, np.zeros(len(missing), dtype=bool)))
+            )
         return np.ascontiguousarray(np.hstack(parts))
 
     def shown(self, frame: FloatArray) -> Any:

@@ -61,7 +61,7 @@ class ColumnProfile:
         """The profile of training cells, of which ``rows`` (n_rows,) says how many each counts."""
         edges = None
         if not has_levels(variable):
-            known = ~cells.gaps
+            known = ~cells.missing
             edges = _edges(cells.numbers[known], rows[known])
         counts, missing = counted_cells(variable, cells, rows, edges)
         return cls(counts, missing, edges)
@@ -156,12 +156,12 @@ def counted_cells(
 ) -> tuple[FloatArray, float]:
     """Rows in each bin or of each level, and rows without a value."""
     rows = np.ones(len(cells.numbers)) if rows is None else rows
-    known, n = ~cells.gaps, n_cells(variable, edges)
+    known, n = ~cells.missing, n_cells(variable, edges)
     if edges is not None:
         places = np.searchsorted(edges, cells.numbers[known], side="left")
     else:
         places = np.where(cells.unlisted, n - 1, np.nan_to_num(cells.numbers))[known].astype(int)
-    return np.bincount(places, rows[known], n).astype(float), float(rows[cells.gaps].sum())
+    return np.bincount(places, rows[known], n).astype(float), float(rows[cells.missing].sum())
 
 
 def _edges(values: FloatArray, rows: FloatArray) -> FloatArray:
@@ -179,13 +179,13 @@ def _edges(values: FloatArray, rows: FloatArray) -> FloatArray:
 def _cells(variable: Variable, coded: FloatArray, places: NDArray[np.intp] | None) -> Cells | None:
     """The cells that coded training rows were made of; ``places`` are levels coded by shares."""
     none = np.zeros(len(coded), dtype=bool)
-    gaps = coded[:, -1] == 1.0 if variable.gaps else none
+    missing = coded[:, -1] == 1.0 if variable.has_missing else none
     if variable.kind != CATEGORY:
-        return Cells(coded[:, 0], gaps, none)
+        return Cells(coded[:, 0], missing, none)
     if variable.shares:
         if places is None:
             return None
-        return Cells(np.where(places < 0, np.nan, places), gaps, (places < 0) & ~gaps)
+        return Cells(np.where(places < 0, np.nan, places), missing, (places < 0) & ~missing)
     indicators = coded[:, : len(variable.shown_levels)]
     levels = np.argmax(indicators, axis=1) + (0 if variable.whole else 1)
     seen = np.any(indicators == 1.0, axis=1)
@@ -193,4 +193,4 @@ def _cells(variable: Variable, coded: FloatArray, places: NDArray[np.intp] | Non
     if not variable.whole:
         levels = np.where(seen, levels, 0)
         seen = ~other
-    return Cells(np.where(seen, levels, np.nan), gaps, ~seen & ~gaps)
+    return Cells(np.where(seen, levels, np.nan), missing, ~seen & ~missing)

@@ -140,7 +140,7 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
                 "knots": [variable.knots[n - 1] if n else None for n in inside],
             }
             fields.append(asked | _number(model, columns[0], row))
-        if variable.gaps and columns[-1] in place:
+        if variable.has_missing and columns[-1] in place:
             fields.append(_known(variable, columns, place, row))
     return fields
 
@@ -152,17 +152,17 @@ def _choice(
     count = 2 if variable.kind == BOOLEAN else len(variable.levels)
     values = [float(i) for i in range(count)]
     texts = [str(variable.display(value)) for value in values]
-    strange, gaps = [False] * len(values), [False] * len(values)
+    strange, missing = [False] * len(values), [False] * len(values)
     for shown, word, marks in (
         (variable.other, variable.other_name, strange),
-        (variable.gaps, UNKNOWN, gaps),
+        (variable.has_missing, UNKNOWN, missing),
     ):
         if shown:
             texts.append(word)
             values.append(np.nan)
             strange.append(marks is strange)
-            gaps.append(marks is gaps)
-    coded = variable.coded(Cells(np.array(values), np.array(gaps), np.array(strange)))
+            missing.append(marks is missing)
+    coded = variable.coded(Cells(np.array(values), np.array(missing), np.array(strange)))
     inside = [n for n, j in enumerate(columns) if j in place]
     same = [i for i, line in enumerate(coded) if np.allclose(line, row[columns])]
     return {

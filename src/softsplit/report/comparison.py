@@ -161,12 +161,12 @@ def make_report_data(
         Confidence of the prediction sets by which cases go to a person.
     """
     rows = rows.coded_as(path.trees[path.chosen].tree_.coding)
-    gaps = any(np.any(cells.gaps) for cells in rows.rows.cells)
+    missing = any(np.any(cells.missing) for cells in rows.rows.cells)
     known = "where there were some in training, a tree learns what they mean"
     left = ", ".join(f"{visible(name)} ({why})" for name, why in rows.coding.left_out)
     source = (
         *((("Columns left out", left),) if left else ()),
-        ("Missing values", known if gaps else "none"),
+        ("Missing values", known if missing else "none"),
         ("Software", f"softsplit {__version__}"),
     )
     return ReportData(

@@ -87,10 +87,11 @@ def _plain(found: Interval) -> str:
     return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
-def _points(gap: Interval | None) -> str:
-    if gap is None:
+def _points(difference: Interval | None) -> str:
+    if difference is None:
         return ""
-    text = f"{100 * gap.value:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
+    value, low, high = (100 * x for x in (difference.value, difference.low, difference.high))
+    text = f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
     return text.replace("-", "\N{MINUS SIGN}")
 
 
@@ -168,11 +169,11 @@ def verdict(data: ReportData) -> str:
     return said
 
 
-def _beside(gap: Interval, what: str) -> str:
-    if gap.low > 0:
+def _beside(difference: Interval, what: str) -> str:
+    if difference.low > 0:
         return f"better than L1 logistic regression {what}"
-    if gap.high < 0:
-        return f"{-100 * gap.value:.1f} points behind L1 logistic regression {what}"
+    if difference.high < 0:
+        return f"{-100 * difference.value:.1f} points behind L1 logistic regression {what}"
     return f"not distinguishable from L1 logistic regression on this many rows {what}"
 
 

@@ -82,7 +82,7 @@ def mean_interval(values: FloatArray) -> Interval:
 
 def difference(hits: Bools, others: Bools) -> Interval:
     """By how much one method hits more often than another on the same rows."""
-    return _around(*_mean_gap(hits, others))
+    return _around(*_mean_difference(hits, others))
 
 
 def mean_with_interval(values: FloatArray) -> Interval:
@@ -102,7 +102,7 @@ def balanced_share(hits: Bools, labels: Codes) -> Interval:
 
 def balanced_difference(hits: Bools, others: Bools, labels: Codes) -> Interval:
     """The difference of two balanced accuracies on the same rows."""
-    parts = [_mean_gap(hits[labels == k], others[labels == k]) for k in np.unique(labels)]
+    parts = [_mean_difference(hits[labels == k], others[labels == k]) for k in np.unique(labels)]
     means, errors = np.array(parts).T
     return _around(float(means.mean()), float(np.sqrt(np.sum(errors**2)) / len(parts)))
 
@@ -172,9 +172,9 @@ def _placements(scores: FloatArray, positive: Bools) -> tuple[float, float]:
     return float(above.mean()), float(np.sqrt(sum(parts)))
 
 
-def _mean_gap(hits: Bools, others: Bools) -> tuple[float, float]:
-    gaps: NDArray[Any] = hits.astype(float) - others.astype(float)
-    return float(np.mean(gaps)), float(np.std(gaps) / np.sqrt(len(gaps)))
+def _mean_difference(hits: Bools, others: Bools) -> tuple[float, float]:
+    differences: NDArray[Any] = hits.astype(float) - others.astype(float)
+    return float(np.mean(differences)), float(np.std(differences) / np.sqrt(len(differences)))
 
 
 def _around(mean: float, error: float) -> Interval:

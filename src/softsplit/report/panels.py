@@ -191,7 +191,7 @@ def _level_directions(model: TreeModel, variable: Variable, columns: list[int]) 
         return None
     sizes = np.abs(model.parameters.weights[columns]).max(axis=1)
     names = [*variable.shown_levels, *[variable.other_name] * variable.other]
-    names += [UNKNOWN] * variable.gaps
+    names += [UNKNOWN] * variable.has_missing
     told = []
     for n in np.argsort(-sizes, kind="stable")[: SHOWN.levels]:
         label = direction(model, columns[n])

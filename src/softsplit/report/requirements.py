@@ -57,12 +57,12 @@ def _add_bounds(parent: ET.Element, data: ReportData) -> None:
 def _largest_difference(judged: Assessment, values: FloatArray) -> float:
     """Largest difference of rates that any requirement compares; ``values`` (n_rows, n_classes)."""
     assert judged.rated is not None
-    gaps = [0.0]
+    differences = [0.0]
     for one in judged.rated.requirements:
         own = [np.isin(judged.rated.cells, cells) for _, cells in one.groups]
         rates = [float(values[mask, one.of].mean()) for mask in own if np.any(mask)]
-        gaps.append(max(rates) - min(rates) if one.compares and len(rates) > 1 else 0.0)
-    return max(gaps)
+        differences.append(max(rates) - min(rates) if one.compares and len(rates) > 1 else 0.0)
+    return max(differences)
 
 
 def _add_record(

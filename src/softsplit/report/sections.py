@@ -220,7 +220,7 @@ def _column_rows(data: ReportData) -> list[list[str]]:
         parts = [shortened(part.name, 60) for part, _ in known[place] if part.part]
         if parts:  # of a date
             kind, said = "dates", "; ".join([*([said] if not variable.part else []), *parts])
-        rows.append([shortened(name, 60), kind, said, f"{int(cells.gaps.sum()):,}"])
+        rows.append([shortened(name, 60), kind, said, f"{int(cells.missing.sum()):,}"])
     return rows
 
 
@@ -231,7 +231,7 @@ def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
         more = f" and {len(variable.levels) - 6} more" if len(variable.levels) > 6 else ""
         order = ", in order" if variable.kind == ORDERED else ""
         return f"{len(variable.levels)} levels{order}", shown + more
-    numbers = cells.numbers[~cells.gaps]
+    numbers = cells.numbers[~cells.missing]
     if not len(numbers):
         return "no values", ""
     if variable.kind == BOOLEAN:

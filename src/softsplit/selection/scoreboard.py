@@ -240,13 +240,13 @@ class Scoreboard:
         if ours is not None and theirs is not None and len(ours[0]) == len(theirs[0]):
             return _near(theirs[0] - ours[0], ours[1], errors)
         scores = self.values(best, "score")
-        gaps = scores - self.values(key, "score")
-        known = np.isfinite(gaps)
+        differences = scores - self.values(key, "score")
+        known = np.isfinite(differences)
         if known.sum() < 2:
-            return bool(np.all(gaps[known] <= 0))
-        spread = min(np.std(scores[known], ddof=1), np.std(gaps[known], ddof=1))
+            return bool(np.all(differences[known] <= 0))
+        spread = min(np.std(scores[known], ddof=1), np.std(differences[known], ddof=1))
         error = errors * spread / np.sqrt(known.sum())
-        return bool(np.mean(gaps[known]) <= error + 1e-12)
+        return bool(np.mean(differences[known]) <= error + 1e-12)
 
     def behind(self, key: Key, other: Key) -> tuple[float, float]:
         """Return how much worse a row is than another on the same held-out rows, and the standard
@@ -254,8 +254,12 @@ class Scoreboard:
         ours, theirs = self._samples(key), self._samples(other)
         if ours is not None and theirs is not None and len(ours[0]) == len(theirs[0]):
             return mean_and_error(theirs[0] - ours[0], ours[1])
-        gaps = _numbers(self.values(other, "score") - self.values(key, "score"))
-        return mean_and_error(gaps, np.ones(len(gaps))) if len(gaps) else (np.nan, np.nan)
+        differences = _numbers(self.values(other, "score") - self.values(key, "score"))
+        return (
+            mean_and_error(differences, np.ones(len(differences)))
+            if len(differences)
+            else (np.nan, np.nan)
+        )
 
     def hopeful(self, candidate: Candidate, n_folds: int, price: float = 0.0) -> bool:
         """Whether a candidate, judged on the first folds, is within one error of the best there.
@@ -357,9 +361,9 @@ class Scoreboard:
         return table
 
 
-def _near(gaps: FloatArray, weights: FloatArray, errors: float = 1.0) -> bool:
-    """Whether the mean gap is at most ``errors`` standard errors, and at most CLEAR."""
-    mean, error = mean_and_error(gaps, weights)
+def _near(differences: FloatArray, weights: FloatArray, errors: float = 1.0) -> bool:
+    """Whether the mean difference is at most ``errors`` standard errors, and at most CLEAR."""
+    mean, error = mean_and_error(differences, weights)
     return mean <= min(errors * error, CLEAR) + 1e-12
 
 

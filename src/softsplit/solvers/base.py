@@ -190,14 +190,14 @@ class Solution:
 class Start:
     """A starting tree and the rule that made it, which tells a solver how far to trust it.
 
-    ``rivals`` are other trees by the same rule; a solver may start from whichever it likes best.
+    ``candidates`` are other trees by the same rule; a solver may start from any of them.
     ``seed`` is for solvers that draw random numbers of their own, ``shallower`` a fitted tree of
     fewer levels for those that can grow one.
     """
 
     parameters: TreeParameters
     rule: str = "given"
-    rivals: tuple[TreeParameters, ...] = ()
+    candidates: tuple[TreeParameters, ...] = ()
     seed: int = 0
     shallower: TreeParameters | None = None
 
@@ -205,8 +205,8 @@ class Start:
         """Return the start with its trees within bounds that are no box, and in their order."""
         if problem.bounds.size is not None:
             return self
-        trees = [problem.within(tree) for tree in (self.parameters, *self.rivals)]
-        return replace(self, parameters=trees[0], rivals=tuple(trees[1:]))
+        trees = [problem.within(tree) for tree in (self.parameters, *self.candidates)]
+        return replace(self, parameters=trees[0], candidates=tuple(trees[1:]))
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ class Solver(ABC):
         return ("groups",)
 
     @property
-    def rivals(self) -> int:
+    def candidates(self) -> int:
         """Further trees drawn with each start, among which the solver may choose."""
         return 0
 
@@ -398,9 +398,9 @@ class Solver(ABC):
         """Name of the rule by which the start with this number is drawn."""
         return self.start_rules[number % len(self.start_rules)]
 
-    def n_rivals(self, problem: TrainingProblem) -> int:
+    def n_candidates(self, problem: TrainingProblem) -> int:
         """Number of further trees drawn with each start on ``problem``."""
-        return self.rivals
+        return self.candidates
 
     def n_exploring(self, problem: TrainingProblem) -> int:
         """Number of first starts of any structure; later ones have the structure of the best.

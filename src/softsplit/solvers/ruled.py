@@ -84,8 +84,8 @@ class RuledSolver(Solver):
         return self.inner.start_rules
 
     @property
-    def rivals(self) -> int:
-        return self.inner.rivals
+    def candidates(self) -> int:
+        return self.inner.candidates
 
     @property
     def releases_gil(self) -> bool:
@@ -104,8 +104,8 @@ class RuledSolver(Solver):
     def start_rule(self, problem: TrainingProblem, number: int) -> str:
         return self.inner.start_rule(problem, number)
 
-    def n_rivals(self, problem: TrainingProblem) -> int:
-        return self.inner.n_rivals(problem)
+    def n_candidates(self, problem: TrainingProblem) -> int:
+        return self.inner.n_candidates(problem)
 
     def n_exploring(self, problem: TrainingProblem) -> int:
         return self.inner.n_exploring(problem)
@@ -145,12 +145,12 @@ class RuledSolver(Solver):
         budget: Budget,
         report: Report = silent,
     ) -> Solution:
-        """Search with the variables of the best tree: its rivals are masked."""
+        """Search with the variables of the best tree: variables that it excludes are masked."""
         rules = problem.binding_rules
         if rules is None or not self.inner.searches:
             return front[0]
         used = np.flatnonzero(rules.used(front[0].parameters.weights != 0))
-        barred = rules.rivals(used)
+        barred = rules.excluded_by(used)
         barred[used] = False
         for members in rules.at_most_one:  # of a set that is not used, all but one
             if not set(members) & set(used.tolist()):

@@ -43,7 +43,7 @@ def made_floats() -> Iterator[None]:
             ) from None
 
 
-def has_gaps(X: FloatArray, names: NDArray[Any] | None) -> bool:
+def has_missing(X: FloatArray, names: NDArray[Any] | None) -> bool:
     """Whether some cell is NaN; infinity is refused, the first one named."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):  # then all are, and no array of flags was made
@@ -56,14 +56,14 @@ def has_gaps(X: FloatArray, names: NDArray[Any] | None) -> bool:
 
 
 def checked_sparse(X: Any) -> Any:
-    """A wide sparse matrix in compressed rows of doubles, each cell once; gaps are refused."""
+    """A wide sparse matrix in compressed rows of doubles, each cell once, none of them missing."""
     found = X.tocsr(copy=True).astype(float)
     found.sum_duplicates()
     found.eliminate_zeros()
     found.sort_indices()
     wrong = np.flatnonzero(~np.isfinite(found.data))
     if len(wrong):
-        held = "a gap" if np.isnan(found.data[wrong[0]]) else "infinity"
+        held = "a missing value" if np.isnan(found.data[wrong[0]]) else "infinity"
         row = int(np.searchsorted(found.indptr, wrong[0], side="right")) - 1
         raise ValueError(
             f"X is sparse and holds {held} in column {found.indices[wrong[0]]}, row {row}; replace "

@@ -42,7 +42,7 @@ OPTIONS = StatusOptions()
 Clock = Callable[[], float]
 
 
-class Status(NamedTuple):
+class Activity(NamedTuple):
     """What runs now, and the part of it that is done; None if that is not known."""
 
     text: str
@@ -52,7 +52,7 @@ class Status(NamedTuple):
 class Display(Protocol):
     """Where a status line is shown."""
 
-    def show(self, status: Status, finished: str) -> None:
+    def show(self, status: Activity, finished: str) -> None:
         """Show what runs now; ``finished`` is the last line that was finished, or ""."""
 
     def finish(self, line: str) -> None:
@@ -68,7 +68,7 @@ class Terminal:
     def __init__(self, stream: Any) -> None:
         self._stream, self._shown, self._lock = stream, False, threading.RLock()
 
-    def show(self, status: Status, finished: str) -> None:
+    def show(self, status: Activity, finished: str) -> None:
         with self._lock, suppress(OSError, ValueError):
             self._stream.write(f"\r\x1b[2K{cut(status.text, self._width() - 4)}")
             self._stream.flush()
@@ -104,7 +104,7 @@ class Plain:
     def __init__(self, stream: Any, clock: Clock = time.monotonic) -> None:
         self._stream, self._clock, self._last, self._finished = stream, clock, clock(), ""
 
-    def show(self, status: Status, finished: str) -> None:
+    def show(self, status: Activity, finished: str) -> None:
         new = f"; last {finished}" if finished and finished == self._finished else ""
         self._say(f"{status.text}{new}")
 
@@ -135,7 +135,7 @@ class Notebook:
     def __init__(self, display: Callable[..., Any], made: Callable[[str], Any]) -> None:
         self._display, self._made, self._handle = display, made, None
 
-    def show(self, status: Status, finished: str) -> None:
+    def show(self, status: Activity, finished: str) -> None:
         value = "" if status.part is None else f' value="{status.part:.3f}" max="1"'
         page = self._made(
             f'<div><progress{value} style="width:16em;vertical-align:middle"></progress> '
@@ -168,7 +168,7 @@ class StatusLine:
 
     def __init__(self, display: Display) -> None:
         self.display, self.finished = display, ""
-        self.running: list[Callable[[], Status]] = []
+        self.running: list[Callable[[], Activity]] = []
         self.thread = threading.get_ident()
         self._done = threading.Event()
 
@@ -205,7 +205,7 @@ PROCESS = _Process()
 
 @contextmanager
 def status_line(
-    describe: Callable[[], Status], display: Display | None = None
+    describe: Callable[[], Activity], display: Display | None = None
 ) -> Iterator[Callable[[str], None]]:
     """Show ``describe()`` while the block runs; yields a function for lines that are finished.
 

@@ -237,7 +237,7 @@ def numbered_start(
 def _drawn(problem: TrainingProblem, solver: Solver, job: StartJob) -> Start:
     rng = np.random.default_rng(job.child)
     if job.leaves is None:
-        start = draw_start(job.rule, problem, rng, solver.n_rivals(problem))
+        start = draw_start(job.rule, problem, rng, solver.n_candidates(problem))
     else:
         start = draw_like(problem, rng, job.leaves)
     return replace(start, seed=int(job.child.generate_state(1)[0]))

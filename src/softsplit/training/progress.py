@@ -12,7 +12,7 @@ from typing import Self
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution
-from softsplit.support.status_line import Display, Status, finish_line, seconds, status_line
+from softsplit.support.status_line import Display, Activity, finish_line, seconds, status_line
 from softsplit.training.observer import JudgedCandidate, Observer
 
 
@@ -115,7 +115,7 @@ class ConsoleProgress(Observer):
 
     # --- the words --------------------------------------------------------------------------------
 
-    def status(self) -> Status:
+    def status(self) -> Activity:
         """What runs now, how far it is, and how long still."""
         with self._lock:
             stage, done, total = self._stage, self._done, self._total
@@ -131,7 +131,7 @@ class ConsoleProgress(Observer):
                 words.append(f"best objective {self._best:.6g}")
             words.append(seconds(self._budget.elapsed))
             left = self._left(part)
-            return Status(f"softsplit: {', '.join(words + ([left] if left else []))}", part)
+            return Activity(f"softsplit: {', '.join(words + ([left] if left else []))}", part)
 
     def _left(self, part: float | None) -> str:
         """How long it may take still, as far as that is known."""

@@ -134,7 +134,7 @@ class CodedRows:
             if variable.kind != NUMBER:
                 knots.append(())
                 continue
-            known = counted & (self.X[:, columns[-1]] == 0) if variable.gaps else counted
+            known = counted & (self.X[:, columns[-1]] == 0) if variable.has_missing else counted
             knots.append(learn_knots(self.X[known, columns[0]], weight[known], n_knots))
         return self.with_knots(knots)
 
@@ -215,7 +215,7 @@ class Coding:
     @cached_property
     def of_matrices(self) -> bool:
         """Whether the table is a matrix of numbers: none has an indicator, or is left out."""
-        simple = all(v.kind == NUMBER and not v.gaps for v in self.variables)
+        simple = all(v.kind == NUMBER and not v.has_missing for v in self.variables)
         return simple and not self.left_out and len(self.variables) == len(self.names)
 
     @cached_property

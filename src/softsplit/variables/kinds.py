@@ -191,22 +191,22 @@ def learn_variables(
     form = _form(name, column) if kind == DATE else ""
     days = DayReader()
     cells = Variable(name, kind, form=form).cells(column, days=days)
-    known = ~cells.gaps & (weight > 0)
-    gaps = bool(np.any(cells.gaps & (weight > 0)))
+    known = ~cells.missing & (weight > 0)
+    missing = bool(np.any(cells.missing & (weight > 0)))
     numbers = cells.numbers[known]
     if not len(numbers):
         return NO_VALUES
     if said is None:
-        if np.all(numbers == numbers[0]) and not gaps:
+        if np.all(numbers == numbers[0]) and not missing:
             return CONSTANT
-        if kind == NUMBER and not gaps and _looks_like_identifier(name, numbers):
+        if kind == NUMBER and not missing and _looks_like_identifier(name, numbers):
             return IDENTIFIER
     if kind == BOOLEAN:
         middle = float(weight[known] @ numbers > weight[known].sum() / 2)
-        return (Variable(name, kind, middle, gaps),)
+        return (Variable(name, kind, middle, missing),)
     origin = float(np.floor(numbers.min())) if kind == DATE else 0.0
     middle = _median(numbers, weight[known])
-    whole = Variable(name, kind, middle - origin, gaps, origin=origin, form=form)
+    whole = Variable(name, kind, middle - origin, missing, origin=origin, form=form)
     if kind == NUMBER:
         return (whole,)
     return _learn_parts(whole, column, weight, said or Hint(DATE), columns, days)
@@ -236,7 +236,7 @@ def _learn_parts(
         one = Variable(
             part_name(part, date.name),
             CATEGORY if part in NAMES else NUMBER,
-            gaps=date.gaps,
+            has_missing=date.has_missing,
             form=date.form,
             part=part,
             source=date.name,
@@ -284,7 +284,7 @@ def _learn_since(
     one = Variable(
         part_name(unit, date.name, since),
         NUMBER,
-        gaps=bool(np.any(np.isnan(passed) & (weight > 0))),
+        has_missing=bool(np.any(np.isnan(passed) & (weight > 0))),
         form=date.form,
         part=unit,
         source=date.name,
@@ -336,7 +336,7 @@ def _learn_levels(
     codes, values = content
     texts = [text_of(value) for value in values]
     counts: dict[str, float] = {}
-    gaps = bool(np.any((codes < 0) & (weight > 0)))
+    missing = bool(np.any((codes < 0) & (weight > 0)))
     sums = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(values))
     for text, count in zip(texts, sums, strict=True):
         if count > 0:
@@ -344,18 +344,18 @@ def _learn_levels(
     total = sum(counts.values())
     if not counts:
         return NO_VALUES
-    if len(counts) == 1 and not gaps:
+    if len(counts) == 1 and not missing:
         return CONSTANT  # also against the user's hint: there would be no column
     if kind == ORDERED:
         ordered = _order(name, [text for text in texts if text in counts], column, said)
-        return _ordered(name, ordered, counts, gaps)
+        return _ordered(name, ordered, counts, missing)
     rare = max(1, min(OPTIONS.rare_rows, int(total // 10)))
     kept = tuple(sorted(text for text, count in counts.items() if count >= rare))
     if said is None and (why := _reason_unusable(counts, kept, total, content)):
         return why
     natural = natural_order(list(counts)) if said is None or said.kind == KEEP else None
     if natural is not None:
-        return _ordered(name, natural, counts, gaps)
+        return _ordered(name, natural, counts, missing)
     kept = calendar_order(kept) or kept
     if not kept:
         kept = tuple(sorted(sorted(counts), key=lambda text: -counts[text])[: OPTIONS.most_columns])
@@ -366,7 +366,7 @@ def _learn_levels(
         name,
         CATEGORY,
         float(middle),
-        gaps,
+        missing,
         kept,
         other=merged and 1 < len(kept) <= OPTIONS.most_columns,
         whole=merged or len(kept) > 2,
@@ -375,12 +375,12 @@ def _learn_levels(
 
 
 def _ordered(
-    name: str, levels: tuple[str, ...], counts: Mapping[str, float], gaps: bool
+    name: str, levels: tuple[str, ...], counts: Mapping[str, float], missing: bool
 ) -> Variable:
     """Return a variable whose levels have an order."""
     share = np.array([counts.get(text, 0.0) for text in levels])
     middle = np.floor(_median(np.arange(float(len(levels))), share))
-    return Variable(name, ORDERED, float(middle), gaps, levels, rare="")
+    return Variable(name, ORDERED, float(middle), missing, levels, rare="")
 
 
 def _order(name: str, levels: list[str], column: pd.Series, said: Hint | None) -> tuple[str, ...]:
@@ -447,12 +447,12 @@ def needs_shares(variable: Variable) -> bool:
 
 def column_facts(name: str, column: pd.Series, weight: FloatArray) -> tuple[str, int]:
     """Return a short description of a column and its number of missing values."""
-    gaps = int(np.sum(distinct(column)[0] < 0))
+    missing = int(np.sum(distinct(column)[0] < 0))
     made = learn_variables(name, column.rename(name), weight, None, {})
     if isinstance(made, str):
-        return (made if made == NO_VALUES else f"{made}, left out of training"), gaps
+        return (made if made == NO_VALUES else f"{made}, left out of training"), missing
     found = made[0]
     parts = "".join(f", {one.part}" for one in made[1:])
     words = {NUMBER: "numbers", BOOLEAN: "true or false", DATE: f"dates{parts}"}
     levels = f"{len(found.levels)} levels" + (", in order" if found.kind == ORDERED else "")
-    return words.get(found.kind, levels + (" and rare ones" if found.other else "")), gaps
+    return words.get(found.kind, levels + (" and rare ones" if found.other else "")), missing

@@ -58,7 +58,7 @@ class Cells:
     numbers : array of shape (n_rows,)
         Numbers, days since the origin, 0 or 1, or positions of levels; NaN for missing values and
         unlisted levels.
-    gaps : array of bool
+    missing : array of bool
         Missing values.
     unlisted : array of bool
         Values that are none of the variable's levels.
@@ -67,14 +67,14 @@ class Cells:
     """
 
     numbers: FloatArray
-    gaps: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
     unlisted: NDArray[np.bool_]
     content: Distinct | None = None
 
     def part(self, rows: NDArray[Any]) -> Cells:
         """Return the cells of ``rows``."""
         content = None if self.content is None else (self.content[0][rows], self.content[1])
-        return Cells(self.numbers[rows], self.gaps[rows], self.unlisted[rows], content)
+        return Cells(self.numbers[rows], self.missing[rows], self.unlisted[rows], content)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Variable:
     middle : float
         The value imputed for a missing one: a number, days since the origin, or the position of a
         level.
-    gaps : bool
+    has_missing : bool
         Whether the training table had missing values, so that there is an indicator of them.
     levels : tuple of str
     other : bool
@@ -123,7 +123,7 @@ class Variable:
     name: str
     kind: str
     middle: float = 0.0
-    gaps: bool = False
+    has_missing: bool = False
     levels: tuple[str, ...] = ()
     other: bool = False
     whole: bool = True
@@ -159,7 +159,7 @@ class Variable:
             first = (False,) * len(self.classes)
         else:
             first = (True,) * (len(self.shown_levels) + self.other)
-        return (*first, *((True,) if self.gaps else ()))
+        return (*first, *((True,) if self.has_missing else ()))
 
     @property
     def n_hinges(self) -> int:
@@ -188,7 +188,7 @@ class Variable:
         else:
             names = [f"{self.name} is {level}" for level in self.shown_levels]
             names += [f"{self.name} is {self.other_name}"] * self.other
-        return (*names, *([f"{self.unknown_name} is {UNKNOWN}"] * self.gaps))
+        return (*names, *([f"{self.unknown_name} is {UNKNOWN}"] * self.has_missing))
 
     @property
     def opposites(self) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ class Variable:
             names[: len(shown_names)] = [f"{self.name} is not {level}" for level in shown_names]
             if not self.whole and len(self.levels) == 2:
                 names[0] = f"{self.name} is {self.levels[0]}"
-        if self.gaps:
+        if self.has_missing:
             names[-1] = f"{self.unknown_name} is known"
         return tuple(names)
 
@@ -253,10 +253,10 @@ class Variable:
             numbers = time_between(days, earlier, self.part)
         else:
             numbers = part_numbers(self.part, days)
-        gaps = np.isnan(numbers)
+        missing = np.isnan(numbers)
         if not self.levels:
-            return Cells(numbers, gaps, np.zeros(len(numbers), dtype=bool))
-        codes = np.where(gaps, -1, numbers).astype(np.intp)
+            return Cells(numbers, missing, np.zeros(len(numbers), dtype=bool))
+        codes = np.where(missing, -1, numbers).astype(np.intp)
         return self._level_cells((codes, list(NAMES[self.part])))
 
     def _level_cells(self, content: Distinct) -> Cells:
@@ -264,8 +264,8 @@ class Variable:
         places = {level: float(i) for i, level in enumerate(self.levels)}
         texts = [text_of(value) for value in values]
         table = np.array([places.get(text, np.nan) for text in texts] + [np.nan])
-        numbers, gaps = table[codes], codes < 0
-        return Cells(numbers, gaps, np.isnan(numbers) & ~gaps, (codes, texts))
+        numbers, missing = table[codes], codes < 0
+        return Cells(numbers, missing, np.isnan(numbers) & ~missing, (codes, texts))
 
     def unseen(self, cells: Cells) -> NDArray[np.bool_]:
         """Return which cells hold a level that no training row had.
@@ -290,16 +290,16 @@ class Variable:
             parts = [table[np.where(np.isnan(cells.numbers), last, cells.numbers).astype(int)]]
         else:
             parts = [self._level_indicators(cells)]
-        if self.gaps:
-            parts.append(cells.gaps[:, None].astype(float))
+        if self.has_missing:
+            parts.append(cells.missing[:, None].astype(float))
         return np.hstack(parts) if len(parts) > 1 else parts[0]
 
     def _level_indicators(self, cells: Cells) -> FloatArray:
         numbers = cells.numbers
         if not self.whole:  # all zeros would mean the first level, so a missing value is imputed
             numbers = np.where(np.isnan(numbers), self.middle, numbers)
-        elif not self.gaps:
-            numbers = np.where(cells.gaps, self.middle, numbers)
+        elif not self.has_missing:
+            numbers = np.where(cells.missing, self.middle, numbers)
         first = 0 if self.whole else 1
         made = (numbers[:, None] == np.arange(first, len(self.levels))[None, :]).astype(float)
         return np.hstack([made, cells.unlisted[:, None].astype(float)]) if self.other else made
@@ -317,9 +317,9 @@ class Variable:
         return self.levels[int(number)] if self.levels else number
 
     @property
-    def own_gap_level(self) -> bool:
+    def own_missing_level(self) -> bool:
         """Whether a missing value is coded as a level of its own, without imputation."""
-        return self.gaps and self.kind == CATEGORY and self.whole and not self.shares
+        return self.has_missing and self.kind == CATEGORY and self.whole and not self.shares
 
     @property
     def display_imputed(self) -> str:
@@ -339,8 +339,12 @@ class Variable:
     def remark(self, cells: Cells, row: int) -> str:
         """Return a note on how an imputed or unlisted value of one row is coded, or ""."""
         taken = f"it counts as {self.display_imputed}"
-        if cells.gaps[row]:
-            return "" if self.gaps else f"{self.name} is unknown, as in no training row: {taken}"
+        if cells.missing[row]:
+            return (
+                ""
+                if self.has_missing
+                else f"{self.name} is unknown, as in no training row: {taken}"
+            )
         if not cells.unlisted[row]:
             return ""
         value = f"{self.name} {shown(str(self.display_cell(cells, row)))}"

@@ -194,11 +194,11 @@ def _costs(problem: TrainingProblem) -> FloatArray:
 
 def _candidates(tasks: Sequence[Task]) -> tuple[FloatArray, FloatArray]:
     """Splits and leaves of the trees that each task may start from; fewer are filled up."""
-    each = max(1 + len(task.rivals) for task in tasks)
+    each = max(1 + len(task.candidates) for task in tasks)
     known: dict[int, tuple[FloatArray, FloatArray]] = {}
     theta, leaves = [], []
     for task in tasks:
-        given = (task.start, *task.rivals)
+        given = (task.start, *task.candidates)
         for number in range(each):
             tree = given[number % len(given)]
             if id(tree) not in known:

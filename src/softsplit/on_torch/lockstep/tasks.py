@@ -19,7 +19,7 @@ class Task(NamedTuple):
 
     problem: TrainingProblem
     start: TreeParameters
-    rivals: tuple[TreeParameters, ...] = ()
+    candidates: tuple[TreeParameters, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 A start that already separates classes (rule "groups", or a tree given by the caller) goes straight
 to the expected cost at full steepness; a random one is first warmed up with the log-loss. Where a
-start comes with rivals, a race of short descents decides which one is run to the end. It is then
-run to the end once more after a warm-up: neither way is always the better one. Every run ends with
-the polish and the exact leaf step, so that the tree is feasible.
+start comes with candidates, a race of short descents decides which one is run to the end. It is
+then run to the end once more after a warm-up: neither way is always the better one. Every run ends
+with the polish and the exact leaf step, so that the tree is feasible.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class BasinHoppingSolver(Solver):
     ----------
     recipes : dict from start rule to stages
     race : Race
-        Decides between a start and its rivals.
+        Decides between a start and its candidates.
     look_again : LogWarmUp, optional
         Where a start leads to is compared with where it leads to after this; a tree of several
         branches is not warmed up to the steepest splits.
@@ -77,8 +77,8 @@ class BasinHoppingSolver(Solver):
         The descent after a leaf step that mixed leaves.
     start_rules : tuple of str
         Rules of the starts, used in turn.
-    rivals : int
-        Rivals of each start.
+    candidates : int
+        Further candidates of each start.
     exploring : int
         Starts of any structure in a tree of several branches; all others have that of the best.
     effort : float
@@ -108,7 +108,7 @@ class BasinHoppingSolver(Solver):
     finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
-    rivals: int = 1
+    candidates: int = 1
     exploring: int = 5
     effort: float = 1.0
     max_iter: int = 100_000
@@ -137,7 +137,7 @@ class BasinHoppingSolver(Solver):
         return None
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-        """Best tree found from ``start`` or one of its rivals."""
+        """Best tree found from ``start`` or one of its candidates."""
         began = time.perf_counter()
         run = self._run(problem, budget)
         start = start.within(problem)
@@ -145,8 +145,8 @@ class BasinHoppingSolver(Solver):
         status = Status.INTERRUPTED
         try:
             with budget.interruptible():
-                if start.rivals:
-                    point = self.race.winner(run, (start.parameters, *start.rivals))
+                if start.candidates:
+                    point = self.race.winner(run, (start.parameters, *start.candidates))
                 for stage in self.recipes[start.rule]:
                     point = (point[0], stage.apply(run, *point))
                 if start.rule == "groups":

@@ -2,7 +2,7 @@
 
 Every candidate takes a few L-BFGS steps on the smooth log-loss with sparsity terms; the best few
 take more, and the best of those is the winner, from which elimination begins. Candidates are the
-start, its rivals and, if asked for, a tree grown level by level:
+start, its candidates and, if asked for, a tree grown level by level:
 
 Growing a tree by one level replaces every leaf by a split that separates its classes. The classes
 of a leaf, each with the weight of its rows that get there, are put into two groups by their means:

@@ -7,8 +7,8 @@ through branches that lose their last coefficient and are replaced by a child.
 **Of a set at most one.** While two variables of a set are in the tree, the one of the least
 deletion cost is removed from all branches, and the rest is refitted. What was removed first may be
 worth more than what stayed, so each of the most costly members of the sets is also kept in turn,
-and its rivals removed. Each of these trees has a path of its own, and the best tree of all paths is
-taken.
+and the variables that it excludes removed. Each of these trees has a path of its own, and the best
+tree of all paths is taken.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def ruled_trees(descents: RowDescents, start: SupportTree) -> list[SupportTree]:
         if len(found) > descents.options.rules.keepers:
             break
         if not rules.used(_kept(found[0], rules))[keeper] and keeper not in rules.required:
-            others = rules.rivals(np.array([keeper]))
+            others = rules.excluded_by(np.array([keeper]))
             others[keeper] = False
             if not others[list(rules.required)].any():
                 found.append(_resolved(descents, _without(tree, rules, others), rules))

@@ -54,7 +54,7 @@ class EliminationSolver(Solver):
 
     Parameters
     ----------
-    rivals : int
+    candidates : int
         Further candidates in the race of each start.
     effort : float
         Candidates in the race of a start, as a multiple of the usual number.
@@ -62,7 +62,7 @@ class EliminationSolver(Solver):
         Tuning numbers of all algorithms.
     """
 
-    rivals: int = 1
+    candidates: int = 1
     effort: float = 1.0
     options: EliminationOptions = field(default=DEFAULTS, repr=False)
     name: str = "native"
@@ -119,9 +119,9 @@ class EliminationSolver(Solver):
         """Return the same solver with more or fewer candidates in the race of a start."""
         return replace(self, effort=effort * self.effort)
 
-    def n_rivals(self, problem: TrainingProblem) -> int:
-        """Rivals of each start: the effort goes into them."""
-        count = max(round(self.effort * (1 + self.rivals)), 1)
+    def n_candidates(self, problem: TrainingProblem) -> int:
+        """Further candidates of each start: the effort goes into them."""
+        count = max(round(self.effort * (1 + self.candidates)), 1)
         return min(count, self.options.race.most_candidates) - 1
 
 
@@ -201,7 +201,7 @@ class EliminationRun:
         self._all: RowDescents | EngineDescents | None = (
             self.few if few.n_rows >= problem.rows.n_rows else None
         )
-        self._starts = [SupportTree.of(t, problem) for t in (start.parameters, *start.rivals)]
+        self._starts = [SupportTree.of(t, problem) for t in (start.parameters, *start.candidates)]
         self._winner: SupportTree | None = None
         self._paths: dict[SizeLimits, EliminationPath | JoinedPaths] = {}
         # Trees of the path are known by their identity: the last point of each, its ends (for each

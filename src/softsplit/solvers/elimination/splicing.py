@@ -280,7 +280,7 @@ class Splicing:
             kept_now = np.zeros((len(homes), n_branches), dtype=bool)
             kept_now[tree.columns] = tree.support.T
             in_use = np.flatnonzero(self._rules.used(kept_now))
-            barred = self._rules.rivals(in_use)
+            barred = self._rules.excluded_by(in_use)
             barred[in_use] = False
             allowed[homes[self._rules.features(barred)]] = False
         worth = np.zeros((n_groups, n_branches))

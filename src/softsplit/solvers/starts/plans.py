@@ -2,7 +2,7 @@
 
 A *plan* thereby assigns a class to each leaf. Plans that differ only by swapping the two sides
 of a branch are one structure: (a, b | a, c) and (c, a | b, a) are the same tree drawn differently.
-The structure from which a descent starts decides in which basin it ends, so rival starts get
+The structure from which a descent starts decides in which basin it ends, so candidate starts get
 different structures.
 """
 

@@ -10,8 +10,8 @@ growth    the same; a solver that can grow trees lets a grown one take part. The
 groups    at each branch the classes that arrive are put into two groups and a ridge logistic
           regression separates them (grouping.py); each leaf ends with one class.
 
-A start may come with rivals, other trees drawn by the same rule: a solver that can tell early which
-one leads further runs only that one to the end.
+A start may come with candidates, other trees drawn by the same rule: a solver that can tell early
+which one leads further runs only that one to the end.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from softsplit.tree.parameters import TreeParameters
 
 
 def draw_start(
-    rule: str, problem: TrainingProblem, rng: np.random.Generator, rivals: int = 0
+    rule: str, problem: TrainingProblem, rng: np.random.Generator, candidates: int = 0
 ) -> Start:
     """Draw a start by the named rule; variables outside the problem's block keep their anchor."""
     if rule not in RULES:
         raise ValueError(f"unknown start rule {rule!r}; choose one of {sorted(RULES)}.")
-    drawn = RULES[rule](problem, rng, 1 + rivals)
+    drawn = RULES[rule](problem, rng, 1 + candidates)
     trees = [problem.pin(problem.within(tree)) for tree in drawn]
     return Start(trees[0], rule, tuple(trees[1:]))
 
@@ -43,7 +43,7 @@ def draw_start(
 def draw_like(
     problem: TrainingProblem, rng: np.random.Generator, leaf_classes: FloatArray
 ) -> Start:
-    """Draw a start of rule "groups" with the same classes on the leaves; it has no rivals."""
+    """Draw a start of rule "groups" with the same classes on the leaves; it has no candidates."""
     return Start(
         TreeParameters.from_splits(*GreedyTrees(problem).like(leaf_classes, rng)), "groups"
     )
