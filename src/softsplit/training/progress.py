@@ -12,7 +12,7 @@ from typing import Self
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution
-from softsplit.support.status_line import Display, Activity, finish_line, seconds, status_line
+from softsplit.support.status_line import Activity, Display, finish_line, seconds, status_line
 from softsplit.training.observer import JudgedCandidate, Observer
 
 
