@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Modules are compiled when they are first imported, and not by pip: that must be kept on disk.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy peers bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-middle bench-console bench-waiting bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean

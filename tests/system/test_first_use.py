@@ -92,6 +92,31 @@ def test_nothing_is_left_to_compile():
     assert done.stdout == "\n"
 
 
+SIGNATURES = NOTHING_IS_LEFT[: NOTHING_IS_LEFT.index("for call in UNITS")]
+FIRST_FIT = """
+from softsplit.training.precompile import UNITS_OF_LOSS
+for name in UNITS_OF_LOSS["log"]:
+    UNITS[name]()
+ready = signatures()
+X, y = load_iris(return_X_y=True)
+SoftTreeClassifier(random_state=0).fit(X, y)
+assert len(ready) > 5
+print(*sorted(signatures() - ready), sep="\\n")
+"""
+
+
+def test_a_default_fit_needs_the_units_of_its_loss_and_nothing_else():
+    command = [sys.executable, "-c", SIGNATURES + FIRST_FIT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_compiling_waits_for_no_scikit_learn():
+    code = "import softsplit.training.precompile, sys; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 @pytest.fixture
 def calls(monkeypatch):
     """What is made ready, by name; nothing is."""

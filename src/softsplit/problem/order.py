@@ -37,7 +37,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
 
 from softsplit.problem.bounds import Bounds
 from softsplit.support.arrays import FloatArray
@@ -277,6 +276,8 @@ class OrderedChart:
         Continuation log-odds that are not in order become so (isotonic regression); in a chain all
         but the first are differences.
         """
+        from sklearn.isotonic import isotonic_regression  # here: compiling needs no scikit-learn
+
         total = _log_sum(log_shares, range(len(log_shares)))
         held = [_log_sum(log_shares, members) - total for members in self._members]
         found = np.empty((self.n_steps + len(log_shares), log_shares.shape[1]))

@@ -54,7 +54,7 @@ from softsplit.solvers.elimination.lbfgs import shorter
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.path import pruning_steps
 from softsplit.solvers.elimination.race import grown, single_leaf
-from softsplit.solvers.elimination.second_order import inverse_fisher
+from softsplit.solvers.elimination.second_order import hessian, inverse_fisher
 from softsplit.solvers.elimination.splicing import Splicing
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.rules import draw_start
@@ -488,6 +488,7 @@ def _evaluations() -> None:
 def _fisher() -> None:
     descents, support = _descents()
     inverse_fisher(support.vector, descents.rows, 1.0, support.free, support.shape)
+    hessian(support, descents.rows, 1.0)
 
 
 def _prices() -> None:
