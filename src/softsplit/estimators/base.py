@@ -432,10 +432,14 @@ def keep(
     *,
     importances: bool = True,
     rows: TrainingRows | None = None,
+    hurried: bool = False,
 ) -> None:
-    """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of."""
-    tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
-    tree = tree if rows is None else profiled(tree, rows)
+    """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of.
+
+    ``hurried`` as of ``Prepared.tree``.
+    """
+    tree = prepared.tree(outcome.best, zero_threshold, importances=importances, hurried=hurried)
+    tree = tree if rows is None else profiled(tree, rows, hurried=hurried)
     know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best
     estimator.starts_ = list(outcome.starts)
@@ -445,13 +449,16 @@ def keep(
         estimator.screening_ = outcome.best.screening
 
 
-def profiled(tree: TreeModel, rows: TrainingRows) -> TreeModel:
-    """Return the tree with a summary of its training table, if that is dense and in memory."""
+def profiled(tree: TreeModel, rows: TrainingRows, *, hurried: bool = False) -> TreeModel:
+    """Return the tree with a summary of its training table, if that is dense and in memory.
+
+    Whoever is ``hurried`` gets that of fewer rows.
+    """
     if type(rows) is not Rows:
         return tree
-    few = rows.counted()
-    if len(few.labels) > ROWS.profile:
-        few = few.part(np.arange(0, len(few.labels), -(-len(few.labels) // ROWS.profile)))
+    few, most = rows.counted(), ROWS.hurried_profile if hurried else ROWS.profile
+    if len(few.labels) > most:
+        few = few.part(np.arange(0, len(few.labels), -(-len(few.labels) // most)))
     count = few.weight / min(1.0, float(few.weight.mean()))
     classes = np.bincount(few.labels, count, len(tree.classes)).astype(float)
     leaves = np.bincount(tree.arrive(few.X), count, tree.topology.n_leaves).astype(float)

@@ -22,6 +22,7 @@ from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import settings
 from softsplit.solvers import Budget, Solution
 from softsplit.support.interruption import never_lost
+from softsplit.support.parallel import one_blas_thread
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.run import End, Outcome, train, watched
 
@@ -267,7 +268,12 @@ class SoftTreeClassifier(SoftTreeBase):
         ``sensitive`` holds columns that ``fairness`` and ``constraints`` name and that are no
         features: a table, or a single column.
         """
-        with never_lost(), all_or_nothing(self), watched(self.verbose, Budget()) as around:
+        with (
+            never_lost(),
+            all_or_nothing(self),
+            one_blas_thread(),
+            watched(self.verbose, Budget()) as around,
+        ):
             around.working("preparing the rows")
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
@@ -282,10 +288,10 @@ class SoftTreeClassifier(SoftTreeBase):
             kept = partial(keep, self, prepared, rows=rows)
             zero, stopped = run.solver.zero_threshold, run.budget.stopped
             with run.budget.interruptible():
-                kept(outcome, zero)
+                kept(outcome, zero, hurried=run.budget.exhausted)
             if run.budget.stopped and not stopped:  # the tree is there: keeping it takes a moment
                 outcome = replace(outcome, end=End.INTERRUPTED)
-                kept(outcome, zero)
+                kept(outcome, zero, hurried=True)
             if outcome.warning:
                 interrupted = outcome.end is End.INTERRUPTED
                 said = CutShortWarning("SoftTreeClassifier", f"{outcome.warning}.", interrupted)
@@ -300,11 +306,15 @@ def fitted_classifier(
     zero_threshold: float,
     *,
     importances: bool = True,
+    hurried: bool = False,
 ) -> SoftTreeClassifier:
-    """A fitted classifier that holds ``found``, with the other parameters of ``base``."""
+    """A fitted classifier that holds ``found``, with the other parameters of ``base``.
+
+    ``importances`` and ``hurried`` as of ``Prepared.tree``.
+    """
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
     made = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
     outcome = Outcome.alone(found)
-    keep(made, prepared, outcome, zero_threshold, importances=importances)
+    keep(made, prepared, outcome, zero_threshold, importances=importances, hurried=hurried)
     return made

@@ -89,6 +89,9 @@ class ChoiceOptions:
     search_share: float = 0.8
     """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
+    least_share: float = 0.05
+    """Part that the tree on all rows gets even if the comparison took more than its own."""
+
     hurried_seconds: float = 0.25
     """What the tree on all rows gets after Ctrl-C: the user waits, and the trees of the folds, from
     which it begins, are good already."""
@@ -119,11 +122,11 @@ def reason_of(budget: Budget) -> str:
     return "interrupted" if budget.stopped else "the time limit was reached"
 
 
-def refit_budget(whole: Budget, time_limit: float | None) -> Budget:
+def refit_budget(whole: Budget) -> Budget:
     """For the tree on all rows: an interrupted comparison still ends with one, at once."""
-    left = OPTIONS.hurried_seconds if whole.stopped else None
-    if time_limit is not None and not whole.stopped:
-        left = max(time_limit - whole.elapsed, (1 - OPTIONS.search_share) * time_limit)
+    left, limit = OPTIONS.hurried_seconds if whole.stopped else None, whole.time_limit
+    if limit is not None and not whole.stopped:
+        left = max(limit - whole.elapsed, OPTIONS.least_share * limit)
     return Budget(whole.max_iter, whole.tol, left)
 
 
@@ -302,12 +305,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )
         formulation = formulation_of(self.loss)
         run = training_run(self)
-        rows, all_rows = self._rows(X, y, sample_weight, sensitive)
+        with one_blas_thread():
+            rows, all_rows = self._rows(X, y, sample_weight, sensitive)
         dense = isinstance(rows.X, np.ndarray) and rows.X.size > ROWS.halved_cells
         if is_auto(self.scales) and (rows.bends or dense):
             axes["scale"] = formulation.choice.bent_scales or axes["scale"]
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
-        whole = prepare(model_settings(self, X, **first), all_rows)
+        with one_blas_thread():
+            whole = prepare(model_settings(self, X, **first), all_rows)
         unit = strength_unit(whole.problem)
         trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
         n_rows = min(whole.n_rows, len(trainer.rows.labels))
@@ -337,7 +342,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             search.run(axes)
             chosen = self._choose(search, axes)
             observer.working("training the chosen tree on all rows")
-            run = replace(run, budget=refit_budget(run.budget, self.time_limit))
+            run = replace(run, budget=refit_budget(run.budget))
             with run.budget.interruptible():
                 self._refit(*chosen, search, all_rows, run)
                 self._keep_met(search, chosen, all_rows)
@@ -589,9 +594,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 "a bound, or add depths."
             )
         found = decided(prepared, joined(prepared, found, run), run)
-        self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)
+        over = hurried or run.budget.exhausted
+        self.best_estimator_ = fitted_classifier(
+            self, prepared, found, run.solver.zero_threshold, hurried=over
+        )
         held_out = None if hurried else self._held_out(chosen, costs, search)
-        tree = profiled(self.best_estimator_.tree_, rows)
+        tree = profiled(self.best_estimator_.tree_, rows, hurried=over)
         self.best_estimator_.tree_ = replace(tree, held_out=held_out)
         self.tree_ = self.best_estimator_.tree_
         know_table(self, self.tree_, named=prepared.named)

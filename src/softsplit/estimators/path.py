@@ -168,7 +168,7 @@ def strength_path(
     if one_of("by", by, ("strength", "n_features")) == "n_features" and strengths is not None:
         raise ValueError("by='n_features' takes no strengths; name those of the estimator.")
     settings.make_scale(base.scale, auto=True)
-    with never_lost(), watched(base.verbose, Budget()) as around:
+    with never_lost(), one_blas_thread(), watched(base.verbose, Budget()) as around:
         around.working("preparing the rows")
         return _walked(X, y, base, strengths, by, scope, n_points, keep, sample_weight)
 
@@ -228,7 +228,11 @@ def _walked(
                 )
             zero = run.solver.zero_threshold
             points += [
-                PathPoint(*pair, solution, fitted_classifier(base, point, solution, zero))
+                PathPoint(
+                    *pair,
+                    solution,
+                    fitted_classifier(base, point, solution, zero, hurried=run.budget.exhausted),
+                )
                 for pair, point, solution in zip(row, along, found, strict=False)
             ]
     unfinished = sum(point.solution.status.cut_short for point in points)

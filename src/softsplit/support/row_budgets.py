@@ -37,6 +37,9 @@ class RowBudgets:
     walk: int = 20_000
     """Most rows on which the questions of a walk are chosen and rounded (reading/walk.py)."""
 
+    hurried: int = 2_000
+    """The same, and for importances, where time is over or Ctrl-C has come: the user waits."""
+
     compared_walk: int = 2_000
     """The same for trees that are compared on folds: hundreds of them."""
 
@@ -58,6 +61,9 @@ class RowBudgets:
 
     profile: int = 100_000
     """Most rows that the summary of the training table is learned from (reading/profile.py)."""
+
+    hurried_profile: int = 10_000
+    """The same where time is over or Ctrl-C has come."""
 
     unsorted_means: int = 50_000
     """Beyond this number means for scaling are added up without sorting the rows first."""

@@ -197,9 +197,17 @@ class Prepared:
         )
 
     def tree(
-        self, solution: Solution, zero_threshold: float, *, importances: bool = True
+        self,
+        solution: Solution,
+        zero_threshold: float,
+        *,
+        importances: bool = True,
+        hurried: bool = False,
     ) -> TreeModel:
         """Return the fitted tree of a solution; ``importances`` take a pass over the rows.
+
+        Whoever is ``hurried``, because time is over or somebody waits, gets questions that were
+        rounded and importances that were measured on fewer rows (``RowBudgets.hurried``).
 
         Where leaves hold one class each, the class shares of the rows that reach them are computed
         as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
@@ -212,7 +220,7 @@ class Prepared:
         if solution.screening is not None and isinstance(rows, SparseRows):
             here = self._on(rows.of_working_set(solution.screening.columns))
             if here is not self:
-                return here.tree(solution, zero_threshold, importances=importances)
+                return here.tree(solution, zero_threshold, importances=importances, hurried=hurried)
         found, shares = solution.parameters, None
         problem, steepness = self.problem, self.problem.steepness
         if formulation_of(self.settings.loss).prunes:
@@ -230,11 +238,11 @@ class Prepared:
         costs = None if costs is None else np.array(costs, dtype=float)
         walk = None
         if self.settings.decision == "walk" and not assigned:
-            found, walk, costs = self.walk(found, costs, zero_threshold)
+            found, walk, costs = self.walk(found, costs, zero_threshold, hurried=hurried)
         shares_there = self.leaf_shares(found) if assigned else None
         found, shares_there = self.ordered(found, shares_there, mass.sum(axis=0), walk is not None)
         if importances:
-            samples = problem.rows.sample(ROWS.importances)
+            samples = problem.rows.sample(ROWS.hurried if hurried else ROWS.importances)
             shares = feature_importances(found, steepness, samples.features, samples.weights)
         return TreeModel(
             parameters=found,
@@ -322,10 +330,12 @@ class Prepared:
         costs: FloatArray | None,
         zero_threshold: float,
         held: Held | None = None,
+        *,
+        hurried: bool = False,
     ) -> tuple[TreeParameters, Walk, FloatArray | None]:
         """Return the rounded tree, its walk with the training rows that arrive, and the costs.
 
-        ``held`` parts of the walk stay as they are.
+        ``held`` parts of the walk stay as they are; ``hurried`` as of ``tree``.
 
         Under minimum class rates, errors of classes that the walk finds too rarely cost more and
         more, until it meets the rates on the training rows, or ``raises`` times. Under other
@@ -335,8 +345,9 @@ class Prepared:
         rows, rates = self.problem.rows, self.problem.minimum_rates
         limits = self.problem.rate_limits
         constrained = self.problem.rated
-        few = self.arriving(ROWS.walk)
-        counted = few if rows.n_rows <= ROWS.walk else self.arriving()
+        most = ROWS.hurried if hurried else ROWS.walk
+        few = self.arriving(most)
+        counted = few if rows.n_rows <= most else self.arriving()
         best, least = None, np.inf
         for _ in range(OPTIONS.raises):
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)

@@ -39,6 +39,10 @@ from softsplit.training.preparation import Prepared
 from softsplit.training.progressive_sampling import progressive_sampling, sample_sizes
 from softsplit.tree.scaling import scaled_rows
 
+RESERVED = 0.15
+"""Most of a time limit that is kept for what follows training: the walk of the tree, importances,
+the summary of the table."""
+
 CheckRows = Callable[[Any], FloatArray]
 """Validates rows of the user's that need not be training rows."""
 
@@ -94,10 +98,14 @@ class Run:
 
         Called after all input was checked: on a new installation compiling takes seconds.
         """
-        began = self.budget.now()
-        make_ready(self.solver, timed=self.budget.time_limit is not None)
+        began, limit = self.budget.now(), self.budget.time_limit
+        prepared = began - self.budget.began
+        make_ready(self.solver, timed=limit is not None)
         spent = self.budget.now() - began
-        return replace(self, budget=replace(self.budget, began=self.budget.began + spent))
+        if limit is not None:  # keeping a tree takes about as long as preparing the rows
+            limit -= min(prepared, RESERVED * limit)
+        budget = replace(self.budget, time_limit=limit, began=self.budget.began + spent)
+        return replace(self, budget=budget)
 
 
 class End(Enum):

@@ -205,7 +205,7 @@ def _eliminate(descents: RowDescents, tree: SupportTree) -> Iterator[Elimination
         yield EliminationPoint(tree, value, Needs.price(tree, rows))
         if tree.size <= 1.0 + FEATURE_SIZE:  # one coefficient
             return
-        smaller = pruned(tree, rows, ridge.ridge, options, rules)
+        smaller = pruned(tree, rows, ridge.ridge, options, rules, descents.check)
         if smaller is tree:
             return
         tree = smaller
@@ -278,6 +278,7 @@ def pruned(
     ridge: float,
     options: PathOptions = DEFAULTS.path,
     rules: FeatureRules | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> SupportTree:
     """Return ``tree`` after the cheapest pruning steps, which remove a part of its size.
 
@@ -289,7 +290,7 @@ def pruned(
     wanted, gone = max(1.0, share * tree.size), 0.0
     support, in_group = tree.support.copy(), _by_group(tree, tree.support.sum(axis=0))
     n_exact = int(options.exact_factor * wanted) + options.exact_more
-    for step in pruning_steps(tree, rows, ridge, n_exact):
+    for step in pruning_steps(tree, rows, ridge, n_exact, check):
         left = int(in_group.sum())
         if step.column < 0:
             saved = step.saved
@@ -327,11 +328,16 @@ def pruned(
 
 
 def pruning_steps(
-    tree: SupportTree, rows: StandardisedRows, ridge: float, n_exact: int
+    tree: SupportTree,
+    rows: StandardisedRows,
+    ridge: float,
+    n_exact: int,
+    check: Callable[[], None] = lambda: None,
 ) -> Sequence[PruningStep]:
     """Return all possible pruning steps, the cheapest first.
 
     Coefficients and features beyond the ``n_exact`` cheapest by a quadratic estimate are left out.
+    ``check`` is called now and then, and may raise: with many rows a step takes a while.
     """
     vector, shape = tree.vector, tree.shape
     joint = _joint_groups(tree)
@@ -355,7 +361,9 @@ def pruning_steps(
             columns[exact].tolist(),
         )
     )
-    found += [_whole_group(tree, rows, known, ridge, int(group), needs) for group in joint]
+    for group in joint:
+        check()
+        found.append(_whole_group(tree, rows, known, ridge, int(group), needs))
     if needs is not None:
         found += needs.term_steps(rows, known, ridge)
     if np.count_nonzero(~tree.saturated) > 1:
