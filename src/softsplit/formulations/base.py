@@ -71,6 +71,10 @@ class ChoiceRules:
         The next depth is tried where one is better than those before it by so many standard errors.
     finalists : int
         Most candidates that are judged at all strengths.
+    on_all_folds : int
+        Most candidates that are judged on all folds, where settings compete on the first ones. The
+        better of two by two folds has been lucky more often than not: with one, trees of magic had
+        up to 1.7 points less on new rows.
     keeps_folds : bool
         Whether scaled folds are kept for candidates that come back.
     scores_rows : bool
@@ -105,6 +109,7 @@ class ChoiceRules:
     compared_cells: int
     draws_rows: bool
     first_folds: int = 2
+    on_all_folds: int = 2
     most_coefficients: float = inf
     bent_scales: tuple[str, ...] = ()
     short: int | None = None

@@ -203,16 +203,16 @@ class CandidateSearch:
         for name in choice.varied:
             self._vary(first, name, axes[name])
         self._vary(first, "teacher", axes.get("teacher", (0.0,)))
-        for candidate in self._finalists(choice):
+        for candidate in self._leaders(choice.finalists):
             self._complete(candidate)
         if choice.short is not None and self.selection != "best":
             self._shorten(choice, axes["depth"])
         if self._halves(choice):
-            for candidate in self._finalists(choice):
+            for candidate in self._leaders(choice.on_all_folds):
                 self._finish(candidate)
 
-    def _finalists(self, choice: ChoiceRules) -> list[Candidate]:
-        return self.board.leaders(choice.finalists, PRICES[self.selection])
+    def _leaders(self, count: int) -> list[Candidate]:
+        return self.board.leaders(count, PRICES[self.selection])
 
     def _halves(self, choice: ChoiceRules) -> bool:
         """Whether settings compete on the first folds alone (``RowBudgets.halved``)."""
@@ -229,7 +229,7 @@ class CandidateSearch:
         if not self.board.folds or self.trainer.run.budget.exhausted:
             return
         price, choice = PRICES[self.selection], candidate.formulation.choice
-        known = [key for key in self.board.rows() if key[0] == candidate]
+        known = [key for key in self.board.folds if key[0] == candidate]
         known.sort(key=lambda key: -self.board.net(key, price))
         fractions = tuple(sorted(key[1] for key in known[: (len(known) + 1) // 2]))
         rest = range(choice.first_folds, self.board.n_folds)
