@@ -42,7 +42,7 @@ def hostile_table():
 
 
 HOSTILE = [
-    ({"required": ["nope"]}, "required names 'nope', which is no column of X"),
+    ({"required": ["nope"]}, "required names 'nope', which is not a column of X"),
     ({"required": ["towns"]}, "did you mean 'town'"),
     ({"required": [99]}, "required names 99"),
     ({"required": [True]}, "required names True"),
@@ -78,7 +78,7 @@ HOSTILE = [
     ({"feature_costs": [1.0, 2.0]}, "feature_costs must map columns"),
     ({"feature_costs": {"a": 1.0, 0: 2.0}}, "feature_costs names 'a' twice"),
     ({"required": ["a"], "solver": "decomposition", "penalty": "l0"}, "use solver='native'"),
-    ({"monotone": {"nope": "+"}}, "monotone names 'nope', which is no column of X"),
+    ({"monotone": {"nope": "+"}}, "monotone names 'nope', which is not a column of X"),
     ({"monotone": {99: "+"}}, "monotone names 99"),
     ({"monotone": {"a": "up"}}, "monotone says 'up' for column 'a'"),
     ({"monotone": {"a": 1}}, "monotone says 1 for column 'a'"),
@@ -95,10 +95,10 @@ HOSTILE = [
     ({"monotone": {"a": "+"}, "fairness": Parity("town", 0.1)}, "leave one of them out"),
     ({"monotone": {"a": "+"}, "min_class_rate": 0.5, "loss": "log"}, "leave one of them out"),
     ({"monotone": {"a": "+"}, "penalty": "l1", "loss": "log"}, "leave penalty at 'auto'"),
-    ({"fairness": Parity("sex", 0.1)}, "'sex', which is no column of X"),
+    ({"fairness": Parity("sex", 0.1)}, "'sex', which is not a column of X"),
     ({"fairness": Parity("town", 0.1, of=7)}, "the class 7, which y does not have"),
     ({"fairness": Parity("a", 0.1)}, "too many groups"),
-    ({"fairness": Parity("a", 0.1, cut="x")}, "is to be cut at 'x'"),
+    ({"fairness": Parity("a", 0.1, cut="x")}, "cannot be cut at 'x'"),
     ({"fairness": Parity("a", 0.1, cut=1e9)}, "no two groups to compare"),
     ({"fairness": Parity("town", 0.1, cut=2)}, "holds no numbers"),
     ({"fairness": Parity("still", 0.1)}, "only the value 1"),

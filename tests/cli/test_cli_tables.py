@@ -320,7 +320,9 @@ def test_columns_are_selected_together(tmp_path):
     works(invoke(*fit))
     assert load_model(model).groups == [["age", "height"]]
     works(invoke("report", model, path, "-o", tmp_path / "r.html", "-q", "--jobs", 1))
-    refused(invoke(*fit, "--groups", "town,q"), "--groups names 'q', which is no column beside")
+    refused(
+        invoke(*fit, "--groups", "town,q"), "--groups names 'q', which is not a column of the table"
+    )
 
 
 def test_dates_are_recognised(tmp_path):

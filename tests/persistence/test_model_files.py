@@ -151,12 +151,24 @@ def test_float_labels_of_any_length_are_saved_if_they_are_doubles():
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("classes", np.array(["a", "\ud800"]), "classes.values .* half of a character: '.ud800'"),
-        ("classes", np.array(["a", "b\udfff"], object), "classes.values .* half of a character"),
-        ("feature_names", tuple("abcd\udc00"), "features.names .* half of"),
+        (
+            "classes",
+            np.array(["a", "\ud800"]),
+            "classes.values .* unpaired surrogate character: '.ud800'",
+        ),
+        (
+            "classes",
+            np.array(["a", "b\udfff"], object),
+            "classes.values .* unpaired surrogate character",
+        ),
+        ("feature_names", tuple("abcd\udc00"), "features.names .* unpaired"),
         ("feature_names", tuple("abcda"), "two features .* the same name"),
         ("random_state", 10**5000, "one of its parameters is a very long integer"),
-        ("random_state", "\udfff", "training.parameters.random_state .* half of a character"),
+        (
+            "random_state",
+            "\udfff",
+            "training.parameters.random_state .* unpaired surrogate character",
+        ),
         ("objective", np.nan, "training.objective of the model file is too large for a number"),
         ("n_iter", -1, "training.n_iter of the model file must be an integer from 0"),
     ],

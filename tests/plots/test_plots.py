@@ -297,7 +297,7 @@ def test_starts_show_every_feasible_start(wine):
     assert display.kept["again"] == tree.objective_ <= min(usable) + 1e-6
     assert len(display.ax_.get_yticklabels()) == 2
     loaded, _ = random_classifier(0)
-    with pytest.raises(ValueError, match="knows nothing of its starts"):
+    with pytest.raises(ValueError, match="has no record of its starts"):
         StartsDisplay.from_estimator(loaded)
 
 

@@ -61,5 +61,5 @@ def test_partial_dependence_is_that_of_scikit_learn():
         for one, other in zip(found.grid_values, wanted.grid_values, strict=True):
             assert list(one) == (list(other) if one.dtype == object else pytest.approx(list(other)))
         np.testing.assert_allclose(found.average[1], wanted.average[0], rtol=1e-9)
-    with pytest.raises(ValueError, match="which is no column of X; did you mean 'dose'"):
+    with pytest.raises(ValueError, match="which is not a column of X; did you mean 'dose'"):
         tree.partial_dependence(frame, "dos")

@@ -118,7 +118,7 @@ def test_calibration_keeps_classes_and_mends_probabilities(
 def test_hostile_rows_to_calibrate_get_one_sentence(table: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = table
     tree = SoftTreeClassifier(depth=1, random_state=0).fit(X[:200], y[:200])
-    with pytest.raises(ValueError, match="y holds 7, which is none of the classes"):
+    with pytest.raises(ValueError, match="y holds 7, which is not a class of the tree"):
         tree.calibrate(X[:3], [0, 1, 7])
     with pytest.raises(ValueError, match="one class for each of the 3 rows"):
         tree.calibrate(X[:3], [0, 1])

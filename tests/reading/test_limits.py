@@ -103,7 +103,7 @@ def test_no_limits_change_nothing(fitted: tuple[SoftTreeClassifier, pd.DataFrame
         ({"ranges": {"town": ["Paris"]}}, "hold 'Paris', which is no level"),
         ({"ranges": {"town": "Oslo"}}, "must list its allowed levels"),
         ({"only_decrease": ["town"]}, "whose levels have no order"),
-        ({"only_increase": [17]}, "names 17, which is no column"),
+        ({"only_increase": [17]}, "names 17, which is not a column"),
     ],
 )
 def test_hostile_limits_get_one_sentence(

@@ -69,9 +69,9 @@ def test_hostile_groups_get_one_sentence(tree: SoftTreeClassifier) -> None:
     frame, classes = made(50, 1)
     with pytest.raises(ValueError, match="groups must hold one value for each of the 50 rows"):
         group_figures(tree, frame[["a", "b"]], classes, ["f"])
-    with pytest.raises(ValueError, match="y holds 'perhaps', which is none of the classes"):
+    with pytest.raises(ValueError, match="y holds 'perhaps', which is not a class of the tree"):
         group_figures(tree, frame[["a", "b"]], ["perhaps"] * 50, frame["sex"])
-    with pytest.raises(ValueError, match="by names 'age', which is no column of X"):
+    with pytest.raises(ValueError, match="by names 'age', which is not a column of X"):
         report(tree, frame[["a", "b"]], classes, by="age")
     with pytest.raises(ValueError, match="refer must be a number between 0 and 1"):
         report(tree, frame[["a", "b"]], classes, refer=90)

@@ -140,8 +140,8 @@ def test_a_class_that_is_not_predicted_leads_with_base_rate_and_recall(told):
     sentence = class_sentence(data, data.chosen)
     assert sentence.startswith(f"Class late is {share}") and "on time for all rows" in sentence
     assert f"finds {round(found.rows * found.found.value)} of {found.rows} rows" in sentence
-    assert ("may not tell the classes apart" in verdict(data)) == (not told)
-    assert ("do tell the classes apart (ROC area 0.6" in verdict(data)) == told
+    assert ("may not separate the classes" in verdict(data)) == (not told)
+    assert ("do separate the classes (ROC area 0.6" in verdict(data)) == told
 
 
 def test_thresholds_count_the_rows_left_out(rare):

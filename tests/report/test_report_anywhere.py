@@ -67,7 +67,7 @@ def test_rows_that_do_not_fit_the_model_are_refused(iris, tree):
     X, y = iris
     with pytest.raises(ValueError, match="y is missing: a report needs the classes"):
         softsplit.report(tree, X)
-    with pytest.raises(ValueError, match="class 7 in y is none of the model's classes"):
+    with pytest.raises(ValueError, match="class 7 in y is not a class of the model"):
         tree.report(X, y.where(y > 0, 7))
     with pytest.raises(ValueError, match="no row is of class 2; the report needs rows"):
         tree.report(X[:100], y[:100])

@@ -101,7 +101,9 @@ def test_rows_without_a_class_are_left_out_and_lost_classes_refused():
     with pytest.raises(ValueError, match="no row is of class 'high'; the report needs"):
         rows_of(tree, Table("people", people().astype(str).query("risk == 'low'")))
     frame.loc[3, "risk"] = "some"
-    with pytest.raises(ValueError, match="class 'some' in column 'risk' is none of the model's"):
+    with pytest.raises(
+        ValueError, match="class 'some' in column 'risk' is not a class of the model"
+    ):
         rows_of(tree, Table("people", frame))
 
 

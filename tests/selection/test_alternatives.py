@@ -128,6 +128,6 @@ def test_the_page_shows_both(search):
     X, y = twins()
     page = search.report(X, y)
     assert "Other trees as good" in page.html and "Alternative 1: " in page.html
-    assert "What comes back" in page.html and "Features that come back" in page.html
+    assert "What recurs" in page.html and "Features that recur" in page.html
     plain = search.best_estimator_.report(X, y)
-    assert "Other trees as good" not in plain.html and "What comes back" in plain.html
+    assert "Other trees as good" not in plain.html and "What recurs" in plain.html

@@ -49,7 +49,7 @@ def test_close_objectives_are_one_tree_and_descents_given_up_have_no_end():
     told = ends.summary()
     assert (told.n_hops, told.n_ends, told.n_given_up, told.n_best) == (8, 3, 2, 2)
     assert ends.chance == pytest.approx(3 / (8 * 5))
-    assert "2 were given up" in str(told)
+    assert "2 were abandoned" in str(told)
     assert counted([1.0] + [GIVEN_UP] * 200).chance == pytest.approx(1 / 200)  # it comes to an end
 
 

@@ -210,7 +210,7 @@ def test_the_command_compares_two_files(tmp_path):
     known = X.assign(state=np.where(np.arange(200) < 50, None, y))  # rows keep their numbers
     known.to_csv(tmp_path / "data.csv", index=False)
     some = CliRunner().invoke(app, ["compare", *paths, "--json"])
-    assert "50 rows have no class that the trees know" in some.stderr
+    assert "50 rows of a class that the trees do not know" in some.stderr
     part = json.loads(some.stdout)
     assert part["changed"] == told["changed"] and part["figures"]["accuracy"]["after"] == np.mean(
         edited.predict(X)[50:] == y[50:]

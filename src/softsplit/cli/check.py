@@ -27,7 +27,7 @@ def check(
         typer.Option(
             "--target",
             "-t",
-            help="Column with the classes, if the model does not know it; it may be absent.",
+            help="Column with the classes, if the model does not name it; it may be absent.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
@@ -35,7 +35,9 @@ def check(
         float,
         typer.Option("--level", help="Chance of a false alarm over all columns together."),
     ] = 0.05,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the result as an HTML page to this file.")
+    ] = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -62,7 +64,7 @@ def check(
     tree, frame = stored.tree_, table.frame
     asked = target or tree.target
     if target is not None and target not in frame.columns:
-        raise ValueError(f"--target names {target!r}, which is no column of the table.")
+        raise ValueError(f"--target names {target!r}, which is not a column of the table.")
     labels = None
     if asked in frame.columns:
         labels = known_labels(tree.labels, np.asarray(frame[asked], dtype=object))

@@ -38,7 +38,7 @@ def compare(
         typer.Option(
             "--target",
             "-t",
-            help="Column with the classes, if the models do not know it.",
+            help="Column with the classes, if the models do not name it.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
@@ -94,8 +94,7 @@ def _labels(
     found = known_labels(before.labels, np.asarray(table.frame[name], dtype=object))
     strange = int(np.sum(found < 0))
     if not quiet and strange:
-        has = "has" if strange == 1 else "have"
-        say(f"{counted(strange, 'row')} {has} no class that the trees know; not in the figures.")
+        say(f"not in the figures: {counted(strange, 'row')} of a class that the trees do not know.")
     return found
 
 

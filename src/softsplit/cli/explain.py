@@ -19,13 +19,15 @@ def explain(
     data: options.Data,
     row: Annotated[
         list[int] | None,
-        typer.Option("--row", min=1, help="Number of the row, from 1; may be repeated. Default 1."),
+        typer.Option(
+            "--row", min=1, help="Number of the row, from 1; may be repeated. Default: 1."
+        ),
     ] = None,
     fixed: Annotated[
         list[str] | None,
         typer.Option(
             "--fixed",
-            help="Columns that stay as they are in advice, separated by commas; may be repeated.",
+            help="Columns that must not change, separated by commas; may be repeated.",
         ),
     ] = None,
     ranges: Annotated[
@@ -33,17 +35,17 @@ def explain(
         typer.Option(
             "--range",
             metavar="COLUMN=LOW:HIGH",
-            help="Where a column may move in advice; an end may be left out. Of a category: "
-            "COLUMN=LEVEL,LEVEL. May be repeated.",
+            help="Range within which a column may change; either end may be omitted. For a "
+            "category: COLUMN=LEVEL,LEVEL. May be repeated.",
         ),
     ] = None,
     only_decrease: Annotated[
         list[str] | None,
-        typer.Option("--only-decrease", help="Columns that advice may only make smaller."),
+        typer.Option("--only-decrease", help="Columns that may only decrease."),
     ] = None,
     only_increase: Annotated[
         list[str] | None,
-        typer.Option("--only-increase", help="Columns that advice may only make larger."),
+        typer.Option("--only-increase", help="Columns that may only increase."),
     ] = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,

@@ -33,7 +33,9 @@ TITLES = {
 def info(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="Model file (.json) or table; nothing: this setup."),
+        typer.Argument(
+            metavar="[FILE]", help="Model file (.json) or table; default: this installation."
+        ),
     ] = None,
     encoding: options.Encoding = None,
     as_json: options.AsJson = False,

@@ -129,7 +129,9 @@ def grouped(rows: LabelledRows, listed: Sequence[str] | None) -> list[list[str]]
     absent = [name for group in groups for name in group if name not in names]
     if absent:
         text = ", ".join(shown(name, 20) for name in absent[: OPTIONS.columns])
-        raise ValueError(f"--groups names {text}, which is no column beside the target.")
+        raise ValueError(
+            f"--groups names {text}, which is not a column of the table other than the target."
+        )
     return groups or None
 
 
@@ -241,7 +243,7 @@ def groups_by(table: Table, target: str, by: str | None) -> tuple[str, pd.Catego
     if by is None:
         return None
     if by not in table.frame.columns:
-        raise ValueError(f"--by names {shown(by)}, which is no column of the table.")
+        raise ValueError(f"--by names {shown(by)}, which is not a column of the table.")
     from softsplit.data.learning import class_texts
     from softsplit.report.groups import group_names
 

@@ -75,7 +75,7 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model file of softsplit fit or of save_model.")
+    Path, typer.Argument(metavar="MODEL", help="Model file written by softsplit fit or save_model.")
 ]
 Target = Annotated[
     str,
@@ -85,7 +85,7 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(
         "--drop",
-        help="Columns to leave out, separated by commas; this and the next may be repeated.",
+        help="Columns to ignore, separated by commas; may be repeated.",
         rich_help_panel=DATA,
     ),
 ]
@@ -118,7 +118,7 @@ Kind = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="What one column is: number, category, 'ordered: low < mid < high', 'date: hour, "
+        help="Kind of one column: number, category, 'ordered: low < mid < high', 'date: hour, "
         "weekday', 'date since OTHER', keep or drop; may be repeated.",
         rich_help_panel=DATA,
     ),
@@ -146,7 +146,7 @@ Strength = Annotated[
     typer.Option(
         "--strength",
         min=0.0,
-        help="Price of a feature, as global_strength in Python; chosen if not given.",
+        help="Penalty of each feature, as global_strength in Python; chosen if not given.",
         rich_help_panel=TREE,
     ),
 ]
@@ -173,7 +173,7 @@ MaxFeatures = Annotated[
     typer.Option(
         "--max-features",
         min=1,
-        help="The best tree with at most so many columns of the table.",
+        help="Largest number of columns in the tree.",
         rich_help_panel=TREE,
     ),
 ]
@@ -182,7 +182,7 @@ MaxTerms = Annotated[
     typer.Option(
         "--max-terms",
         min=1,
-        help="The best tree with at most so many columns in a question.",
+        help="Largest number of columns in a question.",
         rich_help_panel=TREE,
     ),
 ]
@@ -191,7 +191,7 @@ MaxQuestions = Annotated[
     typer.Option(
         "--max-questions",
         min=1,
-        help="The best tree with at most so many questions.",
+        help="Largest number of questions.",
         rich_help_panel=TREE,
     ),
 ]
@@ -208,7 +208,7 @@ ForbiddenTogether = Annotated[
     typer.Option(
         "--forbidden-together",
         metavar="A,B",
-        help="Two columns of which one at most may be in the tree; once for each pair.",
+        help="Two columns of which at most one may be in the tree; once for each pair.",
         rich_help_panel=REQUIREMENTS,
     ),
 ]
@@ -217,7 +217,7 @@ AtMostOne = Annotated[
     typer.Option(
         "--at-most-one",
         metavar="A,B,C",
-        help="Columns of which one at most may be in the tree; once for each set.",
+        help="Columns of which at most one may be in the tree; once for each set.",
         rich_help_panel=REQUIREMENTS,
     ),
 ]
@@ -273,7 +273,7 @@ SensitiveOnly = Annotated[
     typer.Option(
         "--sensitive-only",
         metavar="COLUMN",
-        help="A column that is compared by and is no feature; may be repeated.",
+        help="Column that defines groups but is not a feature; may be repeated.",
         rich_help_panel=REQUIREMENTS,
     ),
 ]
@@ -317,7 +317,7 @@ Monotone = Annotated[
     list[str] | None,
     of_tree(
         "--monotone",
-        "An effect that must have a sign: COLUMN=+ or COLUMN=-, for the second class or for all "
+        "An effect that must be monotone: COLUMN=+ or COLUMN=-, for the second class or for all "
         "classes in their order, or COLUMN=CLASS:+; may be repeated.",
     ),
 ]
@@ -387,7 +387,7 @@ Metric = Annotated[
     typer.Option(
         "--metric",
         help="Score used to compare trees, a scorer of scikit-learn such as balanced_accuracy or "
-        "roc_auc. Default: log-loss with a price for each feature; with --loss cost accuracy; "
+        "roc_auc. Default: log-loss plus a penalty for each feature; with --loss cost accuracy; "
         "with --class-weight balanced balanced_accuracy.",
         rich_help_panel=TREE,
     ),
@@ -397,9 +397,8 @@ TimeLimit = Annotated[
     typer.Option(
         "--time-limit",
         min=0.0,
-        help="Seconds for training and for the other trees of the report; then the best tree so "
-        "far is kept. 0 is no limit. Reading the table, other methods in the report and "
-        "compiling on first use are not included.",
+        help="Seconds for training and the report; then the best tree so far is kept. 0 is no "
+        "limit. Reading the table and compiling on first use are not included.",
         rich_help_panel=RUN,
     ),
 ]
@@ -449,7 +448,7 @@ By = Annotated[
     str | None,
     typer.Option(
         "--by",
-        help="Column whose groups get figures of their own in the report; need not be a feature.",
+        help="Column by whose values the report groups its figures; need not be a feature.",
         rich_help_panel=DATA,
     ),
 ]
@@ -457,8 +456,8 @@ Refer = Annotated[
     float,
     typer.Option(
         "--refer",
-        help="In the report, cases whose prediction set at this confidence is not the predicted "
-        "class alone go to a person.",
+        help="Confidence of prediction sets in the report; a case whose set is not the predicted "
+        "class alone goes to a person.",
         rich_help_panel=TREE,
     ),
 ]

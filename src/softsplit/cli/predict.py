@@ -62,14 +62,15 @@ def predict(
         float | None,
         typer.Option(
             "--refer",
-            help="Mark rows for a person: those whose set at this confidence is not "
-            "the predicted class alone.",
+            help="Mark the rows for a person to decide: those whose set at this confidence holds "
+            "other classes or none.",
         ),
     ] = None,
     class_conditional: Annotated[
         bool,
         typer.Option(
-            "--class-conditional", help="The share holds within each class, not only over all rows."
+            "--class-conditional",
+            help="Make the share hold within each class, not only over all rows.",
         ),
     ] = False,
     target: Annotated[
@@ -77,8 +78,7 @@ def predict(
         typer.Option(
             "--target",
             "-t",
-            help="Column with the classes, for how many answers are right, if the model does not "
-            "know it.",
+            help="Column with the classes, to compute the accuracy, if the model does not name it.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
@@ -107,7 +107,7 @@ def predict(
         known_scores(tree.held_out)
     table = read(data, encoding, quiet)
     if target is not None and target not in table.frame.columns:
-        raise ValueError(f"--target names {target!r}, which is no column of the table.")
+        raise ValueError(f"--target names {target!r}, which is not a column of the table.")
     answers = _answers(tree, rows_for(stored, table, target), levels, class_conditional)
     _compare(table, tree, answers, target or tree.target, quiet)
     if as_json:

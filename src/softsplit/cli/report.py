@@ -25,7 +25,7 @@ def report(
         typer.Option(
             "--target",
             "-t",
-            help="Column with the classes, if the model does not know it.",
+            help="Column with the classes, if the model does not name it.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
@@ -34,16 +34,15 @@ def report(
         typer.Option(
             "--page-rows",
             min=0,
-            help="Rows of the table that the page holds, to change the tree there; default 500, 0 "
-            "for none.",
+            help="Number of rows in the page, for editing the tree there; default 500, 0 for none.",
         ),
     ] = None,
     held_out: Annotated[
         str | None,
         typer.Option(
             "--held-out",
-            help="Table of rows that the tree was not fitted to, with classes: the page holds "
-            "them instead of training rows, for the figures of a changed tree.",
+            help="Table of rows with classes that the tree was not fitted to: the page uses them "
+            "instead of training rows for the figures of an edited tree.",
             rich_help_panel=options.DATA,
         ),
     ] = None,

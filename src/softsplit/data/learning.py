@@ -173,7 +173,7 @@ def label(
     other = next((v for v in labels if v is not None and v not in known), None)
     if other is not None:
         raise ValueError(
-            f"class {shown(other)} in column {shown(target)} is none of the model's classes."
+            f"class {shown(other)} in column {shown(target)} is not a class of the model."
         )
     kept = np.array([value is not None for value in labels])
     y = classes[[known[value] for value in labels[kept]]]

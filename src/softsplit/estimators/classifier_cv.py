@@ -399,8 +399,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         count = positive_integer("n", n)
         if "_compared" not in vars(self):
             raise ValueError(
-                "the trees that the choice compared are not known here: copies and files do not "
-                "keep them, nor do tables that are sparse, elsewhere or of more than "
+                "the compared trees are not kept here: copies and model files do not have them, "
+                "nor do searches on tables that are sparse, on a cluster or of more than "
                 f"{OPTIONS.kept_cells:,} cells; fit again, on fewer rows if need be."
             )
         compared, rows = self._compared

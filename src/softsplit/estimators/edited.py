@@ -225,7 +225,7 @@ def known_labels(tree: TreeModel, y: Any, n_rows: int) -> np.ndarray[Any, np.dty
     listed = labels.tolist()
     strange = next((label for label in listed if label not in place), None)
     if strange is not None:
-        raise ValueError(f"y holds {shown(strange)}, which is no class of the tree: {known}.")
+        raise ValueError(f"y holds {shown(strange)}, which is not a class of the tree: {known}.")
     return np.array([place[label] for label in listed], dtype=np.int64)
 
 

@@ -259,7 +259,7 @@ class FittedTree(TreeHolder, BaseEstimator):
             raise ValueError("X has no rows; give some hundred that the tree was not trained on.")
         if np.any(labels < 0):
             odd = np.asarray(y, dtype=object)[np.argmax(labels < 0)]
-            raise ValueError(f"y holds {shown(odd)}, which is none of the classes of the tree.")
+            raise ValueError(f"y holds {shown(odd)}, which is not a class of the tree.")
         weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)
         if weight.shape != labels.shape or not np.all(weight >= 0) or not np.sum(weight) > 0:
             raise ValueError(

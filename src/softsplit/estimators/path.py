@@ -166,7 +166,7 @@ def strength_path(
     if scope not in ("local", "global", "both"):
         raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
     if one_of("by", by, ("strength", "n_features")) == "n_features" and strengths is not None:
-        raise ValueError("by='n_features' takes no strengths; name those of the estimator.")
+        raise ValueError("by='n_features' takes no strengths; set those of the estimator.")
     settings.make_scale(base.scale, auto=True)
     with never_lost(), one_blas_thread(), watched(base.verbose, Budget()) as around:
         around.working("preparing the rows")

@@ -37,7 +37,7 @@ def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
         if found is None:
             place = "of X" if apart is None else "of X or of sensitive"
             raise ValueError(
-                f"a requirement on rates names the column {shown(name)}, which is no column "
+                f"a requirement on rates names the column {shown(name)}, which is not a column "
                 f"{place}; correct the name, or hand the column to fit as sensitive=..."
             )
         return found

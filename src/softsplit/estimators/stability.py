@@ -45,7 +45,7 @@ def asked_features(model: TreeModel) -> tuple[Asked, list[Asked]]:
 
 @dataclass(frozen=True, repr=False)
 class Stability:
-    """What comes back in resamples of the rows, each as a share of the resamples.
+    """What recurs in resamples of the rows, each as a share of the resamples.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Stability:
         ]
         for what in ("features", "pairs", "questions"):
             found: dict[Any, float] = getattr(self, what)
-            lines.append(f"{what} that come back (* in the tree itself):")
+            lines.append(f"{what} that recur (* in the tree itself):")
             shown = list(found.items())[:SHOWN]
             lines += [
                 f"    {_percent(share):>6} {'*' if self.has(what, key) else ' '} {_listed(key)}"

@@ -58,7 +58,8 @@ def export(
         ),
     ] = None,
     reasons: Annotated[
-        bool, typer.Option("--reasons", help="Add what each variable adds to each question.")
+        bool,
+        typer.Option("--reasons", help="Add the contribution of each variable to each question."),
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -154,7 +154,7 @@ def _fill(cell: Any, value: Any) -> None:
                 f"{shown(value)} is longer than a cell of Excel can hold; use another export."
             )
         if has_halves(value):
-            raise ValueError(f"{shown(value)} holds half a character; rename it.")
+            raise ValueError(f"{shown(value)} holds an unpaired surrogate character; rename it.")
         cell.value = SPECIAL.sub(lambda found: f"_x{ord(found[0]):04X}_", value)
         cell.data_type = "s"  # also where it begins with "="
         cell.number_format = "@"

@@ -78,7 +78,9 @@ class Dialect(Printer):
             return self.number(label)
         made = self.literal(label)
         if made is None:
-            raise ValueError(f"class {shown(label)} holds half a character; rename it.")
+            raise ValueError(
+                f"class {shown(label)} holds an unpaired surrogate character; rename it."
+            )
         return made
 
     truths = ("0", "1")

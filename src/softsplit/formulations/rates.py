@@ -283,9 +283,9 @@ class RatedTable:
         codes, values = self.column(column)
         numbers, name = [_number(value) for value in values], shown(column)
         if _number(cut) is None:
-            raise ValueError(f"column {name} is to be cut at {shown(cut)}; give a number.")
+            raise ValueError(f"column {name} cannot be cut at {shown(cut)}; give a number.")
         if any(value is None for value in numbers):
-            raise ValueError(f"column {name} holds no numbers that a cut could part; omit the cut.")
+            raise ValueError(f"column {name} holds no numbers to cut; leave cut out.")
         above = np.array([value > cut for value in numbers], dtype=np.intp)
         parts = np.where(codes < 0, -1, above[codes] if len(above) else -1)
         return Grouped(parts, [f"{_text(column)} <= {cut:g}", f"{_text(column)} > {cut:g}"])

@@ -116,6 +116,6 @@ def text(value: Any, where: str) -> str:
         raise ModelFileError(f"{where} of the model file must be a string, not {shown(value)}.")
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise ModelFileError(
-            f"{where} of the model file holds half of a character: {shown(value)}."
+            f"{where} of the model file holds an unpaired surrogate character: {shown(value)}."
         )
     return value

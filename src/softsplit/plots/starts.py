@@ -57,7 +57,10 @@ class StartsDisplay:
         for name, value in given.items():
             tree = holder_of(value)
             if not getattr(tree, "starts_", None):
-                raise ValueError("the tree knows nothing of its starts; it was not trained here.")
+                raise ValueError(
+                    "this tree has no record of its starts, because it was not "
+                    "trained in this process."
+                )
             good = [s.objective for s in tree.starts_ if s.status.usable]
             objectives[str(name)] = np.array(good)
             kept[str(name)] = float(tree.objective_)

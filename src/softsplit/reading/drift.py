@@ -652,7 +652,7 @@ def _pairs(model: TreeModel) -> list[tuple[FloatArray, float]]:
 def _reliability(
     model: TreeModel, proba: FloatArray, labels: NDArray[np.int64]
 ) -> list[Reliability]:
-    """What was said and what was true, in bins of equally many rows; of two classes the second."""
+    """Predicted and observed frequencies in bins of equal size; of two classes the second."""
     found = []
     asked = [1] if proba.shape[1] == 2 else range(proba.shape[1])
     for k in asked:

@@ -168,7 +168,7 @@ def _places(model: TreeModel, said_by: str, name: Any) -> list[int]:
     known = [*coding.names, *(v.name for v in coding.variables)]
     close = get_close_matches(str(name), known, n=1)
     hint = f"did you mean {shown(close[0])}?" if close else "name columns of the table."
-    raise ValueError(f"{said_by} names {shown(name)}, which is no column of the tree; {hint}")
+    raise ValueError(f"{said_by} names {shown(name)}, which is not a column of the tree; {hint}")
 
 
 def _moving_place(model: TreeModel, said_by: str, name: Any) -> int:

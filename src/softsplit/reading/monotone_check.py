@@ -157,7 +157,7 @@ def _checked(effect: MonotoneEffect, options: CheckOptions) -> MonotoneCheck:
     if effect.adjusted:
         why = "probabilities that are lowered to that of the predicted class are no mixture"
     elif effect.decides and not (effect.classes_follow or effect.classes_proved):
-        why = "no rows contradict it, but leaf ranges do not prove it for predicted classes"
+        why = "no rows contradict it, but leaf ranges do not prove it for the predicted classes"
     elif effect.proba_proved:
         why = "no rows contradict it"
     else:

@@ -351,7 +351,7 @@ def _positions(model: TreeModel, y: Any, cells: Sequence[Cells]) -> NDArray[np.i
     known = np.isin(labels, model.classes)
     if len(labels) and not known.any():
         raise ValueError(
-            f"y holds {shown(labels[0])}, which is no class of the tree ("
+            f"y holds {shown(labels[0])}, which is not a class of the tree ("
             f"{', '.join(map(shown, model.classes.tolist()[:5]))}); give labels of that kind."
         )
     if cells and len(labels) != len(cells[0].numbers):

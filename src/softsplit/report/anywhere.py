@@ -173,7 +173,7 @@ def _groups(by: Any, X: Any, n_rows: int) -> tuple[str, pd.Categorical] | None:
     name = by if isinstance(by, str) else str(getattr(by, "name", None) or "groups")
     if isinstance(by, str):
         if by not in getattr(X, "columns", ()):
-            raise ValueError(f"by names {shown(by)}, which is no column of X; give its values.")
+            raise ValueError(f"by names {shown(by)}, which is not a column of X; give its values.")
         by = X[by]
     if np.shape(by) != (n_rows,):
         raise ValueError(f"by must hold one value for each of the {n_rows} rows with a class.")
@@ -230,7 +230,7 @@ def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any, every_class: bo
         label for label, text in zip(labels.tolist(), texts, strict=True) if text not in known
     ]
     if strange:
-        raise ValueError(f"class {shown(strange[0])} in y is none of the model's classes.")
+        raise ValueError(f"class {shown(strange[0])} in y is not a class of the model.")
     lost = [known[text] for text in sorted(set(known) - set(texts), key=str)]
     if lost and every_class:
         raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")

@@ -12,7 +12,7 @@ from softsplit.support.messages import visible
 def add_card(parent: ET.Element, card: ScoreCard) -> None:
     """All questions of a card."""
     if not card.questions:
-        add(parent, "p", {}, f"The tree asks nothing; {card}.")
+        add(parent, "p", {}, f"The tree has no questions; {card}.")
         return
     add(
         parent, "p", {},

@@ -168,7 +168,7 @@ def reliability_chart(label: str, bins: Sequence[Bin]) -> ET.Element:
     largest = max(max(one.said, one.high) for one in bins)
     top = next(top for top in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if largest <= top or top == 1.0)
     diagonal = [Line("diagonal", ends, ends)]
-    svg = chart(label, "what the tree says", "what is true", diagonal, top)
+    svg = chart(label, "predicted probability", "observed frequency", diagonal, top)
     for one in bins:
         x = f"{_x(one.said / top):.1f}"
         ends_at = {"y1": f"{_y(one.low / top):.1f}", "y2": f"{_y(one.high / top):.1f}"}

@@ -201,7 +201,7 @@ def _alternatives(search: Any, budget: Budget) -> Alternatives | None:
 
 
 def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
-    """What comes back in resamples; None where these would take long."""
+    """What recurs in resamples; None where these would take long."""
     tree = path.trees[path.chosen]
     long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
     long = long or bool(tree.tree_.rates) or path.budget.exhausted
@@ -441,8 +441,8 @@ def _provenance(
             f"method, was trained on {found.n_trained:,} of the other rows, the same for all."
         )
     judged += (
-        " The settings were chosen with all rows in sight, so that the figures of the tree may "
-        "flatter a little."
+        " The settings were chosen with all rows in sight, so that the figures of the tree are "
+        "slightly optimistic."
     )
-    interval = "95 %: if the rows were drawn anew, the true figure would lie inside 95 times in 100"
+    interval = "95 %: of 100 such samples of rows, 95 give an interval with the true figure in it"
     return (("Other trees", others), ("Held-out rows", judged), ("Intervals", interval))

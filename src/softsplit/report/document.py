@@ -59,10 +59,10 @@ def render_report(data: ReportData) -> str:
     if data.alternatives is not None:
         add_alternatives(section(main, "alternatives", "Other trees as good"), data.alternatives)
     if data.stability is not None:
-        add_stability(section(main, "stability", "What comes back"), data.stability)
+        add_stability(section(main, "stability", "What recurs"), data.stability)
     elif data.hurried:
         add(
-            section(main, "stability", "What comes back"), "p", {"class": "missing"},
+            section(main, "stability", "What recurs"), "p", {"class": "missing"},
             f"Other trees as good, and trees of resamples, are missing: {data.cut_by} before. A "
             "report with more time has them (--time-limit 0).",
         )  # fmt: skip

@@ -69,7 +69,7 @@ def group_figures(tree: Any, X: Any, y: Any, groups: Any) -> pd.DataFrame:
             raise ValueError(f"{name} must hold one value for each of the {len(rows)} rows of X.")
     if np.any(labels < 0):
         odd = np.asarray(y, dtype=object)[np.argmax(labels < 0)]
-        raise ValueError(f"y holds {shown(odd)}, which is none of the classes of the tree.")
+        raise ValueError(f"y holds {shown(odd)}, which is not a class of the tree.")
     calls, proba = model.predict_index(rows), model.predict_proba(rows)
     return figures(group_names(pd.Series(groups)), labels, calls, proba, model.labels)
 
@@ -158,7 +158,7 @@ def group_rows(found: pd.DataFrame, watched: Any) -> tuple[list[str], list[list[
     asked = ("share", "predicted", "found", "alarms", "said - true")
     words = {
         "share": f"are {watched}", "predicted": f"predicted {watched}", "found": "of these found",
-        "alarms": "false alarms", "said - true": "probability said less share",
+        "alarms": "false alarms", "said - true": "mean probability less observed share",
     }  # fmt: skip
     lines = []
     for group in dict.fromkeys(found["group"]):

@@ -66,10 +66,10 @@ def add_figures(parent: ET.Element, data: ReportData) -> None:
         )  # fmt: skip
     add(
         parent, "p", {"class": "quiet"},
-        "Accuracy: share of right answers. Balanced accuracy: the same within each class, then the "
-        "mean. Areas: 1 is perfect; by chance the ROC area is 0.5, the precision-recall area the "
-        "share of the class. Log-loss: 0 is perfect, small is good. Gradient boosting cannot be "
-        "read; it is there to show what a large model makes of these rows.",
+        "Accuracy: share of correct predictions. Balanced accuracy: the mean of the accuracies "
+        "within each class. Areas: 1 is perfect; by chance the ROC area is 0.5, the "
+        "precision-recall area the share of the class. Log-loss: 0 is perfect, small is good. "
+        "Gradient boosting is not interpretable; it shows what a large model reaches here.",
     )  # fmt: skip
 
 
@@ -132,7 +132,9 @@ def class_sentence(data: ReportData, point: int) -> str | None:
         if one is not None and one.found is not None
     ]
     return text + (
-        f" Found of the others: {', '.join(listed)}." if len(listed) <= OPTIONS.listed else ""
+        f" Recall of the other classes: {', '.join(listed)}."
+        if len(listed) <= OPTIONS.listed
+        else ""
     )
 
 
@@ -151,10 +153,10 @@ def verdict(data: ReportData) -> str:
         said = "The tree is not clearly better than predicting the most frequent class for all rows"
         own = data.metrics(data.chosen)
         if own is None or own.roc.low <= 0.5:
-            return f"{said}: these columns may not tell the classes apart, or the rows are too few."
+            return f"{said}: these columns may not separate the classes, or there are too few rows."
         return (
-            f"{said} by {data.measure}; its probabilities do tell the classes apart (ROC area "
-            f"{_plain(own.roc)}), so that costs or another threshold find more of the rarer class."
+            f"{said} by {data.measure}; its probabilities do separate the classes (ROC area "
+            f"{_plain(own.roc)}), so costs or another threshold find more of the rarer class."
         )
     what = f"by {data.measure}"
     said = (
@@ -164,7 +166,8 @@ def verdict(data: ReportData) -> str:
     ceiling = data.against("boosting")
     if ceiling is not None and ceiling.high < 0:
         said += (
-            f" Gradient boosting, which cannot be read, is {-100 * ceiling.value:.1f} points ahead."
+            " Gradient boosting, which is not interpretable, is "
+            f"{-100 * ceiling.value:.1f} points ahead."
         )
     return said
 
@@ -192,9 +195,9 @@ def add_curves(parent: ET.Element, data: ReportData) -> None:
         pairs = [*((n, j.proba[:, k]) for n, j in others.items()), ("own", own.proba[:, k])]
         by_chance = np.array([0.0, 1.0])
         _curve(
-            row, "Found against false alarms (ROC)",
+            row, "Recall against false alarms (ROC)",
             chart(
-                f"ROC curve of class {name}", "others predicted so by mistake", "found",
+                f"ROC curve of class {name}", "false positive rate", "found",
                 [Line("diagonal", by_chance, by_chance),
                  *(roc_line(n, scores, positive) for n, scores in pairs)],
             ),
@@ -212,10 +215,11 @@ def add_curves(parent: ET.Element, data: ReportData) -> None:
         said, true = own.proba[np.arange(len(labels)), best], best == labels
         what = "probability of the most probable class"
     bins = reliability_bins(said, true)
-    figure = _curve(row, f"Can the {what} be trusted?", reliability_chart("Reliability", bins))
+    figure = _curve(row, f"Is the {what} calibrated?", reliability_chart("Reliability", bins))
     add(
         figure, "p", {"class": "quiet"},
-        "Points on the line: of rows said to have 70 %, 70 % are so. Bars are 95 % intervals.",
+        "Points on the line: of rows with a predicted probability of 70 %, 70 % are of the "
+        "class. Bars are 95 % intervals.",
     )  # fmt: skip
     if two:
         legend = add(parent, "p", {"class": "quiet keys"})
@@ -228,7 +232,13 @@ def add_curves(parent: ET.Element, data: ReportData) -> None:
         [percent(b.said), f"{b.rows:,}", f"{percent(b.true)} ({100 * b.low:.0f} to "
          f"{100 * b.high:.0f})"] for b in bins
     ]  # fmt: skip
-    add_table(details, "What was said and what was true", ["said", "rows", "true"], rows, (1, 2))
+    add_table(
+        details,
+        "Predicted and observed frequencies",
+        ["predicted", "rows", "observed"],
+        rows,
+        (1, 2),
+    )
 
 
 def _curve(parent: ET.Element, title: str, drawn: ET.Element) -> ET.Element:
@@ -293,9 +303,9 @@ def add_groups(parent: ET.Element, data: ReportData) -> None:
     add_table(parent, f"By {shortened(data.by[0], 40)}, on held-out rows", head, lines, range(1, 8))
     add(
         parent, "p", {"class": "quiet"},
-        "With 95 % intervals. Found: of the rows of the class, those predicted so; false alarms: "
-        "of all other rows, those predicted so; the last column is 0 where probabilities are right "
-        "in the mean. Of many groups some differ by chance.",
+        "With 95 % intervals. Found: rows of the class that are predicted as such (recall); "
+        "false alarms: other rows that are predicted as the class; the last column is 0 where the "
+        "mean probability equals the observed share. Among many groups some differ by chance.",
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def tree_html(estimator: Any) -> str:
     if used and known is not None:
         order = sorted(used, key=lambda j: (-known[j], j))
         shares = [(model.column_names[j], float(known[j])) for j in order]
-        add(box, "p", {"class": "head"}, "Share of each feature in the answers")
+        add(box, "p", {"class": "head"}, "Share of each feature in the predictions")
         _bars(box, shares[: SHOWN.bars])
         if len(shares) > SHOWN.bars:
             rest = ", ".join(visible(name) for name, _ in shares[SHOWN.bars :])
@@ -78,7 +78,7 @@ def explanation_html(explanation: Explanation) -> str:
     by_branch = {reading.branch: reading for reading in explanation.branches}
     for branch in explanation.path:
         _question(box, by_branch[branch], answer_words(explanation.probabilities))
-    add(box, "p", {}, f"So it ends at: {explanation.leaf_label}.")
+    add(box, "p", {}, f"It ends at: {explanation.leaf_label}.")
     changes = explanation.changes or explanation.together
     if changes:
         add(box, "p", {"class": "head"}, "What would change the answer")

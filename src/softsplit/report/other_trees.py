@@ -19,9 +19,9 @@ def add_alternatives(parent: ET.Element, found: Alternatives) -> None:
     """A line for each tree, to be opened for its drawing and its words."""
     add(
         parent, "p", {},
-        "These trees were met while the tree was chosen. On the rows held out then they are no "
-        "worse than the chosen one by more than one standard error, and they use other features or "
-        "ask another number of questions. Take one of them if its features are cheaper to measure "
+        "These trees were compared when the tree was chosen. On held-out rows they are within "
+        "one standard error of the chosen one, and they use other features or another number of "
+        "questions. Take one of them if its features are cheaper to measure "
         "or easier to defend.",
     )  # fmt: skip
     for number, one in enumerate(found, 1):
@@ -52,12 +52,12 @@ def add_stability(parent: ET.Element, found: Stability) -> None:
     add(
         parent, "p", {},
         f"Trees with the same settings were trained on {found.n_resamples} resamples of the rows. "
-        f"They say the class of the chosen tree on {percent(found.agreement, 0)} of the rows, and "
-        f"two of them agree on {percent(found.agreement_between, 0)}. What is often there is well "
-        "founded; what is there half of the time has a substitute.",
+        f"They predict the class of the chosen tree on {percent(found.agreement, 0)} of the rows, "
+        f"and two of them agree on {percent(found.agreement_between, 0)}. Features that appear "
+        "often are well supported; those that appear half of the time have a substitute.",
     )  # fmt: skip
     for what, title in (
-        ("features", "Features that come back"),
+        ("features", "Features that recur"),
         ("pairs", "Pairs of features in one tree"),
         ("questions", "Questions that ask for the same features"),
     ):

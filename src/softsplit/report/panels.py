@@ -159,7 +159,7 @@ def _features(parent: ET.Element, data: ReportData, point: int) -> None:
         add(parent, "p", {"class": "quiet"}, f"and {len(used) - SHOWN.features} more.")
     add(
         parent, "p", {"class": "quiet"},
-        "Shares say how much each feature moves the answers on the training rows.",
+        "Shares say how much each feature changes the predictions on the training rows.",
     )  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def _level_directions(model: TreeModel, variable: Variable, columns: list[int]) 
 
 def _confusion(parent: ET.Element, data: ReportData, point: int) -> None:
     counts = data.confusion(point)
-    add(parent, "h3", {}, "Right and wrong answers")
+    add(parent, "h3", {}, "Correct and wrong predictions")
     if counts is None:
         add(parent, "p", {}, "This tree was not judged: the work was cut short.")
         return
@@ -216,7 +216,7 @@ def _confusion(parent: ET.Element, data: ReportData, point: int) -> None:
     ]
     table = add_table(
         parent,
-        "Held-out rows, by their class (down) and the class the tree says (across)",
+        "Held-out rows, by true class (rows) and predicted class (columns)",
         ["class", *names, "right"],
         rows,
         range(1, len(names) + 2),
@@ -244,7 +244,7 @@ def _python(parent: ET.Element, data: ReportData, point: int) -> None:
     whole = data.python_tree(point)
     if whole is not None:
         _code(parent, "Python line that holds this tree", whole)
-        said = "After import softsplit the line gives this very tree; nothing is trained."
+        said = "After import softsplit this line gives the same tree without training."
         add(parent, "p", {"class": "quiet"}, said)
     more = add(parent, "details", {"class": "anew"})
     add(more, "summary", {}, "Train a tree with these settings anew")

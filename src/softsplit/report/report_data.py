@@ -79,7 +79,7 @@ class ReportData:
     alternatives : Alternatives, optional
         Other trees as good as the chosen one, if a search has met some.
     stability : Stability, optional
-        What comes back in resamples of the rows.
+        What recurs in resamples of the rows.
     page_rows : int
         Rows that the page may hold, for figures of a tree that is changed there.
     held_out_rows : LabelledRows, optional

@@ -49,7 +49,7 @@ def add_summary(parent: ET.Element, data: ReportData) -> None:
     cards = add(part, "div", {"class": "cards"})
     if data.watched is not None:
         most, base = data.base_rate
-        always = f"right by always predicting {shortened(most, 40)}"
+        always = f"accuracy of always predicting {shortened(most, 40)}"
         _card(cards, "base rate", percent(base), always)
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
@@ -278,23 +278,23 @@ GLOSSARY = {
     "leaf": "Where a walk ends. A leaf has a class, the number of training rows that arrive there, "
     "and their shares by class.",
     "mixture": "The class probabilities of all leaves, each weighted by the probability of "
-    "reaching it. Probabilities are computed so.",
+    "reaching it. Class probabilities are computed in this way.",
     "sure": "Of a tree that predicts by the mixture: an answer is sure if it has a probability of "
     "95 % or more.",
     "feature": "A column of the table that the tree may use. A column of text is one feature, "
     "whatever the number of its levels; a question may weigh each level by itself.",
-    "strength": "How much a feature and a coefficient must be worth to be in the tree. Weak keeps "
-    "many, strong keeps few.",
+    "strength": "How much a feature and a coefficient must improve the fit to stay in the tree. "
+    "A weak penalty keeps many, a strong one few.",
     "steepness": "How quickly questions pass from one answer to the other: the steeper, the fewer "
     "rows are uncertain.",
-    "held out": "Rows that a model has not seen in training. Figures on held-out rows are what to "
-    "expect of new rows.",
-    "interval": "From where to where a figure may lie, given that it was counted on so many rows: "
-    "right 95 times in 100.",
-    "balanced accuracy": "The share of right answers within each class, and the mean of these: "
+    "held out": "Rows that a model has not seen in training. Figures on held-out rows estimate "
+    "those on new rows.",
+    "interval": "The range in which a figure lies, given the number of rows it was computed on: "
+    "an interval like this contains the true figure 95 times in 100.",
+    "balanced accuracy": "The mean over the classes of the share of correct predictions in each: "
     "every class counts the same, however rare it is.",
     "rare": "A class with less than a fifth of an even share of the rows, that is under 10 % of "
-    "two classes. Accuracy says little of it.",
+    "two classes. Accuracy says little about it.",
 }
 
 

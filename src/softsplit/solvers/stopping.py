@@ -87,7 +87,7 @@ class SearchSummary:
     def __str__(self) -> str:
         hops = f" and {self.n_hops} hops" if self.n_hops else ""
         ends = "one tree" if self.n_ends == 1 else f"{self.n_ends} different trees"
-        given_up = f"; {self.n_given_up} were given up" if self.n_given_up else ""
+        given_up = f"; {self.n_given_up} were abandoned" if self.n_given_up else ""
         return (
             f"{self.n_starts} start{'s' * (self.n_starts != 1)}{hops} ended in {ends}, "
             f"{self.n_best} of them in the best{given_up}; {self.stop.value}{self._chance}"

@@ -592,7 +592,7 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
         close = get_close_matches(str(unknown[0]), names, n=1)
         hint = f"did you mean {shown(close[0])}?" if close else "name columns of X."
         listed = listed_columns([shown(c, 40) for c in unknown])
-        raise ValueError(f"feature_types names {listed}, which is no column of X; {hint}")
+        raise ValueError(f"feature_types names {listed}, which is not a column of X; {hint}")
     return hints
 
 
@@ -659,7 +659,7 @@ def _checked(given: Any, names: Sequence[str]) -> list[list[int]]:
         found.append([place for _, place in known if place is not None])
     if unknown:
         listed = listed_columns([shown(column, 20) for column in unknown])
-        raise ValueError(f"groups names {listed}, which is no column of X; name columns of X.")
+        raise ValueError(f"groups names {listed}, which is not a column of X; name columns of X.")
     every = [place for group in found for place in group]
     twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
     if twice is not None:

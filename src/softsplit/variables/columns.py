@@ -38,7 +38,9 @@ class Columns:
         if found is None:
             near = get_close_matches(column, self.names, 1) if isinstance(column, str) else []
             hint = f"did you mean {shown(near[0])}?" if near else "name columns of X."
-            raise ValueError(f"{name} names {shown(column, 40)}, which is no column of X; {hint}")
+            raise ValueError(
+                f"{name} names {shown(column, 40)}, which is not a column of X; {hint}"
+            )
         return found
 
     def listed(self, name: str, given: Any) -> list[int]:

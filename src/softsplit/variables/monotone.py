@@ -170,8 +170,8 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
         places = [k for k, known in enumerate(classes) if known == label or str(known) == label]
         if not places:
             raise ValueError(
-                f"monotone names {shown(label)} for column {shown(column)}, which is no class of "
-                f"y; the classes are {', '.join(map(shown, classes[:8]))}."
+                f"monotone names {shown(label)} for column {shown(column)}, which is not a class "
+                f"of y; the classes are {', '.join(map(shown, classes[:8]))}."
             )
         if not (isinstance(sign, str) and sign in SIGNS):
             raise ValueError(
