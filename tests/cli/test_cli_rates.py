@@ -61,3 +61,26 @@ def test_wrong_options_are_told_in_one_sentence(table, options, said):
     done = invoke(table, *options)
     assert done.exit_code != 0
     assert said in " ".join(done.output.split())
+
+
+def test_effects_costs_and_parity_together(tmp_path):
+    rng = np.random.default_rng(1)
+    sex = rng.choice(["F", "M"], 160)
+    loans = pd.DataFrame({"arrears": rng.poisson(1.0 + (sex == "F"), 160), "sex": sex})
+    loans["mri"], loans["age"] = rng.normal(size=160), rng.integers(18, 70, 160)
+    risk = loans.arrears + 0.3 * loans.mri + rng.logistic(size=160)
+    loans["result"] = np.where(risk > 1.5, "unpaid", "paid")
+    loans.to_csv(tmp_path / "data.csv", index=False)
+    wished = ["--monotone", "arrears=+", "--feature-cost", "mri=30", "--parity", "sex=0.05"]
+    given = ["--target", "result", "--depth", "1", "--strength", "1", "--quiet"]
+    model = tmp_path / "m.json"
+    done = CliRunner().invoke(
+        app, ["fit", str(tmp_path / "data.csv"), *wished, *given, "--model", str(model)]
+    )
+    assert done.exit_code == 0, done.output
+    tree, X = load_model(model), loans.drop(columns="result")
+    assert tree.check_monotone("arrears").proved
+    said = tree.predict_proba(X)[:, 1]
+    assert abs(said[sex == "F"].mean() - said[sex == "M"].mean()) <= 0.05 + 1e-6
+    assert "mri" not in X.columns[tree.selected_features_]
+    assert tree.get_params()["feature_costs"] == {"mri": 30.0}

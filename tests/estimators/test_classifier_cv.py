@@ -374,7 +374,7 @@ def test_wrong_settings_get_one_sentence(wrong, sentence):
 @pytest.mark.slow
 def test_rates_that_cannot_be_met():
     X, y = load_breast_cancer(return_X_y=True)
-    with pytest.raises(ValueError, match="no candidate met the class rates on any fold"):
+    with pytest.raises(ValueError, match="no candidate met min_class_rate on any fold"):
         SoftTreeClassifierCV(**SMALL | ONE, min_class_rate=1.0).fit(X[::20, :1], y[::20])
 
 

@@ -248,7 +248,6 @@ def test_wishes_that_make_no_sense_are_told_in_one_sentence(wish, words):
     ("given", "words"),
     [
         ({"penalty": "l0"}, "penalty='count'"),
-        ({"min_class_rate": 0.3}, "min_class_rate"),
         ({"solver": "decomposition", "penalty": None}, "does not know monotone"),
         ({"engine": "other"}, "memory"),
     ],

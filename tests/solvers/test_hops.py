@@ -403,7 +403,7 @@ def test_no_usable_solution_is_one_clear_sentence(solutions):
     with pytest.raises(
         NoFeasibleTreeError,
         match=r"none of 4 starts ended in a tree that meets the constraints \(smallest violation "
-        r"0\.25, ended as INFEASIBLE[^;]*\); lower min_class_rate, or raise depth or n_starts\.",
+        r"0\.25, ended as INFEASIBLE[^;]*\); raise depth or n_starts\.",
     ):
         search_around(problem, BasinHoppingSolver(), broken)
 

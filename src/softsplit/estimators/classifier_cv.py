@@ -510,8 +510,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 outcome = "nothing was compared, and the first settings are used; raise time_limit"
             warnings.warn(cut_short(f"{reason_of(budget)}; {outcome}.", budget), stacklevel=4)
         if not board.folds and not budget.exhausted:
+            asked = ("min_class_rate", "constraints", "fairness", "monotone")
+            given = {name: getattr(self, name) for name in asked}
+            named = [name for name, v in given.items() if v is not None and not is_auto(v)]
             raise NoFeasibleTreeError(
-                "no candidate met the class rates on any fold; lower min_class_rate, or add depths."
+                f"no candidate met {' and '.join(named) or 'the constraints'} on any fold; loosen "
+                "what is asked for, or add depths."
             )
         if not board.folds:
             self.best_index_, self.best_score_ = -1, float("nan")

@@ -131,7 +131,7 @@ def rate_multipliers(
 
     Nonnegative least squares (Lawson and Hanson, by scipy) over thresholds inside their bounds, and
     over weights that are neither at a bound nor at a kink of a penalty: there the stationarity
-    condition is an equation.
+    condition is an equation. Within a monotone order slopes take the place of weights.
     """
     multipliers = np.zeros(len(shortfalls))
     active = np.flatnonzero(shortfalls >= -OPTIONS.active_rate)
@@ -140,9 +140,15 @@ def rate_multipliers(
     base = problem.evaluate_cost(parameters)
     weights_free, thresholds_free = _equations(problem, parameters)
     sparse = problem.penalties.gradient(parameters.weights)
+    chart = None
+    if problem.order is not None and problem.charted:
+        chart = problem.order.chart_of(parameters, problem.steepness)
+        slopes_there = chart.slopes_of(parameters.weights.T)
+        weights_free = (parameters.weights != 0) & (np.abs(slopes_there.T) > OPTIONS.small_weight)
 
     def stack(weights: FloatArray, thresholds: FloatArray) -> FloatArray:
-        return np.concatenate([weights[weights_free], thresholds[thresholds_free]])
+        by_slopes = weights if chart is None else chart.by_slopes(weights.T).T
+        return np.concatenate([by_slopes[weights_free], thresholds[thresholds_free]])
 
     target = stack(base.weights + sparse, base.thresholds)
     slopes = [problem.rate_gradient(parameters, k) for k in active.tolist()]

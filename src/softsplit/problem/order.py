@@ -261,11 +261,12 @@ class OrderedChart:
         return found
 
     def by_slopes(self, by_weights: FloatArray) -> FloatArray:
-        """Derivatives by the coordinates from those by the weights."""
+        """Derivatives by the coordinates from those by weights (..., n_branches, n_features)."""
         found = np.array(by_weights)
         for t, columns, ratio in self._bent:
-            scaled = by_weights[t, columns] * ratio
-            found[t, columns] = scaled - np.append(scaled[1:], 0.0)
+            scaled = by_weights[..., t, columns] * ratio
+            found[..., t, columns] = scaled
+            found[..., t, columns[:-1]] -= scaled[..., 1:]
         return found
 
     # --- leaves -----------------------------------------------------------------------------------
@@ -307,22 +308,28 @@ class OrderedChart:
         return found
 
     def by_steps(self, steps: FloatArray, by_log_odds: FloatArray) -> FloatArray:
-        """Derivatives by the coordinates from those by the log-odds of the classes."""
+        """Derivatives by the coordinates from those by the log-odds of the classes.
+
+        ``by_log_odds`` may be several, (..., n_classes, n_leaves).
+        """
         odds = self._odds(steps)
-        found = np.zeros_like(steps)
+        found = np.zeros((*by_log_odds.shape[:-2], *steps.shape))
+        masses = []
         for members in self._members:
-            within = steps[self.n_steps :][members]
-            inner = np.exp(within - _log_sum(within, range(len(members))))
-            mass = by_log_odds[members].sum(axis=0)
-            found[self.n_steps + members] = by_log_odds[members] - inner * mass
-        for i in range(self.n_steps):
+            own, within = by_log_odds[..., members, :], steps[self.n_steps :][members]
+            masses.append(own.sum(axis=-2))
+            if len(members) > 1:
+                inner = np.exp(within - _log_sum(within, range(len(members))))
+                found[..., self.n_steps + members, :] = own - inner * masses[-1][..., None, :]
+        above = np.zeros_like(masses[-1])
+        for i in reversed(range(self.n_steps)):
+            above = above + masses[i + 1]
             up = 1.0 / (1.0 + np.exp(-np.clip(odds[i], -700.0, 700.0)))
-            above = by_log_odds[self.levels > i].sum(axis=0)
-            found[i] = (1.0 - up) * above - up * by_log_odds[self._members[i]].sum(axis=0)
+            found[..., i, :] = (1.0 - up) * above - up * masses[i]
         for chain in self.chains:
             if len(chain) > 1:
-                back = found[: self.n_steps, chain]
-                found[: self.n_steps, chain] = np.cumsum(back[:, ::-1], axis=1)[:, ::-1]
+                back = found[..., : self.n_steps, chain]
+                found[..., : self.n_steps, chain] = np.cumsum(back[..., ::-1], axis=-1)[..., ::-1]
         return found
 
     def ordered(self, log_shares: FloatArray) -> FloatArray:

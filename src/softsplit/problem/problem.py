@@ -495,6 +495,8 @@ class TrainingProblem:
         gradient = self.loss.leaf_gradient(found.table)
         rule, limits = self.loss.leaf_rule, self.rate_limits
         if limits is not None and isinstance(rule, ClassAssignment):
+            if not np.any(self.free_leaves):  # those of a monotone order
+                return self.pin(parameters)
             asked = limits.with_minimum(self.minimum_rates)
             lines = asked.on_leaves(asked.mass(parameters, self.steepness))
             leaves = rule.within(gradient, lines, asked.least)

@@ -282,6 +282,12 @@ def ordered_classes(
     return np.array(best(0, 0, top)[1], dtype=np.intp)
 
 
+def walk_order(walk: Walk, effects: MonotoneEffects) -> NDArray[np.intp]:
+    """As ``order_directions``, of the questions of a walk."""
+    direction = order_directions(effects, walk.coefficients)
+    return np.where((direction == 2) | walk.upwards, direction, -direction)
+
+
 def ordered_walk(
     walk: Walk,
     effects: MonotoneEffects,
@@ -292,8 +298,7 @@ def ordered_walk(
 
     ``gains`` as of ``fit_walk``; ``votes`` (n_classes, n_leaves) decide where few rows arrive.
     """
-    direction = order_directions(effects, walk.coefficients)
-    direction = np.where((direction == 2) | walk.upwards, direction, -direction)
+    direction = walk_order(walk, effects)
     unit = 1e-6 * max(float(walk.counts.sum()), 1.0)
     worth = gains.T @ walk.counts + unit * votes / max(float(votes.max()), 1e-300)
     return replace(walk, classes=ordered_classes(worth, walk.classes, direction, effects.levels))

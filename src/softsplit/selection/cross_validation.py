@@ -79,7 +79,10 @@ def best_trees(
     found = [path.trees(problems, tight=False) for path in paths]
     if any(len(one) < len(problems) for one in found):
         return max(found, key=len)  # the budget has ended
-    return [best_solution(trees, budget) for trees in zip(*found, strict=True)]
+    return [
+        best_solution(trees, budget, problem=problem)
+        for problem, *trees in zip(problems, *found, strict=True)
+    ]
 
 
 def best_path(
@@ -521,7 +524,7 @@ def refit_from(
         if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(run.solver.solve(problem, Start(tree), budget))
     try:
-        return best_solution(found, budget)
+        return best_solution(found, budget, problem=problem)
     except NoFeasibleTreeError:
         if budget.exhausted:
             raise

@@ -33,7 +33,7 @@ class Status(Enum):
     MAX_ITER = "the iteration limit was reached; raise max_iter to go on"
     TIME_LIMIT = "the time limit was reached; raise time_limit to go on"
     INTERRUPTED = "interrupted by the user; this is the best point so far"
-    INFEASIBLE = "the constraints are violated; lower min_class_rate or try other starts"
+    INFEASIBLE = "the requirements are not met; loosen them or try other starts"
     FAILED = "the solver broke down; try other starts"
 
     @property

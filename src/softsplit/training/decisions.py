@@ -8,11 +8,13 @@ sum of question t for row i, cuts b_t and leaf classes k_l are chosen to maximis
 with p_ik the probability of class k (or what predicting k saves), by coordinate ascent: for each
 question in turn all leaf classes and a grid of cuts along its sorted sums are compared, where the
 weights of cells in leaves come from cumulative sums. The price rises from round to round; the best
-walk that meets the requirements is kept, and if there is none, the one nearest to it.
+walk that meets the requirements is kept, and if there is none, the one nearest to it. Under
+monotone effects only leaf classes in their order are compared.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -85,7 +87,10 @@ def worst(limits: RateLimits, decided: FloatArray) -> float:
 
 
 class RatedWalk:
-    """Search for cuts and leaf classes of ``walk`` that meet the limits on the training rows."""
+    """Search for cuts and leaf classes of ``walk`` that meet the limits on the training rows.
+
+    ``allowed`` says which classes of all leaves may be taken; those of ``walk`` may.
+    """
 
     def __init__(
         self,
@@ -95,8 +100,9 @@ class RatedWalk:
         scaling: Scaling,
         limits: RateLimits,
         gains: FloatArray,
+        allowed: Callable[[NDArray[np.intp]], bool] = lambda classes: True,
     ) -> None:
-        self.walk, self.limits = walk, limits
+        self.walk, self.limits, self.allowed = walk, limits, allowed
         samples = limits.rows.sample()
         self.cells, self.weights = samples.labels, samples.weights
         self.n_classes, self.n_leaves = len(gains), len(walk.classes)
@@ -185,13 +191,14 @@ class RatedWalk:
         """Classes of all leaves, one line for each way that is compared."""
         if self.n_classes**self.n_leaves <= OPTIONS.labellings:
             every: Any = list(product(range(self.n_classes), repeat=self.n_leaves))
-            return np.array(every, dtype=np.intp)
+            made = np.array(every, dtype=np.intp)
+            return made[[self.allowed(one) for one in made]]
         found = [classes]
         for leaf in range(self.n_leaves):
             for k in range(self.n_classes):
                 if k != classes[leaf]:
                     found.append(np.where(np.arange(self.n_leaves) == leaf, k, classes))
-        return np.array(found, dtype=np.intp)
+        return np.array([one for one in found if self.allowed(one)], dtype=np.intp)
 
     def _keep(
         self,

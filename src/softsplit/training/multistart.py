@@ -18,7 +18,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Solver, Start, Status, refuse_unsupported
+from softsplit.solvers.base import (
+    FEASIBLE,
+    Budget,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    refuse_unsupported,
+)
 from softsplit.solvers.starts.plans import structure
 from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
@@ -26,6 +34,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import Observer
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach, split_scores
 from softsplit.tree.ways import needed_in_leaves
 
@@ -255,13 +264,42 @@ def _tell(observer: Observer, job: StartJob, solution: Solution) -> None:
     )
 
 
+class Unmet(NamedTuple):
+    """A requirement that a tree does not meet, and what may be done about it."""
+
+    name: str
+    advice: str
+
+
+def unmet_requirements(problem: TrainingProblem, tree: TreeParameters) -> list[Unmet]:
+    """What was asked for and does not hold for ``tree``."""
+    found, short = [], problem.shortfalls(tree)
+    if np.any(short[: problem.n_classes] > FEASIBLE):
+        found.append(Unmet("min_class_rate", "lower min_class_rate"))
+    limits = problem.rate_limits
+    if limits is not None:
+        missed = np.flatnonzero(short[problem.n_classes :] > FEASIBLE)
+        for name in dict.fromkeys(limits.requirement_of(int(line)).name for line in missed):
+            found.append(Unmet(f"the {name}", "widen its bound"))
+    order = problem.order
+    if order is not None and order.violation(tree, problem.steepness) > FEASIBLE:
+        found.append(Unmet("monotone", "ask for fewer monotone effects"))
+    if not problem.allows(tree):
+        found.append(Unmet("the rules about its columns or size", "ask for fewer rules"))
+    return found
+
+
 def best_solution(
-    solutions: Sequence[Solution], budget: Budget | None = None, tie: float = 0.0
+    solutions: Sequence[Solution],
+    budget: Budget | None = None,
+    tie: float = 0.0,
+    problem: TrainingProblem | None = None,
 ) -> Solution:
     """Return the usable solution of lowest objective, the first of equals.
 
     Objectives within ``tie`` of the lowest count as equal; among these the tree with the smallest
-    sum of absolute weights is returned.
+    sum of absolute weights is returned. With the ``problem`` an error names the requirements that
+    were not met.
 
     Raises
     ------
@@ -275,13 +313,15 @@ def best_solution(
         return min(equals, key=_size) if len(equals) > 1 else best
     nearest = min(solutions, key=lambda solution: solution.violation)
     end = f"{nearest.status.name}, {nearest.message}" if nearest.message else nearest.status.name
-    advice = "lower min_class_rate, or raise depth or n_starts"
+    missed = [] if problem is None else unmet_requirements(problem, nearest.parameters)
+    names = " and ".join(one.name for one in missed) or "the constraints"
+    advice = "".join(f"{one.advice}, or " for one in missed) + "raise depth or n_starts"
     if budget is not None and budget.stopped:
         raise KeyboardInterrupt
     if budget is not None and budget.exhausted:
         advice = "raise time_limit"
     raise NoFeasibleTreeError(
-        f"none of {len(solutions)} starts ended in a tree that meets the constraints (smallest "
+        f"none of {len(solutions)} starts ended in a tree that meets {names} (smallest "
         f"violation {nearest.violation:.2g}, ended as {end}); {advice}."
     )
 
@@ -332,7 +372,7 @@ def search_around(
     """
     budget = budget or Budget()
     tie = budget.tol * problem.cost_unit
-    best = cheapest_to_ask(problem, solutions, best_solution(solutions, budget, tie))
+    best = cheapest_to_ask(problem, solutions, best_solution(solutions, budget, tie, problem))
     ends = EndPoints(resolution=tie)
     explorers = solver.n_exploring(problem)
     for number, solution in enumerate(solutions):

@@ -8,7 +8,7 @@ immutable: other strengths or other classes make new ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, permutations, product
 from typing import Any, cast
@@ -33,7 +33,13 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
-from softsplit.reading.monotone import order_directions, ordered_leaves, ordered_walk
+from softsplit.reading.monotone import (
+    in_order,
+    order_directions,
+    ordered_leaves,
+    ordered_walk,
+    walk_order,
+)
 from softsplit.reading.pruning import oriented, simplified
 from softsplit.reading.rates import RateRecord
 from softsplit.reading.summary import FeatureSummary
@@ -180,6 +186,15 @@ class Prepared:
             return [self]
         return [replace(self, problem=one) for one in ordered_structures(problem, problem.order)]
 
+    def structure_of(self, solution: Solution) -> Prepared:
+        """Return the problem with the classes on its leaves that a solution has there."""
+        leaves = solution.parameters.leaf_classes
+        for one in self.structures():
+            anchor = one.problem.anchor
+            if anchor is not None and np.array_equal(anchor.leaf_classes, leaves):
+                return one
+        return self
+
     def with_terms(self, most: int | None) -> Prepared:
         """Return the same problem for questions of at most ``most`` terms; as it is for None."""
         if most is None:
@@ -224,7 +239,8 @@ class Prepared:
         found, shares = solution.parameters, None
         problem, steepness = self.problem, self.problem.steepness
         if formulation_of(self.settings.loss).prunes:
-            rounded = self.settings.decision == "walk"
+            # rates of any rows hold to less than what a rounded tree may change
+            rounded = self.settings.decision == "walk" and problem.rate_limits is None
             smaller = simplified(
                 found, steepness, OPTIONS.rounded_idle if rounded else OPTIONS.idle
             )
@@ -377,9 +393,16 @@ class Prepared:
         if missed_by > limits.grain:
             gains = np.eye(len(rates)) if costs is None else decision_gains(costs)
             known = made, self.problem.steepness, self.scaling, limits, gains
-            walk = RatedWalk(walk, *known).search()
+            walk = RatedWalk(walk, *known, self._order_of(walk)).search()
             walk = walk.counted(counted, self.scaling, None, self.class_factors)
         return made, walk, costs
+
+    def _order_of(self, walk: Walk) -> Callable[[NDArray[np.intp]], bool]:
+        """Whether classes of all leaves of ``walk`` are in the order of monotone effects."""
+        if self.monotone is None:
+            return lambda classes: True
+        direction, levels = walk_order(walk, self.monotone), np.array(self.monotone.levels, float)
+        return lambda classes: in_order(levels[classes][None], direction, 1)
 
     @property
     def _bent_columns(self) -> list[NDArray[np.intp]]:
@@ -469,7 +492,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     bounds = formulation.bounds(engine.n_features, topology.n_branches)
     order = None
     if rows.monotone is not None:
-        refuse_beside_monotone(settings, rows, penalties, rates)
+        refuse_beside_monotone(settings, rows, penalties)
         order = _monotone_order(rows.monotone, placed.scaling)
         bounds = order.bounds(bounds, strict=bounds.boxed)
     problem = TrainingProblem(
@@ -556,7 +579,7 @@ def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[T
 
 
 def refuse_beside_monotone(
-    settings: ModelSettings, rows: TrainingRows, penalties: PenaltyPair, rates: FloatArray
+    settings: ModelSettings, rows: TrainingRows, penalties: PenaltyPair
 ) -> None:
     """Raise ValueError, in one sentence, for what does not go together with monotone effects."""
     formulation = formulation_of(settings.loss)
@@ -573,11 +596,6 @@ def refuse_beside_monotone(
         raise ValueError(
             "monotone is for tables and dense matrices; make X dense, or leave monotone out."
         )
-    if rows.rated is not None:
-        raise ValueError(
-            "monotone cannot be asked for together with constraints or fairness; leave one of them "
-            "out."
-        )
     if not formulation.prunes:
         return
     strength = penalties.local.strength + penalties.global_.strength
@@ -585,9 +603,4 @@ def refuse_beside_monotone(
         raise ValueError(
             "monotone with loss='log' needs penalty='count' or no penalty at all; leave penalty "
             "at 'auto'."
-        )
-    if np.any(rates > 0):
-        raise ValueError(
-            "monotone and min_class_rate cannot be asked for together with loss='log'; leave one "
-            "of them out, or raise the rate of a class by class_weight."
         )

@@ -84,7 +84,7 @@ def solve_path(
             problems[0], solver, first, seed=seed, budget=budget, observer=observer
         )
     else:
-        best = best_solution(first, budget)
+        best = best_solution(first, budget, problem=problems[0])
     front = distinct([best, *first], keep)
     path = [front[0]]
     with (
@@ -103,7 +103,7 @@ def solve_path(
             if thorough:
                 best = search_around(problem, solver, found, seed=seed, budget=budget)
             elif any(s.status.usable for s in found) or budget.exhausted:
-                best = best_solution(found, budget)
+                best = best_solution(found, budget, problem=problem)
             else:  # no tree this sparse meets the rates: keep what was found before
                 break
             front = distinct([best, *(s for s in found if s.status.usable)], keep)
@@ -228,7 +228,7 @@ def _last_digits(
                 found += path.trees([problem], tight=True)
     if budget.exhausted and not any(one.objective <= tree.objective for one in found):
         return replace(_as_it_is(problem, tree, budget), status=_cut_short(budget))
-    return best_solution(found, budget)
+    return best_solution(found, budget, problem=problem)
 
 
 def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budget: Budget) -> None:

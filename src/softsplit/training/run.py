@@ -189,7 +189,7 @@ def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
     margins of the bounds (``DecisionOptions.margins``) the tree is kept whose decisions hold the
     requirements and are right most often on the training rows.
     """
-    problem, limits = prepared.problem, prepared.problem.rate_limits
+    problem, limits = prepared.structure_of(found).problem, prepared.problem.rate_limits
     told = prepared.settings.decision != "walk" and not prepared.assigned
     if limits is None or told or not found.status.usable:
         return found

@@ -16,4 +16,5 @@ A change of what is removed, or in which order, needs 1 to 3 alone. The rest is 
 * ``descents.py``: descents over rows in memory or of an engine, with the budget between steps.
 * ``second_order.py``: Hessian, Fisher information, Newton steps.
 * ``penalised.py``: other penalties (proximal gradient) and class rates (augmented Lagrangian).
+* ``rated_descents.py``: how a tree is led to where rates hold, also within a monotone order.
 """

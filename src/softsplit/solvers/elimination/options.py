@@ -471,6 +471,11 @@ class RateOptions:
         Step of the differences that give their Hessian.
     flat : float
         Curvature below this part of the total weight is none: shares of a leaf sum to one.
+    ordered_steps, ordered_decrease : int, float
+        Most steps of a descent within a monotone order between two updates of the multipliers, and
+        the decrease, as a part of the value, at which it ends.
+    at_bound : float
+        What is nearer to a bound than this at the end of quadratic programs is at the bound.
     """
 
     first_weight: float = 10.0
@@ -493,6 +498,9 @@ class RateOptions:
     exact: float = 1e-11
     difference: float = 1e-6
     flat: float = 1e-12
+    ordered_steps: int = 500
+    ordered_decrease: float = 1e-12
+    at_bound: float = 1e-9
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,18 @@ from softsplit.support.arrays import FloatArray
 
 
 class OrderedCoordinates(NamedTuple):
-    """Where a descent begins, what may move, its box, and the way back to vectors of a tree."""
+    """Where a descent begins, what may move, its box, and the way back to vectors of a tree.
+
+    ``by_coordinates(y, gradient)`` is the chain rule: derivatives by the coordinates at ``y`` from
+    those by the vector, one or several lines of them.
+    """
 
     begun: FloatArray
     free: NDArray[np.bool_]
     box: tuple[FloatArray, FloatArray]
     function: SmoothFunction
     vector: Callable[[FloatArray], FloatArray]
+    by_coordinates: Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def ordered_coordinates(
@@ -50,13 +55,18 @@ def ordered_coordinates(
         log_odds = chart.log_shares_of(steps)
         return np.concatenate([np.column_stack([weights, splits[:, -1]]).ravel(), log_odds.ravel()])
 
+    def by_coordinates(y: FloatArray, gradient: FloatArray) -> FloatArray:
+        several = gradient.shape[:-1]
+        by_split = gradient[..., :size].reshape(*several, *shape).copy()
+        by_split[..., :-1] = chart.by_slopes(by_split[..., :-1])
+        by_leaf = gradient[..., size:].reshape(*several, n_classes, -1)
+        by_steps = chart.by_steps(parts(y)[1], by_leaf)
+        flat = [part.reshape(*several, -1) for part in (by_split, by_steps)]
+        return np.concatenate(flat, axis=-1)
+
     def charted(y: FloatArray) -> tuple[float, FloatArray]:
-        steps = parts(y)[1]
         value, gradient = function(vector(y))
-        by_split, by_leaf = gradient[:size].reshape(shape), gradient[size:].reshape(n_classes, -1)
-        by_split = np.column_stack([chart.by_slopes(by_split[:, :-1]), by_split[:, -1]])
-        by_steps = chart.by_steps(steps, by_leaf)
-        return value, np.concatenate([by_split.ravel(), by_steps.ravel()])
+        return value, by_coordinates(y, gradient)
 
     slopes = np.column_stack([chart.slopes_of(tree.splits[:, :-1]), tree.splits[:, -1]])
     steps = chart.steps_of(tree.log_odds)
@@ -68,7 +78,7 @@ def ordered_coordinates(
     rising[:, chart.differences] = 0.0
     moving = np.concatenate([free[:size], np.full(steps.size, bool(free[size:].any()))])
     begun = np.clip(np.concatenate([slopes.ravel(), steps.ravel()]), low, high)
-    return OrderedCoordinates(begun, moving, (low, high), charted, vector)
+    return OrderedCoordinates(begun, moving, (low, high), charted, vector, by_coordinates)
 
 
 def chart_of(tree: SupportTree, order: MonotoneOrder) -> OrderedChart:

@@ -26,22 +26,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 
 from softsplit.engines.outer import IDENTITY
-from softsplit.problem.leaves import RATE_SLACK, TINY_SHARE
+from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.descents import AllRows, EngineFunction
 from softsplit.solvers.elimination.objective import ClassMasses, Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, RateOptions
+from softsplit.solvers.elimination.ordered import OrderedCoordinates
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
     newton_descent,
@@ -151,6 +151,28 @@ class AllRates:
 
     def per_row(self, prices: FloatArray) -> None:
         """Return None, as of ``CellRates``."""
+
+
+class OrderedRates:
+    """``BoundedRates`` as functions of the coordinates of a monotone order, by its chain rule."""
+
+    def __init__(self, rates: BoundedRates, chart: OrderedCoordinates) -> None:
+        self.rates, self.chart = rates, chart
+
+    def shortfalls(self, x: FloatArray) -> FloatArray:
+        return self.rates.shortfalls(self.chart.vector(x))
+
+    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
+        vector = self.chart.vector(x)
+        own = np.zeros_like(vector)
+        self.rates.add(vector, factors, own)
+        gradient += self.chart.by_coordinates(x, own)
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        return self.chart.by_coordinates(x, self.rates.slopes(self.chart.vector(x)))
+
+    def per_row(self, prices: FloatArray) -> None:
+        """Return None: the chart has a curvature of its own."""
 
 
 def _slopes(rates: BoundedRates, x: FloatArray, factors: FloatArray) -> FloatArray:
@@ -531,219 +553,3 @@ class Penalised:
         renumbered = np.full(len(x) + 1, -1)
         renumbered[used] = np.arange(len(used))
         return renumbered[owner], signs, bounded
-
-
-class RatedEnd(NamedTuple):
-    """Where descents under rates have led.
-
-    ``over``: all rates hold and the last descent ended by itself. ``multipliers`` are those of all
-    rates, (n_rates,).
-    """
-
-    tree: SupportTree
-    over: bool
-    multipliers: FloatArray
-
-
-def with_rates(
-    rows: AllRows, tree: SupportTree, penalties: PenaltyPair, ridge: float, tol: float,
-    *, support: bool,
-) -> RatedEnd:  # fmt: skip
-    """Return ``tree`` after descents in turn with updates of the multipliers.
-
-    With ``support`` only the coefficients of the tree's support move; rates of any rows are then
-    approached by sequential quadratic programs and Newton steps on the first-order conditions,
-    after which there is mostly nothing left to do.
-    """
-    options, budget = rows.options.rates, rows.budget
-    total, rates = float(rows.problem.rows.class_totals.sum()), rates_of(rows, tree)
-    terms = RateTerms(rates, tree.vector, total, options)
-    if support and rows.problem.rate_limits is not None:
-        tree, terms.multipliers = _quadratic_programs(rows, tree, ridge, rates, total, options)
-        if np.any(terms.multipliers):
-            tree, terms.multipliers = _on_conditions(
-                rows, tree, ridge, rates, terms.multipliers, options
-            )
-    steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=support)
-    if np.any(terms.multipliers) and _holds(steps, terms, tree.vector, tol):
-        return RatedEnd(tree, True, terms.multipliers)
-    over, met, worst = False, False, [np.inf] * options.patience
-    for _ in range(options.rounds):
-        tree, over = steps.descend(budget.max_iter, tol, tight=met)
-        terms.update(tree.vector)
-        short = terms.shortfalls(tree.vector)
-        near = terms.hold(short, tol)
-        done = near and met and over  # the last descent was an exact one
-        met = near
-        hopeless = not near and np.max(short) > options.nearer * worst[-options.patience]
-        worst.append(float(np.max(short)))
-        if budget.exhausted or done or hopeless:
-            break
-    return RatedEnd(tree, over and met, terms.multipliers)
-
-
-def _holds(steps: Penalised, terms: RateTerms, x: FloatArray, tol: float) -> bool:
-    """Whether rates and first-order conditions hold at ``x`` to ``tol``."""
-    return terms.hold(terms.shortfalls(x), tol) and steps.residual(x) <= tol
-
-
-def _on_conditions(
-    rows: AllRows,
-    tree: SupportTree,
-    ridge: float,
-    rates: BoundedRates,
-    multipliers: FloatArray,
-    options: RateOptions,
-) -> tuple[SupportTree, FloatArray]:
-    """Return tree and multipliers after Newton steps on the first-order conditions.
-
-    With the Lagrangian L, its Hessian H (by differences) and the slopes A of the rates with a
-    multiplier, a step solves  H dx - A' dm = - dL,  A dx = what these rates lack.  H and A are kept
-    for as long as steps halve what is left. Steps end where they no longer come nearer, or where a
-    multiplier would become negative.
-    """
-    x, held = tree.vector, multipliers
-    low, high = tree.vector_bounds(rows.problem.bounds)
-    index = np.flatnonzero(tree.free & (x > low) & (x < high))
-    function, active = rows.function(tree, Shrinkage(ridge), tree.free), np.flatnonzero(held > 0)
-    total = float(rows.problem.rows.class_totals.sum())
-
-    def lagrangian(point: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Its derivative, and what the active rates lack."""
-        gradient, short = function(point)[1], rates.shortfalls(point)[active]
-        rates.add(point, -prices, gradient)
-        return gradient[index], short
-
-    def far(slope: FloatArray, short: FloatArray) -> float:
-        return float(np.max(np.abs(slope)) / total + np.max(np.abs(short)))
-
-    slope, short = lagrangian(x, held)
-    left, inverse = far(slope, short), None
-    for _ in range(options.newton_steps):
-        if left <= options.exact or rows.budget.exhausted:
-            break
-        fresh = inverse is None
-        if inverse is None:
-            curved = np.empty((len(index), len(index)))
-            for number, place in enumerate(index):
-                step = options.difference * max(1.0, abs(x[place]))
-                beside = x.copy()
-                beside[place] += step
-                curved[number] = (lagrangian(beside, held)[0] - slope) / step
-            if not np.all(np.isfinite(curved)):
-                break
-            rates.shortfalls(x)
-            inverse = _condition_inverse(
-                0.5 * (curved + curved.T), rates.slopes(x)[active][:, index], options.flat * total
-            )
-        change = inverse @ np.concatenate([-slope, short])
-        moved, prices = x.copy(), held.copy()
-        moved[index] += change[: len(index)]
-        prices[active] += change[len(index) :]
-        within = np.all(prices >= 0) and np.all(moved >= low) and np.all(moved <= high)
-        there = lagrangian(moved, prices) if within else (slope, short)
-        nearer = far(*there)
-        if within and nearer < 0.5 * left:
-            x, held, (slope, short), left = moved, prices, there, nearer
-            rows.steps += 1
-        elif fresh:
-            break
-        else:
-            inverse = None  # the curvature has changed
-    return tree.moved_to(x), held
-
-
-def _condition_inverse(curved: FloatArray, slopes: FloatArray, flat: float) -> FloatArray:
-    """Return the inverse of ((H, -A'), (A, 0)), in units in which its entries are of one size.
-
-    Shares of a leaf sum to one, so that there are flat directions: it is a pseudo-inverse.
-    """
-    units = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(curved)), flat))
-    scales = 1.0 / np.maximum(np.linalg.norm(slopes * units, axis=1), TINY_SHARE)
-    sizes = np.concatenate([units, scales])
-    lines = slopes * units * scales[:, None]
-    none = np.zeros((len(scales), len(scales)))
-    system = np.block([[curved * np.outer(units, units), -lines.T], [lines, none]])
-    found: FloatArray = sizes[:, None] * np.linalg.pinv(system, rcond=1e-11) * sizes
-    return found
-
-
-def _curvature_root(matrix: FloatArray | None, total: float, flat: float) -> FloatArray | None:
-    """Return R, (n, n_curved), such that R' ``matrix`` R / ``total`` is the identity, or nearly so.
-
-    Quadratic programs begin with the identity as the Hessian of the mean loss. None if ``matrix``
-    is.
-    """
-    if matrix is None:
-        return None
-    units = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(matrix)), flat * total))
-    sizes, directions = np.linalg.eigh(matrix * np.outer(units, units))
-    curved = sizes > np.sqrt(flat)
-    found: FloatArray = units[:, None] * directions[:, curved] * np.sqrt(total / sizes[curved])
-    return found
-
-
-def _quadratic_programs(
-    rows: AllRows,
-    tree: SupportTree,
-    ridge: float,
-    rates: BoundedRates,
-    total: float,
-    options: RateOptions,
-) -> tuple[SupportTree, FloatArray]:
-    """Return ``tree`` after sequential quadratic programs (SLSQP: Kraft 1988), and multipliers.
-
-    They need few evaluations where parameters are tens. The multipliers are those of least squares
-    at the end; the tree is as it was if the steps led nowhere.
-    """
-    free, begun = tree.free, tree.vector
-    index, function = np.flatnonzero(free), rows.function(tree, Shrinkage(ridge), free)
-    low, high = tree.vector_bounds(rows.problem.bounds)
-    n_rates = len(rates.shortfalls(begun))
-    if len(index) > options.most_parameters or not len(index):
-        return tree, np.zeros(n_rates)
-    root = None
-    if not rows.problem.bounds.finite:
-        root = _curvature_root(rows.hessian(tree, ridge, None), total, options.flat)
-
-    def point(values: FloatArray) -> FloatArray:
-        found = begun.copy()
-        found[index] = values if root is None else begun[index] + root @ values
-        return found
-
-    def along(slopes: FloatArray) -> FloatArray:
-        return slopes[..., index] if root is None else slopes[..., index] @ root
-
-    def value(values: FloatArray) -> tuple[float, FloatArray]:
-        if rows.budget.exhausted:
-            raise OutOfBudget
-        rows.steps += 1
-        found, gradient = function(point(values))
-        return found / total, along(gradient) / total
-
-    required = {
-        "type": "ineq",
-        "fun": lambda values: -rates.shortfalls(point(values)),
-        "jac": lambda values: along(rates.slopes(point(values))),
-    }
-    box, start = None, np.zeros(0 if root is None else root.shape[1])
-    if root is None:
-        box = np.column_stack([low[index], high[index]])
-        start = np.clip(begun[index], box[:, 0], box[:, 1])
-    with suppress(OutOfBudget), np.errstate(all="ignore"):
-        found = minimize(
-            value, start, jac=True, method="SLSQP", bounds=box, constraints=[required],
-            options={"maxiter": options.programs, "ftol": options.program_decrease},
-        )  # fmt: skip
-        end = point(found.x)
-        short = rates.shortfalls(end)
-        far = not np.all(np.isfinite(end)) or np.max(short) > options.near
-        if far or np.max(np.abs(end)) > options.largest:
-            return tree, np.zeros(n_rates)
-        active = np.flatnonzero(short > -options.near)
-        multipliers = np.zeros(n_rates)
-        if len(active):
-            slopes = rates.slopes(end)[active][:, index]
-            multipliers[active] = nnls(slopes.T, function(end)[1][index])[0]
-        return tree.moved_to(end), multipliers
-    return tree, np.zeros(n_rates)

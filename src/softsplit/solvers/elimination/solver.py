@@ -36,8 +36,9 @@ from softsplit.solvers.elimination.path import (
     EliminationPoint,
     JoinedPaths,
 )
-from softsplit.solvers.elimination.penalised import Penalised, with_rates
+from softsplit.solvers.elimination.penalised import Penalised
 from softsplit.solvers.elimination.race import race
+from softsplit.solvers.elimination.rated_descents import with_rates
 from softsplit.solvers.elimination.rules import cut_to_rules, ruled_trees, with_required
 from softsplit.solvers.elimination.screening import feature_noise_threshold, screened_race
 from softsplit.solvers.elimination.second_order import sharpened
@@ -538,7 +539,8 @@ class EliminationRun:
             known = self._rated[key].solution
             return replace(known, objective=known.cost + problem.penalty(known.parameters.weights))
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
-        everything = problem.rate_limits is not None and not any(problem.penalties.strengths)
+        limited = problem.rate_limits is not None or problem.order is not None
+        everything = limited and not any(problem.penalties.strengths)
         if everything and not counted:  # nothing leaves: all coefficients move
             tree = replace(
                 tree,

@@ -1,0 +1,238 @@
+"""Monotone effects together with requirements on rates: both hold for the tree that is returned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+from monotone_cases import coded_violations
+from softsplit import (
+    EqualizedOdds,
+    Parity,
+    RateConstraint,
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    strength_path,
+)
+from softsplit.estimators.base import model_settings, training_rows
+from softsplit.solvers.base import Budget, Solution, Status
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import Shrinkage
+from softsplit.solvers.elimination.ordered import ordered_coordinates
+from softsplit.solvers.elimination.penalised import OrderedRates, rates_of
+from softsplit.solvers.elimination.support_tree import SupportTree
+from softsplit.training.multistart import NoFeasibleTreeError, best_solution
+from softsplit.training.preparation import prepare
+from softsplit.tree.parameters import TreeParameters
+
+pytestmark = pytest.mark.filterwarnings("ignore:values far outside")
+
+
+def loans(seed: int, n_classes: int = 2, n_rows: int = 140) -> tuple[pd.DataFrame, np.ndarray]:
+    """Income depends on the group, the class on income and arrears; some arrears are missing."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M", "X"][: 2 + seed % 2], n_rows)
+    frame = pd.DataFrame(
+        {
+            "income": rng.normal(size=n_rows) + 0.8 * (sex == "M"),
+            "arrears": rng.poisson(1.0, n_rows).astype(float),
+            "noise": rng.normal(size=n_rows),
+            "sex": sex,
+        }
+    )
+    score = frame.income - 0.7 * frame.arrears + 0.7 * rng.logistic(size=n_rows)
+    cuts = np.quantile(score, np.arange(1, n_classes) / n_classes)
+    frame.loc[rng.random(n_rows) < 0.05, "arrears"] = np.nan
+    return frame, np.array([f"k{i}" for i in np.digitize(score, cuts)])
+
+
+WISH = {"arrears": "-", "income": "+"}
+
+
+def settings(loss: str, n_rows: int) -> dict:
+    given = {"loss": loss, "n_starts": 1, "random_state": 0, "depth": 2, "curves": False}
+    if loss == "cost":
+        given.update(effort=0.1, global_strength=0.002 * n_rows)
+    return given
+
+
+def assert_both_hold(tree, frame):
+    for column in tree.monotone:
+        found = tree.check_monotone(column)
+        assert found.holds and found.proved
+        assert coded_violations(tree, frame, column, 2000) == 0
+    for record in tree.tree_.rates:
+        rates = np.array(record.expected)
+        if len(rates) > 1:
+            assert np.ptp(rates) <= record.high + 1e-6
+        else:
+            assert record.low - 1e-6 <= rates[0] <= record.high + 1e-6
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+@pytest.mark.parametrize("seed", range(6))
+def test_random_problems_hold_both(loss, seed):
+    n_classes = 2 + seed % 3
+    frame, y = loans(seed, n_classes)
+    wished = [
+        {"fairness": Parity("sex", 0.02 + 0.03 * (seed % 2))},
+        {"constraints": RateConstraint(("sex", "F"), "k1", at_least=0.35, at_most=0.5)},
+        {"fairness": EqualizedOdds("sex", 0.1, of="k1")},
+        {"min_class_rate": {"k0": 0.6}, "fairness": Parity("sex", 0.1)},
+    ][seed % 4]
+    wish = WISH if seed % 2 else {"arrears": {"k0": "+"}}
+    given = settings(loss, len(y))
+    tree = SoftTreeClassifier(monotone=wish, **wished, **given).fit(frame, y)
+    assert_both_hold(tree, frame)
+    assert tree.solution_.violation <= 1e-6
+
+
+def test_a_bound_binds_and_the_tree_is_stationary():
+    frame, y = loans(3)
+    given = settings("log", len(y))
+    free = SoftTreeClassifier(monotone=WISH, **given).fit(frame, y)
+    tree = SoftTreeClassifier(monotone=WISH, fairness=Parity("sex", 0.02), **given).fit(frame, y)
+    groups = [frame["sex"] == one for one in np.unique(frame["sex"])]
+
+    def spread(one):
+        said = one.predict_proba(frame)[:, 1]
+        return np.ptp([said[rows].mean() for rows in groups])
+
+    assert spread(free) > 0.1 and spread(tree) <= 0.02 + 1e-6
+    assert tree.tree_.rates[0].multiplier > 0
+    assert tree.solution_.stationarity < 1e-4 and tree.objective_ > free.objective_
+
+
+@pytest.mark.parametrize("penalty", ["count", None])
+def test_minimum_class_rates_by_likelihood(penalty):
+    frame, y = loans(1)
+    given = settings("log", len(y)) | {"depth": 1}
+    tree = SoftTreeClassifier(
+        monotone=WISH, penalty=penalty, min_class_rate={"k0": 0.8}, **given
+    ).fit(frame, y)
+    said = tree.predict_proba(frame)[y == "k0", 0].mean()
+    assert said >= 0.8 - 1e-6
+    assert all(tree.check_monotone(column).proved for column in WISH)
+
+
+def test_no_tree_of_other_starts_is_a_thousandth_better():
+    """One split without a penalty, by SLSQP in the coordinates of the order."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(120, 2))
+    group = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+    y = (X[:, 0] - 0.7 * X[:, 1] + rng.logistic(size=120) > 0).astype(int)
+    given = {"depth": 1, "penalty": None, "curves": False, "decision": "mixture"}
+    wished = {"monotone": {0: "+", 1: "+"}, "fairness": Parity("group", 0.05)}
+    sensitive = pd.DataFrame({"group": group})
+    tree = SoftTreeClassifier(n_starts=2, random_state=0, **wished, **given)
+    tree.fit(X, y, sensitive=sensitive)
+    problem = prepare(
+        model_settings(clone(tree)), training_rows(clone(tree), X, y, None, sensitive)
+    ).problem
+
+    def made(v):
+        odds = np.array([v[3], v[3] + v[4]])
+        leaves = 1 / (1 + np.exp(np.vstack([odds, -odds])))
+        return TreeParameters(v[:2, None], v[2:3], leaves)
+
+    wide = np.inf
+    bounds = np.array([(-wide, 0), (-wide, 0), (-wide, wide), (-wide, wide), (0, wide)])
+    lines = {"type": "ineq", "fun": lambda v: -problem.shortfalls(made(v))[2:]}
+    best = np.inf
+    for _ in range(8):
+        begin = rng.normal(size=5) * [1, 1, 0.1, 1, 1]
+        found = minimize(
+            lambda v: problem.objective(made(v)), np.clip(begin, *bounds.T),
+            method="SLSQP", bounds=bounds, constraints=[lines], options={"maxiter": 300},
+        )  # fmt: skip
+        if np.max(problem.shortfalls(made(found.x))[2:]) <= 1e-6:
+            best = min(best, found.fun)
+    assert np.isfinite(best) and tree.objective_ <= best * 1.001
+    assert tree.weights_[1] == 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_slopes_of_rates_in_the_chart_are_those_of_differences(n_classes):
+    frame, y = loans(2, n_classes)
+    given = {"depth": 2, "curves": 2, "monotone": WISH, "fairness": Parity("sex", 0.05)}
+    tree = SoftTreeClassifier(min_class_rate={"k0": 0.3}, **given)
+    problem = prepare(model_settings(tree), training_rows(tree, frame, y, None)).problem
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(problem.n_features, 3))
+    leaves = rng.dirichlet(np.ones(n_classes), 4).T
+    drawn = problem.within(TreeParameters(weights, 0.1 * rng.normal(size=3), leaves))
+    support = SupportTree.of(drawn, problem)
+    rows = RowDescents(problem, Budget(), problem.samples)
+    function = rows.function(support, Shrinkage(problem.ridge), support.free)
+    chart = ordered_coordinates(support, problem.order, function, support.free)
+    rates = OrderedRates(rates_of(rows, support), chart)
+    inside = chart.begun + 0.1 * (np.isfinite(chart.box[0]) & (chart.begun == 0))
+    found = rates.slopes(inside)
+    assert np.max(np.abs(found)) > 0.01
+    total = np.zeros(len(inside))
+    rates.shortfalls(inside)
+    rates.add(inside, np.arange(1.0, len(found) + 1), total)
+    assert_allclose(total, np.arange(1.0, len(found) + 1) @ found, atol=1e-10)
+    for place in np.flatnonzero(chart.free):
+        moved = []
+        for change in (1e-6, -1e-6):
+            there = inside.copy()
+            there[place] += change
+            moved.append(-rates.shortfalls(there))
+        assert_allclose(found[:, place], (moved[0] - moved[1]) / 2e-6, atol=1e-7)
+
+
+def test_the_choice_and_the_path_hold_both():
+    frame, y = loans(1, n_rows=120)
+    wished = {"monotone": WISH, "fairness": Parity("sex", 0.05)}
+    one = SoftTreeClassifier(**settings("log", len(y)) | {"depth": 1}, **wished)
+    path = strength_path(frame, y, estimator=one, n_points=2)
+    assert len(path) == 2
+    for point in path:
+        assert_both_hold(point.classifier, frame)
+    search = SoftTreeClassifierCV(
+        depths=[1], cv=3, n_starts=1, random_state=0, curves=False, **wished
+    ).fit(frame, y)
+    assert_both_hold(search, frame)
+
+
+def test_what_was_not_met_is_named():
+    frame, y = loans(2)
+    given = {"depth": 1, "curves": False, "required": ["noise"], "min_class_rate": {"k0": 0.999}}
+    wished = {"monotone": {"income": "-"}, "fairness": Parity("sex", 0.0)}
+    tree = SoftTreeClassifier(**given, **wished)
+    problem = prepare(model_settings(tree), training_rows(tree, frame, y, None)).problem
+    weights = np.zeros((problem.n_features, 1))
+    weights[0] = -5.0  # income raises the probability of the second class
+    leaves = np.array([[0.9, 0.2], [0.1, 0.8]])
+    wrong = TreeParameters(weights, np.array([-0.1]), leaves)
+    solution = Solution.measure(
+        problem, wrong, Status.ACCEPTABLE, tol=1e-6, n_iter=1, seconds=0.0, solver="native"
+    )
+    with pytest.raises(NoFeasibleTreeError) as caught:
+        best_solution([solution], problem=problem)
+    said = str(caught.value)
+    assert "meets min_class_rate and the parity of sex" in said and "\n" not in said
+    assert "and monotone and the rules about its columns" in said
+    assert "widen its bound" in said
+    fair = replace(problem, minimum_rates=np.zeros(2), order=None, rules=None)
+    with pytest.raises(NoFeasibleTreeError) as caught:
+        best_solution([solution], problem=fair)
+    assert "meets the parity of sex: rate of k1 (" in str(caught.value)
+    assert "min_class_rate" not in str(caught.value)
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_decisions_stay_in_order_where_they_are_moved_to_hold_a_bound(loss):
+    """Tight bounds, under which cuts and classes of leaves are searched for."""
+    for seed in (5, 8):
+        frame, y = loans(seed, n_rows=100)
+        given = settings(loss, len(y))
+        tree = SoftTreeClassifier(monotone=WISH, fairness=Parity("sex", 0.0), **given)
+        assert_both_hold(tree.fit(frame, y), frame)
