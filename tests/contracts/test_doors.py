@@ -181,7 +181,7 @@ def test_more_classes_than_leaves_are_a_matter_of_the_leaf_rule():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"loss": "log-likelihood"}, "loss must be 'log', 'cost' or an object with outer"),
+        ({"loss": "log-likelihood"}, "loss must be 'log' or 'cost', got 'log-likelihood'"),
         ({"loss": LogLoss}, "loss must be 'log', 'cost' or an object with outer"),
         ({"loss": LogLoss(), "class_weight": "balanced"}, "class_weight is part of loss='cost'"),
         ({"loss": LogLoss(), "solver": "ipopt"}, "'ipopt' trains the expected cost, not LogLoss"),

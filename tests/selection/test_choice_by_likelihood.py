@@ -202,7 +202,7 @@ def test_no_group_is_on_both_sides() -> None:
         ({"rare_classes": "rare"}, "rare_classes must be 'auto' or 'argmax'"),
         ({"ridges": [-1.0]}, "ridges must be"),
         ({"steepnesses": [64.0]}, "steepnesses are part of loss='cost'"),
-        ({"loss": "hinge"}, "loss must be 'log', 'cost' or an object"),
+        ({"loss": "hinge"}, "loss must be 'log' or 'cost', got 'hinge'"),
     ],
 )
 def test_wrong_settings_are_one_sentence(wrong: dict[str, object], said: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 
 from softsplit import FarOutsideWarning, SoftTreeClassifier
@@ -49,20 +50,23 @@ WRONG = {
     ),
     "labels NA": ({"y": pd.array([*Y[:-1], pd.NA], dtype="Int64")}, r"missing value \(row 149\)"),
     "no weight": ({"sample_weight": np.zeros(150)}, "(class|zero)"),
-    "negative weight": ({"sample_weight": np.full(150, -1.0)}, "[Nn]egative"),
+    "negative weight": ({"sample_weight": np.full(150, -1.0)}, "sample_weight holds -1 in row 0"),
     "fewer leaves than classes": (
         {"loss": "cost", "depth": 1},
         "depth 1 gives 2 leaves for 3 classes",
     ),
-    "depth zero": ({"depth": 0}, "depth must be"),
-    "depth as text": ({"depth": "deep"}, "depth must be 'auto'"),
-    "depth as fraction": ({"depth": 1.5}, "depth must be 'auto'"),
+    "depth zero": ({"depth": 0}, "depth must be 'auto' or an integer between 1 and 16, got 0"),
+    "depth as text": ({"depth": "deep"}, "depth must be 'auto' or an integer between 1 and 16"),
+    "depth as fraction": ({"depth": 1.5}, "depth must be 'auto' or an integer between 1 and 16"),
     "cost shape": ({"cost_matrix": np.ones((2, 2))}, r"needs one row and one column per class"),
     "negative cost": ({"cost_matrix": -np.ones((3, 3))}, "finite costs >= 0"),
     "cost text": ({"cost_matrix": [["a"]]}, "array of numbers"),
     "rate above one": ({"min_class_rate": 1.5}, r"must lie in \[0, 1\]"),
     "rate count": ({"min_class_rate": [0.1, 0.1]}, "one per class"),
-    "rate of unknown class": ({"min_class_rate": {"x": 0.1}}, "not a class of y"),
+    "rate of unknown class": (
+        {"min_class_rate": {"x": 0.1}},
+        "not a class of y; the classes are 0, 1, 2",
+    ),
     "negative strength": ({"local_strength": -1}, "local_strength must be a finite number >= 0"),
     "strength nan": ({"global_strength": np.nan}, "global_strength must be"),
     "strength without penalty": ({"penalty": None, "local_strength": 1}, "penalty=None"),
@@ -82,7 +86,7 @@ WRONG = {
     "steepness": ({"loss": "cost", "steepness": 0}, "steepness must be a finite number > 0"),
     "steepness by likelihood": ({"loss": "log", "steepness": 1.0}, "is part of loss='cost'"),
     "ridge": ({"loss": "log", "ridge": -1}, "ridge must be a finite number >= 0"),
-    "unknown loss": ({"loss": "logg"}, "loss must be 'log', 'cost' or an object"),
+    "unknown loss": ({"loss": "logg"}, "loss must be 'log' or 'cost', got 'logg'; did you mean"),
     "sharpness": ({"penalty": "l0", "sharpness": -1}, "sharpness must be"),
     "exponent": ({"penalty": "power", "exponent": 2.0}, r"exponent of 'power' must be in \(0, 1\]"),
     "offset": ({"penalty": "log", "offset": 0}, "offset must be"),
@@ -91,10 +95,41 @@ WRONG = {
     "tol": ({"tol": 0}, "tol must be"),
     "time_limit": ({"time_limit": -1}, "time_limit must be"),
     "class_weight": ({"class_weight": "heavy"}, "class_weight must be"),
-    "class_weight class": ({"class_weight": {9: 1.0}}, "not a class of y"),
+    "class_weight class": (
+        {"class_weight": {9: 1.0}},
+        "9, which is not a class of y; the classes are 0, 1, 2",
+    ),
+    "misspelt class": (
+        {"class_weight": {"setsa": 1.0}, "y": np.array(["setosa", "virginica"])[Y % 2]},
+        "not a class of y; did you mean 'setosa'",
+    ),
     "no features": ({"X": np.empty((150, 0))}, "0 feature"),
     "no columns": ({"X": pd.DataFrame(index=range(150))}, "0 feature"),
-    "regression target": ({"y": np.linspace(0, 1, 150)}, "[Uu]nknown label type"),
+    "regression target": (
+        {"y": np.linspace(0, 1, 150)},
+        "Unknown label type: continuous, y holds 0.0067.* in row 1; a classifier needs classes",
+    ),
+    "a label less": ({"y": Y[:-1]}, "X has 150 rows and y has 149 labels; give one label for"),
+    "a label less, in a table": (
+        {"X": pd.DataFrame(X).assign(kind="a"), "y": Y[:-1]},
+        "X has 150 rows and y has 149 labels; give one label for",
+    ),
+    "weights of fewer rows": (
+        {"sample_weight": np.ones(3)},
+        "sample_weight has 3 numbers and X has 150 rows; give one weight for each row",
+    ),
+    "a table of weights": (
+        {"sample_weight": np.ones((150, 2))},
+        r"sample_weight has shape \(150, 2\) and X has 150 rows",
+    ),
+    "missing weight": (
+        {"sample_weight": np.where(np.arange(150) == 7, np.nan, 1.0)},
+        "sample_weight holds a missing value in row 7; give finite numbers",
+    ),
+    "infinite weight": (
+        {"sample_weight": np.where(np.arange(150) == 7, np.inf, 1.0)},
+        "sample_weight holds inf in row 7; give finite numbers",
+    ),
     "huge range": ({"X": np.where(X > 3, 1.7e308, -1.7e308)}, "more than a float can hold"),
     "masked X": (
         {"X": masked(X, 5, 2)},
@@ -134,8 +169,69 @@ def test_wrong_input_gets_one_sentence(name, loss):
     arguments, sentence = WRONG[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=sentence):
+        with pytest.raises(ValueError, match=sentence) as error:
             fit(**{"loss": loss} | arguments)
+    assert "\n" not in str(error.value)
+
+
+TABLE = pd.DataFrame(X, columns=["long", "wide", "high", "deep"])
+BEGIN = "The feature names should match those that were passed during fit: "
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (TABLE.drop(columns="wide"), "X has no column 'wide'; give the columns of training."),
+        (TABLE.rename(columns={"wide": "wid"}), "X has no column 'wide'; did you mean 'wid'?"),
+        (
+            TABLE.rename(columns={"wide": "x", "high": "y"}),
+            "X has no columns 'wide', 'high', and columns 'x', 'y' beside; give the columns of "
+            "training.",
+        ),
+        (
+            TABLE.assign(more=1.0),
+            "training had no column 'more'; X[list(tree.feature_names_in_)] selects the columns of "
+            "training.",
+        ),
+        (
+            TABLE[TABLE.columns[::-1]],
+            "X has them in another order; X[list(tree.feature_names_in_)] selects the columns of "
+            "training in their order.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
+def test_other_columns_are_named_in_one_sentence(other, said, text):
+    tree = fit(X=TABLE)
+    other = other.astype(str) if text else other
+    for ask in (tree.predict, tree.predict_proba, tree.explain, lambda X: tree.score(X, Y)):
+        with pytest.raises(ValueError) as error:
+            ask(other)
+        assert str(error.value) == BEGIN + said
+    if set(other) >= set(TABLE):
+        assert_array_equal(tree.predict(other[list(tree.feature_names_in_)]), tree.predict(TABLE))
+
+
+def test_a_cell_that_is_no_number_is_named_with_its_row():
+    tree = fit(X=TABLE)
+    used = TABLE.columns[tree.selected_features_[0]]
+    other = TABLE.astype(str)
+    other.loc[4, used] = "12,5 cm"
+    said = f"column '{used}' holds '12,5 cm' where numbers are needed \\(row 4\\); correct the cell"
+    with pytest.raises(ValueError, match=said):
+        tree.predict(other)
+
+
+def test_a_score_needs_a_label_for_each_row():
+    with pytest.raises(ValueError, match="X has 150 rows and y has 149 labels; give one"):
+        fit().score(X, Y[1:])
+
+
+def test_a_single_fit_has_no_alternatives():
+    tree = fit()
+    assert not hasattr(tree, "alternatives")
+    with pytest.raises(AttributeError, match="choose one with SoftTreeClassifierCV"):
+        tree.alternatives()
 
 
 def test_masked_rows_are_refused_where_a_tree_is_asked():

@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
-    check_consistent_length,
     column_or_1d,
     validate_data,
 )
@@ -51,9 +50,12 @@ from softsplit.support.inputs import (
     is_wide,
     made_floats,
     on_host,
+    refuse_continuous,
+    refuse_lengths,
     refuse_masked,
     refuse_missing_labels,
     refuse_mixed_labels,
+    refuse_weights,
 )
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared
@@ -156,6 +158,11 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         rows = training_rows(self, X, y, sample_weight, sensitive)
         return rows, rows
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted correctly, by weight."""
+        refuse_lengths(X, y)
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -186,14 +193,9 @@ def training_run(estimator: SoftTreeBase) -> Run:
 
 def checked_weights(sample_weight: Any, rows: Any) -> FloatArray:
     """Return a weight for each of ``rows``, 1 where ``sample_weight`` is None."""
-    return parse.make_weights(
-        _check_sample_weight(
-            parse.make_numbers("sample_weight", sample_weight),
-            rows,
-            dtype=np.float64,
-            ensure_non_negative=True,
-        )
-    )
+    numbers = parse.make_numbers("sample_weight", sample_weight)
+    refuse_weights(numbers, rows.shape[0] if hasattr(rows, "shape") else len(rows))
+    return parse.make_weights(_check_sample_weight(numbers, rows, dtype=np.float64))
 
 
 def training_rows(
@@ -213,6 +215,7 @@ def training_rows(
     table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
     if not counted_labels(y):  # integers are always classes
+        refuse_continuous(y)
         check_classification_targets(y)
     if isinstance(matrix, np.ndarray) or matrix is None:
         refuse_too_large(estimator, table)
@@ -365,14 +368,15 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         if X.coding.named:
             estimator.feature_names_in_ = np.array(X.coding.names, dtype=object)
         y = column_or_1d(y)
-        check_consistent_length(X.X, y)
+        refuse_lengths(X.X, y)
         return X, None, y
     if estimator.feature_types is None and _stays_there(estimator, X):
         labels = validate_data(estimator, y=y)
         validate_data(estimator, X, skip_check_array=True)
-        check_consistent_length(X, labels)
+        refuse_lengths(X, labels)
         return X, X, labels
     X = checked_table(X)
+    refuse_lengths(X, y)
     if is_wide(X) and _stays_sparse(estimator, X):
         given = {"accept_sparse": True, "dtype": None, "ensure_all_finite": False}
         found, labels = validate_data(estimator, X, y, **given)
@@ -391,7 +395,6 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         raise ValueError(f"X has {X.shape[0]} rows and {X.shape[1]} columns; a table is needed.")
     labels = validate_data(estimator, y=y)
     validate_data(estimator, X, skip_check_array=True)
-    check_consistent_length(X, labels)
     return X, None, labels
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from sklearn.base import clone
 
@@ -250,6 +250,14 @@ class SoftTreeClassifier(SoftTreeBase):
     ridge: float = 1.0
     steepness: float | str = "auto"
     scale: str | bool | None = "auto"
+
+    @property
+    def alternatives(self) -> NoReturn:
+        """Only a search has them: ``SoftTreeClassifierCV.alternatives``."""
+        raise AttributeError(
+            "a single fit compares no other trees: choose one with SoftTreeClassifierCV, whose "
+            "alternatives() are trees about as good."
+        )
 
     def fit(
         self,

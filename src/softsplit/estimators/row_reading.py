@@ -19,7 +19,9 @@ from softsplit.support.inputs import (
     holds_numbers,
     made_floats,
 )
+from softsplit.support.messages import nearest, shown
 from softsplit.variables import CodedRows, Coding
+from softsplit.variables.coding import listed_columns
 
 
 def checked_rows(estimator: Any, X: Any) -> FloatArray:
@@ -62,6 +64,7 @@ def read_rows(
                 return checked
             return coding.code_matrix(checked, None if whole else _columns_in_use(estimator))
     if not _same_columns(estimator, X):
+        _refuse_other_columns(estimator, X)
         validate_data(estimator, X, reset=False, skip_check_array=True)
     if coding is None:
         if not hasattr(
@@ -92,6 +95,7 @@ def _as_numbers(estimator: Any, X: Any) -> FloatArray:
             isinstance(kind, np.dtype) for kind in kinds
         ):
             return X.to_numpy(dtype=np.float64)
+    _refuse_other_columns(estimator, X)
     with made_floats():
         checked: FloatArray = validate_data(
             estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
@@ -105,6 +109,42 @@ def _same_columns(estimator: Any, X: Any) -> bool:
     if names is None or columns is None or len(names) != len(columns):
         return False
     return list(names) == (columns.tolist() if isinstance(columns, pd.Index) else list(columns))
+
+
+def _refuse_other_columns(estimator: Any, X: Any) -> None:
+    """Columns with other names than in training, or in another order.
+
+    The sentence begins as scikit-learn's does, which tells the same in several lines.
+    """
+    if not hasattr(estimator, "feature_names_in_") or not hasattr(X, "columns"):
+        return
+    names, columns = list(estimator.feature_names_in_), list(X.columns)
+    if names == columns or not all(isinstance(name, str) for name in columns):
+        return  # without names scikit-learn warns
+    absent, extra = _without(names, columns), _without(columns, names)
+    close = nearest(absent[0], extra) if len(absent) == 1 else None
+    taken = "X[list(tree.feature_names_in_)] selects the columns of training"
+    if close:
+        said = f"X has no column {shown(absent[0], 40)}; did you mean {close}?"
+    elif absent:
+        beside = f", and {_told(extra)} beside" if extra else ""
+        said = f"X has no {_told(absent)}{beside}; give the columns of training."
+    elif extra:
+        said = f"training had no {_told(extra)}; {taken}."
+    else:
+        said = f"X has them in another order; {taken} in their order."
+    raise ValueError(f"The feature names should match those that were passed during fit: {said}")
+
+
+def _without(names: list[str], others: list[str]) -> list[str]:
+    known = set(others)
+    return [name for name in names if name not in known]
+
+
+def _told(names: list[str]) -> str:
+    """ "column 'a'", "columns 'a', 'b' and 3 more"."""
+    listed = listed_columns([shown(name, 40) for name in names], 4)
+    return f"column{'' if len(names) == 1 else 's'} {listed}"
 
 
 def _columns_in_use(estimator: Any) -> NDArray[np.bool_] | None:

@@ -32,7 +32,7 @@ from softsplit.problem.loss import ExpectedCost, Loss
 from softsplit.solvers.base import Solver
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import nearest, shown
 
 PAPER = {
     "scale": "minmax", "steepness": 512.0, "penalty": "l0", "min_class_rate": 0.1,
@@ -127,6 +127,12 @@ class OwnLossFormulation(ExpectedCostFormulation):
         row_unit: float,
     ) -> Loss:
         loss = settings.loss
+        if isinstance(loss, str):
+            close = nearest(loss, ("log", "cost"))
+            raise ValueError(
+                f"loss must be 'log' or 'cost', got {shown(loss)}"
+                f"{f'; did you mean {close}?' if close else '.'}"
+            )
         missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
         if missing or isinstance(loss, type):
             raise ValueError(

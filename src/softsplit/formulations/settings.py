@@ -26,8 +26,8 @@ from softsplit.solvers import Solver, registry
 from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
-from softsplit.support.messages import shown
-from softsplit.tree.parameters import Topology
+from softsplit.support.messages import nearest, shown
+from softsplit.tree.parameters import MAX_DEPTH, Topology
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ class ArgumentLimits:
     probability_slack: float = 1e-4
     """Class probabilities of a row may miss the sum 1 by this: single precision does."""
 
+    most_listed: int = 6
+    """Classes that an error lists."""
+
     most_knots: int = 20
     """Most knots of a number: more would not be a curve that people read."""
 
@@ -74,12 +77,13 @@ PENALTIES = ("l1", "l0", "power", "inverse_power", "log", "count", None)
 
 def make_topology(depth: Any, n_classes: int) -> Topology:
     """The tree for ``depth``; ``"auto"`` is the smallest with a leaf per class."""
-    if isinstance(depth, str):
-        if depth != "auto":
-            raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
+    if is_auto(depth):
         return Topology.for_classes(n_classes)
-    if not isinstance(depth, Integral) or isinstance(depth, bool):
-        raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
+    whole = isinstance(depth, Integral) and not isinstance(depth, bool)
+    if not whole or not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(
+            f"depth must be 'auto' or an integer between 1 and {MAX_DEPTH}, got {shown(depth)}."
+        )
     return Topology(int(depth))
 
 
@@ -256,7 +260,13 @@ def _by_class(
     known = set(classes.tolist())
     unknown = [key for key in values if key not in known]
     if unknown:
-        raise ValueError(f"{name} names {shown(unknown[0])}, which is not a class of y.")
+        close = nearest(unknown[0], known)
+        listed = ", ".join(shown(label, 24) for label in classes.tolist()[: LIMITS.most_listed])
+        listed += ", ..." if len(classes) > LIMITS.most_listed else ""
+        raise ValueError(
+            f"{name} names {shown(unknown[0])}, which is not a class of y; "
+            f"{f'did you mean {close}?' if close else f'the classes are {listed}.'}"
+        )
     try:
         found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
     except (TypeError, ValueError, OverflowError):

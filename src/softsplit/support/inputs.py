@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Number, Real
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import counted, shown
 from softsplit.support.options import provided
 
 
@@ -257,6 +257,58 @@ def refuse_mixed_labels(y: NDArray[Any]) -> None:
             f"Unknown label type: y holds Python objects such as {_shown_label(other[0])}; "
             f"{_way_to_labels(other)}."
         )
+
+
+def refuse_continuous(y: NDArray[Any]) -> None:
+    """Labels that are numbers with fractions: a quantity, not classes."""
+    if y.dtype.kind != "f":
+        return
+    broken = np.flatnonzero(np.isfinite(y) & (y != np.floor(y)))
+    if len(broken):
+        raise ValueError(
+            f"Unknown label type: continuous, y holds {_shown_label(y[broken[0]])} in row "
+            f"{broken[0]}; a classifier needs classes: make them of y, as with y > {_middle(y)}, "
+            "or take a regressor."
+        )
+
+
+def _middle(y: NDArray[Any]) -> str:
+    return f"{float(np.median(y[np.isfinite(y)])):.3g}"
+
+
+def refuse_lengths(X: Any, y: Any) -> None:
+    """Labels that are not as many as the rows; whatever has no length is left to others."""
+    rows, labels = _length(X), _length(y)
+    if rows is not None and labels is not None and rows != labels:
+        raise ValueError(
+            f"X has {counted(rows, 'row')} and y has {counted(labels, 'label')}; give one label "
+            "for each row."
+        )
+
+
+def _length(values: Any) -> int | None:
+    if hasattr(values, "shape"):
+        return int(values.shape[0]) if values.shape else None
+    return len(values) if isinstance(values, Sized) else None
+
+
+def refuse_weights(weights: Any, rows: int) -> None:
+    """Weights, as numbers, that are not one for each row, finite and not negative."""
+    if weights is None:
+        return
+    found = np.asarray(weights)
+    if found.ndim > 1 or (found.ndim == 1 and len(found) != rows):
+        what = f"shape {found.shape}" if found.ndim > 1 else counted(len(found), "number")
+        raise ValueError(
+            f"sample_weight has {what} and X has {counted(rows, 'row')}; give one weight for each "
+            "row."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if len(wrong):
+        value = float(np.atleast_1d(found)[wrong[0]])
+        held = "a missing value" if np.isnan(value) else f"{value:g}"
+        place = f"holds {held} in row {wrong[0]}" if found.ndim else f"is {held}"
+        raise ValueError(f"sample_weight {place}; give finite numbers >= 0.")
 
 
 def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], NDArray[np.int64]]:

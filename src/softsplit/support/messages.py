@@ -7,6 +7,8 @@ import logging
 import multiprocessing
 import unicodedata
 import warnings
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 logger = logging.getLogger("softsplit")
@@ -111,6 +113,15 @@ def shown(value: Any, length: int = 60) -> str:
 def counted(count: int, word: str) -> str:
     """A number of things: "1 row", "2,000 rows"."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def nearest(word: Any, known: Iterable[Any]) -> str | None:
+    """Of ``known`` names the one that a misspelt ``word`` is most like, as it is shown."""
+    names = {str(name): name for name in known}
+    close = get_close_matches(str(word), list(names), 1) or [
+        name for name in names if len(str(word)) > 1 and name.startswith(str(word))
+    ]
+    return shown(names[close[0]], 40) if close else None
 
 
 def cut(text: str, length: int = 60) -> str:

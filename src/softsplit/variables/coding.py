@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown, warn_user
+from softsplit.support.messages import nearest, shown, warn_user
 from softsplit.support.row_budgets import ROWS
 from softsplit.variables.contents import (
     as_table,
@@ -659,7 +659,9 @@ def _checked(given: Any, names: Sequence[str]) -> list[list[int]]:
         found.append([place for _, place in known if place is not None])
     if unknown:
         listed = listed_columns([shown(column, 20) for column in unknown])
-        raise ValueError(f"groups names {listed}, which is not a column of X; name columns of X.")
+        close = nearest(unknown[0], names) if isinstance(unknown[0], str) else None
+        hint = f"did you mean {close}?" if close else "name columns of X."
+        raise ValueError(f"groups names {listed}, which is not a column of X; {hint}")
     every = [place for group in found for place in group]
     twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
     if twice is not None:

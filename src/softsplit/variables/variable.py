@@ -36,7 +36,6 @@ from softsplit.variables.contents import (
     days_in,
     distinct,
     number_of,
-    occurring,
     read,
     text_of,
     truth_of,
@@ -381,8 +380,14 @@ def _checked_numbers(
     """Return the numbers that ``reading`` makes of the cells; one sentence names a cell of none."""
     numbers = read(column, reading)
     if numbers is None:
-        odd = next(v for v in occurring(distinct(column)) if reading(v) is None)
-        raise ValueError(f"column {shown(name)} holds {shown(_plain(odd))} where {needed} needed.")
+        codes, values = distinct(column)
+        row = next(i for i in np.flatnonzero(codes >= 0) if reading(values[codes[i]]) is None)
+        advice = "correct it" if len(codes) == 1 else "correct the cell, or leave it empty"
+        place = "" if len(codes) == 1 else f" (row {row})"
+        raise ValueError(
+            f"column {shown(name)} holds {shown(_plain(values[codes[row]]))} where {needed} needed"
+            f"{place}; {advice}."
+        )
     if np.any(np.isinf(numbers)):
         raise ValueError(f"column {shown(name)} holds infinity; replace it.")
     return numbers
