@@ -83,7 +83,7 @@ HOSTILE = [
     ({"monotone": {"a": "up"}}, "monotone says 'up' for column 'a'"),
     ({"monotone": {"a": 1}}, "monotone says 1 for column 'a'"),
     ({"monotone": {"a": {}}}, "monotone says {} for column 'a'"),
-    ({"monotone": {"a": {7: "+"}}}, "which is no class of y"),
+    ({"monotone": {"a": {7: "+"}}}, "which is not a class of y"),
     ({"monotone": {"a": {0: "x"}}}, "monotone says 'x' for class 0"),
     ({"monotone": {"a": {0: "+", 1: "+"}}}, "both classes go the same way"),
     ({"monotone": {"a": "+", 0: "-"}}, "monotone names column 'a' twice"),

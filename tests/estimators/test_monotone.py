@@ -229,7 +229,7 @@ def test_the_chart_is_consistent_with_its_derivatives():
         ({9: "+"}, "not a column of X"),
         ({"a": "up"}, "say '+', '-'"),
         ({"c": "+"}, "a category without an order"),
-        ({"a": {"k9": "+"}}, "no class of y"),
+        ({"a": {"k9": "+"}}, "not a class of y"),
         ({"a": {"k1": "more"}}, "say '+' or '-'"),
         ({"a": {}}, "say '+', '-'"),
         ({"a": {"k0": "+", "k1": "+"}}, "go the same way"),

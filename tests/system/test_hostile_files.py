@@ -119,7 +119,7 @@ def test_halves_of_characters_are_refused(document):
     names = [*document["features"]["names"][:-1], "\ud800"]
     with pytest.raises(ModelFileError, match=r"features\.names of the model file holds an unpaired"):
         loads_model(changed(document, "features", names=names))
-    with pytest.raises(ModelFileError, match=r"parameters\.penalty of the model file holds half"):
+    with pytest.raises(ModelFileError, match=r"parameters\.penalty of the model file holds an unpaired"):
         loads_model(changed(document, "training", parameters={"penalty": "\udfff"}))
 
 
