@@ -117,9 +117,9 @@ def test_starts_that_are_no_places_are_refused(document, start):
 def test_halves_of_characters_are_refused(document):
     """They could be neither printed nor saved."""
     names = [*document["features"]["names"][:-1], "\ud800"]
-    with pytest.raises(ModelFileError, match=r"features\.names of the model file holds an unpaired"):
+    with pytest.raises(ModelFileError, match=r"features\.names .* holds an unpaired"):
         loads_model(changed(document, "features", names=names))
-    with pytest.raises(ModelFileError, match=r"parameters\.penalty of the model file holds an unpaired"):
+    with pytest.raises(ModelFileError, match=r"parameters\.penalty .* holds an unpaired"):
         loads_model(changed(document, "training", parameters={"penalty": "\udfff"}))
 
 
