@@ -135,7 +135,7 @@ class DaskTree(SoftTreeBase):
             raise ValueError(
                 "curves is for rows in memory: on Dask effects are straight; leave it at 'auto'."
             )
-        if self.monotone:
+        if self.monotone is not None:
             raise ValueError("monotone is for rows in memory; leave it out on Dask.")
         if self.constraints is not None or self.fairness is not None:
             raise ValueError(

@@ -451,6 +451,8 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     formulation = formulation_of(settings.loss)
     settings = formulation.resolved(settings, n_classes)
     kind = parse.make_scale(settings.scale)
+    if rows.monotone is not None:
+        refuse_beside_monotone(settings, rows)
     placed = known or rows.placed(kind, settings)
     engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
     wide = engine if isinstance(engine, SparseRows) else None
@@ -492,7 +494,8 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     bounds = formulation.bounds(engine.n_features, topology.n_branches)
     order = None
     if rows.monotone is not None:
-        refuse_beside_monotone(settings, rows, penalties)
+        if formulation.prunes:
+            _refuse_penalty(penalties)
         order = _monotone_order(rows.monotone, placed.scaling)
         bounds = order.bounds(bounds, strict=bounds.boxed)
     problem = TrainingProblem(
@@ -578,11 +581,8 @@ def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[T
     return found
 
 
-def refuse_beside_monotone(
-    settings: ModelSettings, rows: TrainingRows, penalties: PenaltyPair
-) -> None:
+def refuse_beside_monotone(settings: ModelSettings, rows: TrainingRows) -> None:
     """Raise ValueError, in one sentence, for what does not go together with monotone effects."""
-    formulation = formulation_of(settings.loss)
     if not isinstance(settings.loss, str):
         raise ValueError(
             "monotone is for loss='log' and loss='cost'; leave it out for other losses."
@@ -596,8 +596,10 @@ def refuse_beside_monotone(
         raise ValueError(
             "monotone is for tables and dense matrices; make X dense, or leave monotone out."
         )
-    if not formulation.prunes:
-        return
+
+
+def _refuse_penalty(penalties: PenaltyPair) -> None:
+    """Raise ValueError for a penalty under which no tree is led in the coordinates of an order."""
     strength = penalties.local.strength + penalties.global_.strength
     if strength > 0 and not penalties.counts:
         raise ValueError(
