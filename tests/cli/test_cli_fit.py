@@ -15,10 +15,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from softsplit import load_model
+from softsplit import load_model, load_tree
 from softsplit.cli import app
 from softsplit.data.dataset import sample_rows
 from softsplit.formulations.likelihood import LikelihoodFormulation
+from softsplit.reading.text import tree_text
 from softsplit.report import comparison
 from softsplit.report import study as fitting
 from softsplit.report.comparison import ComparisonOptions
@@ -160,6 +161,9 @@ def test_info_describes_a_model_and_the_installation(tmp_path):
     invoke("fit", path, "-t", "risk", "-m", model, "--depth", 1, "--strength", 2, "-q")
     said = json.loads(invoke("info", model, "--json").stdout)
     assert said["target"] == "risk" and said["columns"] == ["age", "town", "height", "smoker"]
+    assert said["features"] == 4
+    assert said["tree"] == tree_text(load_tree(model).tree_)
+    assert said["tree"] in invoke("info", model).stdout
     assert "numba" in invoke("info").stdout
 
 

@@ -128,6 +128,15 @@ def test_one_class_is_refused_for_training_and_fine_for_prediction(model, tmp_pa
     assert works(invoke("predict", model, path, "--quiet")).count("\n") == 61
 
 
+def test_a_report_of_other_rows_than_those_of_training_is_refused(model, tmp_path):
+    frame = pd.read_csv(written(tmp_path, "plain"))
+    frame.iloc[:-5].to_csv(tmp_path / "recent.csv", index=False)
+    out = tmp_path / "r.html"
+    said = invoke("report", model, tmp_path / "recent.csv", "--out", out, "--quiet")
+    refused(said, "table 'recent' is not the one that the tree was fitted to: it has 55 rows, ")
+    assert not out.exists()
+
+
 def test_five_rows(tmp_path, light):
     path, model, out = written(tmp_path, "five"), tmp_path / "m.json", tmp_path / "r.html"
     said = json.loads(

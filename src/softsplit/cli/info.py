@@ -40,23 +40,26 @@ def info(
     encoding: options.Encoding = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Describe a model file, a table, or this installation."""
+    """Describe a model file and print its tree, or describe a table or this installation."""
+    text = ""
     if file is None:
         facts = _installation()
     elif file.lower().endswith(".json"):
-        facts = _model(Path(file))
+        facts, text = _model(Path(file))
     else:
         facts = _table(file, encoding)
     if as_json:
-        print_json(facts)
+        print_json(facts | ({"tree": text} if text else {}))
         return
     facts = {visible(TITLES.get(name, name)): value for name, value in facts.items()}
     width, most = max(map(len, facts)) + 2, OPTIONS.facts
     for name, value in facts.items():
         listed = value[:most] if isinstance(value, list) else [value]
-        text = ", ".join(map(visible, listed))
+        listing = ", ".join(map(visible, listed))
         more = f", ... ({len(value)})" if isinstance(value, list) and len(value) > most else ""
-        echo(f"{name:<{width}}{text}{more}")
+        echo(f"{name:<{width}}{listing}{more}")
+    if text:
+        echo(f"\n{text}")
 
 
 def _installation() -> dict[str, Any]:
@@ -75,17 +78,19 @@ def _installation() -> dict[str, Any]:
     return facts
 
 
-def _model(path: Path) -> dict[str, Any]:
+def _model(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the facts of a model file, and the text of its tree."""
     if path.is_dir() or not path.exists():
         raise FileNotFoundError(f"there is no model file {str(path)!r}.")
     from softsplit.persistence.files import load_tree
+    from softsplit.reading.text import tree_text
 
     saved = load_tree(path)
     model, parameters = saved.tree_, saved.parameters
     facts: dict[str, Any] = {
         "kind": "model file of softsplit",
         "classes": [str(label) for label in model.classes],
-        "features": len(model.column_names),
+        "features": len(set(model.table_coding.places)),  # without columns that were left out
         "selected_features": [model.column_names[j] for j in model.selected_columns],
         "depth": model.topology.depth,
         "steepness": float(model.steepness),
@@ -100,7 +105,7 @@ def _model(path: Path) -> dict[str, Any]:
         facts["columns"] = list(model.coding.names)
         facts["kinds"] = [f"{v.name}: {v.kind}" for v in model.coding.variables]
         facts["left_out"] = [f"{name}: {why}" for name, why in model.coding.left_out]
-    return facts
+    return facts, tree_text(model)
 
 
 def _table(source: str, encoding: str | None) -> dict[str, Any]:

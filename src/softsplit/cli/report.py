@@ -65,10 +65,11 @@ def report(
     check_files({"--out": out}, table=data, model=model)
     tree = load(model)
     table = read(data, encoding, quiet)
-    from softsplit.report.study import rows_of
+    from softsplit.report.study import check_training_rows, rows_of
 
     with option_advice():
         rows = rows_of(tree, table, target)
+        check_training_rows(tree, rows, table.name)
         unseen = None
         if held_out is not None:
             unseen = rows_of(tree, read(held_out, encoding, quiet), rows.target, every_class=False)

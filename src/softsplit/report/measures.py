@@ -127,7 +127,7 @@ def class_sentence(data: ReportData, point: int) -> str | None:
     text += f", and {percent(found.alarms.value, 2)} of the other rows are false positives."
     others = [(i, data.class_metrics(point, i)) for i in range(len(data.classes)) if i != k]
     listed = [
-        f"{shortened(data.classes[i], 40)} {percent(one.found.value, 0)}"
+        f"{percent(one.found.value, 0)} of class {shortened(data.classes[i], 40)}"
         for i, one in others
         if one is not None and one.found is not None
     ]

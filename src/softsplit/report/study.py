@@ -257,6 +257,27 @@ def rows_of(
     return rows
 
 
+def check_training_rows(tree: SoftTreeClassifier, rows: LabelledRows, name: str) -> None:
+    """Raise ValueError unless ``rows`` have as many rows of each class as the tree was fitted to.
+
+    A report trains along the strength path and judges these trees by folds of the rows: of other
+    rows it would say nothing about the tree. Weighted rows cannot be told apart in this way.
+    """
+    profile = tree.tree_.profile
+    if profile is None or np.any(profile.classes != np.rint(profile.classes)):
+        return
+    here = np.array([np.sum(rows.y == one) for one in tree.classes_], dtype=float)
+    if not np.array_equal(here, profile.classes):
+        k = int(np.argmax(np.abs(here - profile.classes)))
+        raise ValueError(
+            f"table {name!r} is not the one that the tree was fitted to: it has "
+            f"{int(here.sum()):,} rows, {int(here[k]):,} of class {str(tree.classes_[k])!r}, where "
+            "the tree was fitted to "
+            f"{int(profile.rows):,}, {int(profile.classes[k]):,} of that class; give that table, "
+            "and these rows with --held-out, or judge the tree on them with softsplit check."
+        )
+
+
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     assert options.depth is not None and options.strength is not None
     formulation = formulation_of(options.loss)
@@ -398,9 +419,12 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
         return "the first of those to choose from: there was no time to compare any"
     name = "default" if search.selection == "auto" else search.selection
     if "priced_log_loss" in search.cv_results_:
-        rule = "the one with the lowest log-loss"
+        rule = "the one with the lowest held-out log-loss"
         if PRICES[name] > 0:
-            rule += f", where each feature costs {PRICES[name]:g} of the log-loss without features"
+            rule += (
+                f" after {100 * PRICES[name]:g} % of the log-loss of a tree without features is "
+                "added for each feature"
+            )
     else:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"

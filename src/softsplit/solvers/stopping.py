@@ -85,6 +85,8 @@ class SearchSummary:
         vars(self).update({**state, "stop": Stop[state["stop"]]})
 
     def __str__(self) -> str:
+        if self.stop is Stop.NO_SEARCH and self.n_best == self.n_starts > 1:
+            return f"all {self.n_starts} starts ended in the same tree"
         hops = f" and {self.n_hops} hops" if self.n_hops else ""
         ends = "one tree" if self.n_ends == 1 else f"{self.n_ends} different trees"
         given_up = f"; {self.n_given_up} were abandoned" if self.n_given_up else ""
