@@ -120,6 +120,8 @@ def run(example: Example, picture: Path | None = None) -> tuple[str, int]:
 
 
 def main() -> None:
+    import machines
+
     PICTURES.mkdir(parents=True, exist_ok=True)
     wanted = sys.argv[1:]
     for example in examples():
@@ -128,6 +130,7 @@ def main() -> None:
         text, _ = run(example, example.picture)
         if text.strip():
             example.printed.write_text(text, encoding="utf-8")
+        machines.record(f"examples/{example.name}")
         print(example.name)
 
 

@@ -245,6 +245,8 @@ def empty_folder() -> Iterator[None]:
 
 
 def main() -> None:
+    import machines
+
     wanted = [Path(name).resolve() for name in sys.argv[1:]]
     for page in wanted or filter(shows, pages()):
         print(page.relative_to(ROOT), flush=True)
@@ -253,6 +255,7 @@ def main() -> None:
             page.write_text(session.text(), encoding="utf-8")
             for path, display in session.displays.items():
                 save(display, path)
+        machines.record(page.relative_to(ROOT).as_posix())
 
 
 if __name__ == "__main__":

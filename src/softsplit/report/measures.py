@@ -132,9 +132,7 @@ def class_sentence(data: ReportData, point: int) -> str | None:
         if one is not None and one.found is not None
     ]
     return text + (
-        f" Recall of the other classes: {', '.join(listed)}."
-        if len(listed) <= OPTIONS.listed
-        else ""
+        f" It finds {', '.join(listed)}." if listed and len(listed) <= OPTIONS.listed else ""
     )
 
 
