@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 
 import pandas as pd
 import pytest
@@ -13,8 +14,9 @@ from experiment_parts import small
 from softsplit.experiments.cells import Cell, chains_of
 from softsplit.experiments.choice import best_start, nested_choice, nested_rows, paper_choice
 from softsplit.experiments.folds import WHOLE
-from softsplit.experiments.results import write_plots, write_results
-from softsplit.experiments.runner import summarise
+from softsplit.experiments.results import partial_grid, write_plots, write_results
+from softsplit.experiments.runner import RunSummary, summarise
+from softsplit.experiments.spec import Grid
 from softsplit.experiments.store import CellOutcome, Row, Store, StoreError, open_store
 from softsplit.experiments.tables import (
     latex,
@@ -132,6 +134,19 @@ def test_verdicts(store):
     assert verdict["as_sparse"].tolist() == [True, True]
     nested = nested_verdict(spec_rows(spec, store))
     assert nested["test_accuracy"].tolist() == pytest.approx([0.841, 0.841])
+
+
+def test_a_partial_grid_is_named(store):
+    spec = small()
+    summary = summarise(spec, store)
+    said = partial_grid(spec, summary)
+    assert "cells are run" not in said
+    assert "(3 of the paper's 14 strengths, 2 of its 4 models)" in said
+    done = RunSummary(10, Counter({"converged": 10}), {})
+    whole = small(models=("L1", "Linf", "L0loc", "L0glob"), grid=Grid())
+    assert partial_grid(whole, done) == ""
+    started = RunSummary(10, Counter({"converged": 4}), {})
+    assert "(4 of 10 cells are run)" in partial_grid(whole, started)
 
 
 def test_a_store_may_hold_more_than_the_spec_asks_for(store):

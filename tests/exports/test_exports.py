@@ -289,6 +289,20 @@ def test_reasons_in_sql_and_c_and_javascript():
     assert "reasons: (row) => answer(row).q" in export_javascript(tree, reasons=True)
 
 
+def test_a_row_without_a_column_gets_one_sentence():
+    tree, X = case("two classes")
+    space = {}
+    exec(compile(export_python(tree), "exported", "exec"), space)
+    row = {name: space_of(value) for name, value in X.to_dict("records")[0].items()}
+    used = tree.tree_.column_names[tree.selected_features_[0]]
+    del row[used]
+    with pytest.raises(ValueError, match=f"^the row has no column '{used}'; give None if") as error:
+        space["predict"](row)
+    assert "\n" not in str(error.value)
+    said = "the row has no column '${name}'; give null if its value is not known."
+    assert said in export_javascript(tree)
+
+
 def test_a_written_file_is_the_text(tmp_path):
     tree, _ = case("numbers")
     for export, name in ((export_python, "t.py"), (export_javascript, "t.js"), (export_c, "t.c")):

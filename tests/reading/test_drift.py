@@ -121,6 +121,19 @@ def test_what_has_moved_is_what_is_said(tree: SoftTreeClassifier) -> None:
         check_rows(tree, new[:0])
 
 
+def test_shares_are_said_in_percent_of_the_rows(tree: SoftTreeClassifier) -> None:
+    new, classes = drawn_table(0, 500)
+    few = np.arange(500) < 30  # of the others most are "no"
+    part = new[few | (classes == "no").to_numpy()], classes[few | (classes == "no").to_numpy()]
+    found = {one.name: one for one in check_rows(tree, *part).comparisons}["probabilities"]
+    told = re.fullmatch(
+        r"the tree gives (yes|no) ([\d.]+) % on average; ([\d.]+) % of the rows are \1", found.said
+    )
+    k = list(tree.classes_).index(told[1])
+    assert float(told[2]) == pytest.approx(100 * tree.predict_proba(part[0])[:, k].mean(), abs=0.06)
+    assert float(told[3]) == pytest.approx(100 * (part[1] == told[1]).mean(), abs=0.06)
+
+
 def test_the_command_has_an_exit_code_and_a_page(tree: SoftTreeClassifier, tmp_path) -> None:
     model, page = tmp_path / "tree.json", tmp_path / "check.html"
     model.write_text(dumps_model(tree))

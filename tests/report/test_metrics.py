@@ -119,6 +119,14 @@ def test_a_rare_class_leads_with_the_balanced_figure(rare):
     assert told in page.replace("&nbsp;", "\N{NO-BREAK SPACE}")
 
 
+def test_the_most_frequent_class_is_as_good_as_chance(rare):
+    """Its pooled folds differ by chance; a constant has an area of one half."""
+    found = rare.baseline_metrics("majority")
+    assert found.roc == (0.5, 0.5, 0.5)
+    assert found.balanced == (1 / len(rare.classes),) * 3
+    assert found.accuracy.value > 1 / len(rare.classes)
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_a_class_that_is_not_predicted_leads_with_base_rate_and_recall(told):
     """Whether columns tell classes apart follows from the ROC area, not from accuracy."""

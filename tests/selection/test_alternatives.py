@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text, load_model, save_model
+from softsplit.estimators.alternatives import Alternative
 from softsplit.selection.alternatives import Looks
 
 
@@ -78,6 +79,20 @@ def test_alternatives_read_well_and_are_fitted_trees(search, tmp_path):
     loaded = load_model(tmp_path / "other.json")
     assert_array_equal(loaded.predict(X), found[0].tree.predict(X))
     assert export_text(loaded) == export_text(found[0].tree)
+
+
+@pytest.mark.parametrize(
+    ("behind", "measure", "words"),
+    [
+        (0.0069, "log-loss", "log-loss higher by 0.0069 +- 0.0100 on held-out rows"),
+        (-0.0069, "log-loss", "log-loss lower by 0.0069 +- 0.0100 on held-out rows"),
+        (0.0069, "accuracy", "accuracy lower by 0.0069 +- 0.0100 on held-out rows"),
+        (-0.0069, "roc_auc", "roc_auc higher by 0.0069 +- 0.0100 on held-out rows"),
+    ],
+)
+def test_the_gap_names_what_is_compared(behind, measure, words):
+    one = Alternative(None, ("a",), (), 1, 1, behind, 0.01, measure)
+    assert one.gap_words == words
 
 
 def test_copies_and_files_do_not_hold_the_rows(search):

@@ -15,6 +15,8 @@ from softsplit.support.messages import visible
 if TYPE_CHECKING:
     import pandas as pd
 
+LOG_LOSS = "log-loss"
+
 
 @dataclass(frozen=True, repr=False)
 class Alternative:
@@ -31,7 +33,9 @@ class Alternative:
     n_questions, n_terms : int
     behind, error : float
         How much worse trees of its settings are than those of the chosen ones on held-out rows of
-        the choice (log-loss, or the given score), and the standard error of that difference.
+        the choice, and the standard error of that difference.
+    measure : str
+        What is compared: "log-loss", "accuracy" or the name of the given score.
     """
 
     tree: Any
@@ -41,9 +45,12 @@ class Alternative:
     n_terms: int
     behind: float
     error: float
+    measure: str = LOG_LOSS
 
     @classmethod
-    def of(cls, tree: Any, chosen: Any, behind: float, error: float) -> Alternative:
+    def of(
+        cls, tree: Any, chosen: Any, behind: float, error: float, measure: str = LOG_LOSS
+    ) -> Alternative:
         """Describe a fitted tree beside the ``chosen`` one."""
         names, own = _names(tree), set(_names(chosen))
         return cls(
@@ -54,6 +61,7 @@ class Alternative:
             n_terms=int(np.count_nonzero(tree.weights_)),
             behind=behind,
             error=error,
+            measure=measure,
         )
 
     @property
@@ -61,8 +69,9 @@ class Alternative:
         """How held-out rows of the choice see the difference to the chosen tree."""
         if self.behind == self.error == 0.0:
             return "at the chosen settings"
-        side = "worse" if self.behind >= 0 else "better"
-        return f"{side} by {abs(self.behind):.4f} +- {self.error:.4f} on held-out rows"
+        higher = (self.behind >= 0) == (self.measure == LOG_LOSS)  # a higher loss is worse
+        gap = f"{abs(self.behind):.4f} +- {self.error:.4f}"
+        return f"{self.measure} {'higher' if higher else 'lower'} by {gap} on held-out rows"
 
     def __repr__(self) -> str:
         return f"{_words(self)}\n\n{export_text(self.tree)}"

@@ -44,15 +44,18 @@ class SoftTreeClassifier(SoftTreeBase):
         more, up to depth six: branches that do not lower the objective are pruned.
     penalty : {"count", "l1", "l0", "power", "inverse_power", "log", "auto"} or None, default="auto"
         Penalty on coefficients (local) and on features (global): their number ("count"), their
-        size ("l1"), or a concave approximation of the number. "auto" is "count" with loss "log",
-        and the "l0" of the paper with loss "cost".
+        size ("l1"), or a concave approximation of the number. "auto" is "count" with loss "log"
+        (with a solver that cannot count, such as "ipopt", it is "l0"), and the "l0" of the paper
+        with loss "cost".
     local_strength, global_strength : float or "auto", default="auto"
-        Strength of the penalty on single coefficients, and on features across the tree. With loss
-        "log", "auto" is 0.6 % of the log-loss of a tree without features, or of two even classes if
-        that is less, for each feature (beyond 1,000 rows less, by the square root of their number;
-        with few rows more, so that the best of p columns of noise does not enter: a quarter of
-        log p + log(n) / 2), and under "count" a quarter of a feature's for each coefficient. It is
-        0 otherwise.
+        Strength of the penalty on single coefficients (local) and on features across the tree
+        (global). "auto" is:
+        - loss "log", global: 0.6 % of the log-loss of a tree without features (or of two even
+          classes, if that is less). Beyond 1,000 rows it falls with the square root of their
+          number. It is at least a quarter of log p + log(n) / 2, so that the best of p columns of
+          noise does not enter a tree of n rows.
+        - loss "log", local: a quarter of the global strength with the penalty "count", else 0.
+        - loss "cost": 0 for both.
     sharpness : float, default=5.0
         alpha of the "l0" penalty 1 - exp(-alpha u).
     exponent, offset : float, default=0.5 and 1e-5
@@ -71,7 +74,7 @@ class SoftTreeClassifier(SoftTreeBase):
         "walk" with loss "log", and "mixture", the rule of the paper, with loss "cost".
     class_weight : dict or "balanced", optional
         Factors on the costs of each class, or on the weights of its rows with loss "log". Costs
-        below a millionth of the largest count as zero.
+        below a millionth of the largest are treated as zero.
     min_class_rate : float, sequence, dict or "auto", default="auto"
         Least expected share of each class that must be classified correctly; "auto" is 0.1 with
         loss "cost", and 0 with loss "log".
@@ -125,8 +128,8 @@ class SoftTreeClassifier(SoftTreeBase):
     feature_types : dict, optional
         Types of columns of a table, by name or position, that override what ``fit`` infers:
         "number", "category", "ordered" or "ordered: low < mid < high", "date", "date: hour,
-        weekday" or "date since signup", "keep" for a column that it would drop (an identifier, free
-        text), or "drop". See docs/tables.md.
+        weekday" or "date: since signup", "keep" for a column that it would drop (an identifier,
+        free text), or "drop". See docs/tables.md.
     groups : sequence of sequences or False, optional
         Columns of X, by names or positions, that are selected together: the global penalty counts
         such a group as one feature, as it does all columns that a variable of a table becomes.

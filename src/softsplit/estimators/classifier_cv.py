@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from softsplit.estimators.alternatives import Alternative, Alternatives
+from softsplit.estimators.alternatives import LOG_LOSS, Alternative, Alternatives
 from softsplit.estimators.base import (
     CutShortWarning,
     SoftTreeBase,
@@ -60,7 +60,7 @@ from softsplit.selection.teachers import Lessons, lessons_of, make_teacher
 from softsplit.solvers import Budget
 from softsplit.support.arguments import one_of, positive_integer
 from softsplit.support.interruption import never_lost
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, visible
 from softsplit.support.parallel import one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError
@@ -370,6 +370,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
         state.pop("_compared", None)
         return state
 
+    @property
+    def _measure(self) -> str:
+        """What the choice compares, in words."""
+        if self.scoring is None:
+            scores = formulation_of(self.loss).choice.scores_rows
+            return LOG_LOSS if scores else "accuracy"
+        return visible(self.scoring) if isinstance(self.scoring, str) else "score"
+
     def alternatives(self, n: int = 5, *, time_limit: float | None = None) -> Alternatives:
         """Trees about as good as the chosen one, with other features or another structure.
 
@@ -416,7 +424,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
                     break
                 prepared, _ = self._priced(prepared, met.candidate, met.fraction)
                 tree = fitted_classifier(self, prepared, solution, run.solver.zero_threshold)
-                found.append(Alternative.of(tree, self, met.behind, met.error))
+                found.append(Alternative.of(tree, self, met.behind, met.error, self._measure))
                 if len(found) == count:
                     break
         return Alternatives(tuple(found), Alternative.of(self, self, 0.0, 0.0), count)

@@ -8,8 +8,8 @@ import pandas as pd
 
 from softsplit.data.named import file_of
 from softsplit.experiments.figures import figures
-from softsplit.experiments.runner import summarise
-from softsplit.experiments.spec import Spec
+from softsplit.experiments.runner import RunSummary, summarise
+from softsplit.experiments.spec import Grid, Spec
 from softsplit.experiments.store import Store
 from softsplit.experiments.tables import (
     csv,
@@ -40,7 +40,7 @@ def write_results(spec: Spec, store: Store, folder: Path) -> list[Path]:
     if spec.table == "paper":
         frame = spec_rows(spec, store)
         verdict, nested = paper_verdict(frame, spec), nested_verdict(frame)
-        notes += _verdicts(verdict, nested)
+        notes += _verdicts(verdict, nested, partial_grid(spec, summarise(spec, store)))
     paths = write_table(table, folder, spec.name, spec.title, "".join(notes))
     if spec.table == "paper":
         for path, content in zip(verdict_files, (verdict, nested), strict=True):
@@ -113,14 +113,34 @@ def _verdict_files(spec: Spec, folder: Path) -> tuple[Path, Path]:
     return folder / f"{spec.name}_verdict.csv", folder / f"{spec.name}_nested.csv"
 
 
-def _verdicts(verdict: pd.DataFrame, nested: pd.DataFrame) -> list[str]:
+PAPER_MODELS = ("L1", "Linf", "L0loc", "L0glob")
+
+
+def partial_grid(spec: Spec, summary: RunSummary) -> str:
+    """A sentence if less than the paper's grid was run; empty if all of it was."""
+    whole, parts = Grid().strengths, []
+    if summary.n_done < summary.n_cells:
+        parts.append(f"{summary.n_done} of {summary.n_cells} cells are run")
+    known = sum(strength in spec.grid.strengths for strength in whole)
+    if known < len(whole):
+        parts.append(f"{known} of the paper's {len(whole)} strengths")
+    models = [name for name in PAPER_MODELS if name in spec.model_names]
+    if len(models) == len(spec.model_names) < len(PAPER_MODELS):
+        parts.append(f"{len(models)} of its {len(PAPER_MODELS)} models")
+    if not parts:
+        return ""
+    return f"The grid is partial ({', '.join(parts)}); the whole grid may give other figures. "
+
+
+def _verdicts(verdict: pd.DataFrame, nested: pd.DataFrame, partial: str = "") -> list[str]:
     text = []
     if not verdict.empty:
         reached = int(verdict["reached"].sum())
         sparse = sum(value is True for value in verdict["as_sparse"])
         text.append(
             "\n## Our best model beside the paper's\n\n"
-            f"Within a point of the paper's best model, or above it: {reached} of {len(verdict)}. "
+            f"{partial}Within a point of the paper's best model, or above it: "
+            f"{reached} of {len(verdict)}. "
             f"At an accuracy within half a point, at least as sparse: {sparse}.\n\n"
             + markdown(verdict)
         )

@@ -208,7 +208,7 @@ def export_javascript(tree: Any, path: PathName | None = None, *, reasons: bool 
 CELL = """
   const cell = (row, name, place) => {
     if (Array.isArray(row)) return row[place];
-    if (!Object.prototype.hasOwnProperty.call(row, name)) throw new TypeError(`no column ${name}`);
-    return row[name];
+    if (Object.prototype.hasOwnProperty.call(row, name)) return row[name];
+    throw new TypeError(`the row has no column '${name}'; give null if its value is not known.`);
   };
 """

@@ -170,7 +170,11 @@ CELL = '''
 
 def cell(row, name, place):
     """The value of a column in a row, a mapping by names or a sequence of all columns."""
-    return row[name] if hasattr(row, "keys") else row[place]
+    if not hasattr(row, "keys"):
+        return row[place]
+    if name not in row.keys():
+        raise ValueError(f"the row has no column {name!r}; give None if its value is not known.")
+    return row[name]
 '''
 
 PREDICT = '''

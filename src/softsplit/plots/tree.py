@@ -328,7 +328,7 @@ def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:
 def _condition_lines(place: int, split: Split, max_terms: int | None, precision: int) -> list[str]:
     """Number of the split, a term to a line, the threshold, and how sharp it is."""
     if not split.features:
-        return [f"split {place}", f"left with probability {split.left_share:.{precision}g}"]
+        return [f"split {place}", split.always(precision)]
     if split.digits is None:  # of a walk: numbers are written as they are
         terms = [_signed(term) for term in split.terms(max_terms=max_terms)]
         return [f"question {place}", *terms, *([minus(split.bound())] if split.bound() else [])]

@@ -13,9 +13,12 @@ from scipy.stats import rankdata
 
 from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
-from softsplit.reading.outline import answer_words, outline
+from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
+
+SIDES = ("true", "false")
+"""Left and right of a question."""
 
 SHOWN_ROWS = 10
 """Rows whose class changes that a text names."""
@@ -126,9 +129,8 @@ def changed_lines(before: TreeModel, after: TreeModel) -> list[str]:
 
 def _lines(model: TreeModel) -> list[str]:
     lines, leaf = [], 0
-    words = answer_words(model.labels)
     for found in outline(model).walk():
-        lead = "  " * found.depth + ("" if found.side is None else f"{words[found.side]}: ")
+        lead = "  " * found.depth + ("" if found.side is None else f"{SIDES[found.side]}: ")
         if found.split is None:
             leaf += 1
             shares = model.leaf_shares[:, found.leaf]

@@ -222,7 +222,7 @@ class TableCheck:
             lines.append(f"    {name:<{width}}  p {one.p_text}  {one.said}{unused}")
         quiet = [one for one in self.comparisons if not one.moved and one.outside]
         if quiet:
-            lines.append("outside the training range or unseen, no more than chance explains:")
+            lines.append("also seen, but in too few rows to count as a change:")
             named = [(visible(one.name), one.outside) for one in quiet[:8]]
             lines += [f"    {name}: {counted(count, 'row')}" for name, count in named]
         if self.accuracy is not None:
@@ -604,8 +604,8 @@ def _answers(
                 what="worse",
                 p_value=location_differs(before, now, larger=True),
                 used=True,
-                said=f"the true class has probability {1 - new:.3f} in the mean, on held-out rows "
-                f"it had {1 - old:.3f}",
+                said=f"the tree gives the true class {100 * (1 - new):.1f} % on average; on "
+                f"held-out rows it gave {100 * (1 - old):.1f} %",
             )
         )
     if n_training > 0:
@@ -620,8 +620,9 @@ def _answers(
                 what="calibrated",
                 p_value=float(min(1.0, n_tests * 2 * norm.sf(z[k]))),
                 used=True,
-                said=f"{visible(model.labels[k])} has probability {proba[:, k].mean():.3f} in the "
-                f"mean, and {truth[:, k].mean():.3f} of the rows are so",
+                said=f"the tree gives {visible(model.labels[k])} {100 * proba[:, k].mean():.1f} % "
+                f"on average; {100 * truth[:, k].mean():.1f} % of the rows are "
+                f"{visible(model.labels[k])}",
             )
         )
     return found

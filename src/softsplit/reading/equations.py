@@ -120,6 +120,8 @@ class Split:
         the probability of going left (right, for the sign "<"). In units of ranks if ``ranked``.
     digits : int or None
         Digits that are written by default; None writes numbers as they are.
+    taken : bool or None
+        Of a walk, whether all rows go left at a branch without features.
     """
 
     branch: int
@@ -136,6 +138,7 @@ class Split:
     centre: float = 0.0
     gate_width: float = 1.0
     digits: int | None = OPTIONS.digits
+    taken: bool | None = None
 
     @property
     def ranked_features(self) -> tuple[int, ...]:
@@ -165,10 +168,25 @@ class Split:
             return ""
         return f"{self.sign} {number(self.threshold, precision or self.digits)}"
 
+    @property
+    def usual_side(self) -> tuple[bool, float]:
+        """Of a branch without features: whether rows go left, and the probability of that side.
+
+        It is the side of the walk, or the likelier one.
+        """
+        left = self.left_share >= 0.5 if self.taken is None else self.taken
+        return left, self.left_share if left else 1.0 - self.left_share
+
+    def always(self, precision: int = 4) -> str:
+        """Of a branch without features: the side of all rows, and its probability."""
+        left, share = self.usual_side
+        return f"{'left' if left else 'right'} with probability {share:.{precision}g}"
+
     def gate(self) -> str:
         """Centre and width of the gate, as they are printed."""
         if not self.features:
-            return f"left with {percentage(self.left_share)}"
+            left, share = self.usual_side
+            return f"{'left' if left else 'right'} with {percentage(share)}"
         if self.lefts is not None:
             held, else_ = (f"{100 * share:.3g} %" for share in self.lefts)
             return f"p = {held} where it holds, {else_} elsewhere"
@@ -216,7 +234,8 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
     if not used:
         score = np.clip(model.steepness * offset, -700, 700)
         share = float(1.0 / (1.0 + np.exp(-score)))
-        return Split(branch, (), (), (), ">", 0.0, 0.0, None, share, not linear)
+        taken = None if model.walk is None else bool(model.walk.thresholds[branch] < 0)
+        return Split(branch, (), (), (), ">", 0.0, 0.0, None, share, not linear, taken=taken)
     walk = model.walk
     if walk is not None:  # the term whose coefficient is 1 stands first
         used.sort(key=lambda j: walk.coefficients[branch, j] != 1.0)

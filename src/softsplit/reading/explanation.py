@@ -360,8 +360,10 @@ def _branch_lines(reading: BranchReading) -> list[str]:
         value = _value(term.value)
         lines.append(f"    {name:<{width}} = {value:<10} {_pull(term.log_odds, reading.sides)}")
     if reading.contributions:
-        said = _pull(reading.base_log_odds, reading.sides)
-        lines.append(f"    {'a mean row':<{width + 13}} {said}")
+        base, sides = reading.base_log_odds, reading.sides
+        side = f"{sides[0] if base > 0 else sides[1]} by {abs(base):.3g}"
+        said = "neither side" if abs(base) < OPTIONS.no_pull else side
+        lines.append(f"    starting point: an average training row favours {said}")
     return lines
 
 

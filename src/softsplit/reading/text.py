@@ -81,7 +81,7 @@ def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
 
 def _condition(split: Split, max_terms: int | None, precision: int | None, walked: bool) -> str:
     if not split.features:
-        return f"always: left with probability {split.left_share:.{precision or 4}g}"
+        return f"always: {split.always(precision or 4)}"
     text = f"if {split.condition(precision, max_terms)}"
     return text if walked else f"{text}   ({split.certainty(precision or 4)})"
 
@@ -144,10 +144,8 @@ def tree_markdown(
             sure = "" if model.walk is not None else f" ({split.certainty(precision or 4)})"
             items.append(f"{start}**question {found.number}:** {text}{sure}?")
         else:
-            share = f"{split.left_share:.{precision or 4}g}"
-            items.append(
-                f"{start}**question {found.number}:** left with probability {share}, always"
-            )
+            said = split.always(precision or 4)
+            items.append(f"{start}**question {found.number}:** {said}, always")
         words = answer_words(model.labels) if split.features else ("left", "right")
         for child, word in zip(found.children, words, strict=True):
             write(child, f"{word}: ")

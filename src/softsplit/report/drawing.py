@@ -174,7 +174,7 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
     def box_of(node: OutlineNode) -> NodeBox:
         if node.split is None:
             return _sized(node, _end_lines(model, flow, node))
-        lines = [f"question {node.number}", *_terms(node.split, words[0])]
+        lines = [f"question {node.number}", *_terms(node.split, words)]
         curves = [c for c in term_curves(model, node.split) if c.terms.stop <= LAYOUT.most_terms]
         return _sized(node, lines, LAYOUT.spread_height + LAYOUT.line if flow else 0.0, curves)
 
@@ -210,10 +210,16 @@ def _sized(
     return NodeBox(node, lines, width, height, curves=list(curves), beside=beside)
 
 
-def _terms(split: Split, yes: str) -> list[str]:
+def whatever_the_row(split: Split, words: tuple[str, str]) -> str:
+    """The answer of all rows to a question without features, and its probability."""
+    left, share = split.usual_side
+    return f"{words[0] if left else words[1]} in {100 * share:.3g} of 100, whatever the row"
+
+
+def _terms(split: Split, words: tuple[str, str]) -> list[str]:
     """The question, a term to a line, in the units of the data."""
     if not split.features:
-        return [f"{yes} in {100 * split.left_share:.3g} of 100, whatever the row"]
+        return [whatever_the_row(split, words)]
     if split.lefts is not None:
         return [f"{split.names[0]}?"]
     more = len(split.features) - LAYOUT.most_terms
@@ -495,8 +501,7 @@ def tree_outline(model: TreeModel) -> ET.Element:
             sure = "" if model.walk is not None else f" ({threshold_text(split, words[0])})"
             add(item, "span", {}, f"?{sure}")
         else:
-            share = 100 * split.left_share
-            add(item, "span", {}, f"{lead}{words[0]} in {share:.3g} of 100, whatever the row")
+            add(item, "span", {}, f"{lead}{whatever_the_row(split, words)}")
         inner = add(item, "ul")
         for child, word in zip(found.children, words, strict=True):
             write(inner, child, f"{word}: ")

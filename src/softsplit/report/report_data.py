@@ -195,7 +195,17 @@ class ReportData:
 
     def baseline_metrics(self, name: str) -> MethodMetrics | None:
         """Figures of "majority", "logistic", "cart" or "boosting" on the same rows."""
-        return self._metrics(self.assessment.baselines[name])
+        found = self._metrics(self.assessment.baselines[name])
+        if found is None or name != "majority":
+            return found
+        # Within a fold it says the same of all rows; only folds differ, by chance.
+        seen = np.unique(self.assessment.labels)
+        by_chance = 1.0 / len(seen)
+        return replace(
+            found,
+            balanced=Interval(by_chance, by_chance, by_chance),
+            roc=Interval(0.5, 0.5, 0.5),
+        )
 
     def _metrics(self, judged: Judged) -> MethodMetrics | None:
         if not judged.complete:

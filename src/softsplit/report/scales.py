@@ -17,7 +17,7 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.summary import BINARY
 from softsplit.reading.term_curves import term_curves
-from softsplit.report.drawing import tall_curve, threshold_text
+from softsplit.report.drawing import tall_curve, threshold_text, whatever_the_row
 from softsplit.report.elements import add, add_table, shortened
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
@@ -57,7 +57,7 @@ LAYOUT = ScaleLayout()
 
 def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
     """What each question of a tree weighs, to unfold; ``anchor`` plus its number is its name."""
-    yes = answer_words(model.labels)[0]
+    words = answer_words(model.labels)
     for found in outline(model).questions():
         split = found.split
         assert split is not None
@@ -66,8 +66,7 @@ def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
         said = f"Question {found.number}: {counted(len(split.features), 'term')}"
         add(part, "summary", {}, said)
         if not split.features:
-            said = f"{yes} in {100 * split.left_share:.3g} of 100, whatever the row."
-            add(part, "p", {}, said.capitalize())
+            add(part, "p", {}, f"{whatever_the_row(split, words)}.".capitalize())
             continue
         for curve in term_curves(model, split):
             box = add(part, "figure", {"class": "bent"})
@@ -78,7 +77,7 @@ def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
         title = "As a formula (with ranks)" if split.ranked else "As a formula"
         add(formula, "summary", {}, title)
         add(formula, "p", {}).append(_code(split.condition()))
-        add(formula, "p", {"class": "quiet"}, f"{threshold_text(split, yes).capitalize()}.")
+        add(formula, "p", {"class": "quiet"}, f"{threshold_text(split, words[0]).capitalize()}.")
 
 
 def _code(text: str) -> ET.Element:

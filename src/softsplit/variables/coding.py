@@ -440,7 +440,7 @@ def learn(
         Sample weights. Rows of weight zero are coded but do not influence the coding.
     feature_types : mapping, optional
         Kinds of columns, by name or position: "number", "category", "ordered" or "ordered: low <
-        mid < high", "date", "date: hour, weekday" or "date since signup", "keep" (the inferred
+        mid < high", "date", "date: hour, weekday" or "date: since signup", "keep" (the inferred
         kind, and the column is used even if it looks useless) or "drop".
     """
     names, columns = table_columns(X)
