@@ -45,7 +45,11 @@ def test_rules_and_costs_hold_and_are_told(csv):
         (["--feature-cost", "a"], "--feature-cost 'a' must be COLUMN=NUMBER"),
         (["--feature-cost", "a=dear"], "--feature-cost needs a number"),
         (["--feature-cost", "a=1", "--feature-cost", "a=2"], "--feature-cost names 'a' twice"),
-        (["--required", "nope"], "required names 'nope'"),
+        (["--required", "nope"], "--required names 'nope', which is not a column of the table"),
+        (["--required", "twon"], "a column of the table; did you mean 'town'?"),
+        (["--at-most-one", "a,twon"], "--at-most-one names 'twon', which is not a column"),
+        (["--forbidden-together", "a,twon"], "--forbidden-together names 'twon'"),
+        (["--feature-cost", "twon=2"], "--feature-cost names 'twon', which is not a column"),
         (["--at-most-one", "a"], "at_most_one holds a set of one column"),
     ],
 )

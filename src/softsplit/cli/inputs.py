@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import OPTIONS, heartbeat, say
-from softsplit.support.messages import AdvisedError, counted, shown
+from softsplit.support.messages import AdvisedError, counted, nearest, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,13 +158,31 @@ def column_rules(
         if name in costs:
             raise ValueError(f"--feature-cost names {shown(name)} twice; name it once.")
         costs[name] = _number("--feature-cost", value)
+    wanted = split_names(required, names) if required else []
+    pairs = [split_names([one], names) for one in forbidden_together or ()]
+    sets = [split_names([one], names) for one in at_most_one or ()]
+    if names:
+        _refuse_absent("--required", wanted, names)
+        _refuse_absent("--forbidden-together", [name for pair in pairs for name in pair], names)
+        _refuse_absent("--at-most-one", [name for members in sets for name in members], names)
+        _refuse_absent("--feature-cost", list(costs), names)
     return {
-        "required": split_names(required, names) if required else None,
-        "forbidden_together": [split_names([one], names) for one in forbidden_together or ()]
-        or None,
-        "at_most_one": [split_names([one], names) for one in at_most_one or ()] or None,
+        "required": wanted or None,
+        "forbidden_together": pairs or None,
+        "at_most_one": sets or None,
         "feature_costs": costs or None,
     }
+
+
+def _refuse_absent(option: str, given: Sequence[str], names: Sequence[str]) -> None:
+    """Names of an option that the table does not have; the target is no such column."""
+    absent = next((name for name in given if name not in names), None)
+    if absent is not None:
+        close = nearest(absent, names)
+        hint = f"did you mean {close}?" if close else "name columns other than the target."
+        raise ValueError(
+            f"{option} names {shown(absent, 40)}, which is not a column of the table; {hint}"
+        )
 
 
 def load(path: Path) -> SoftTreeClassifier:

@@ -222,7 +222,8 @@ class TableCheck:
             lines.append(f"    {name:<{width}}  p {one.p_text}  {one.said}{unused}")
         quiet = [one for one in self.comparisons if not one.moved and one.outside]
         if quiet:
-            lines.append("also seen, but in too few rows to count as a change:")
+            few = "but in too few rows to count as a change"
+            lines.append(f"also outside the training range or new, {few}:")
             named = [(visible(one.name), one.outside) for one in quiet[:8]]
             lines += [f"    {name}: {counted(count, 'row')}" for name, count in named]
         if self.accuracy is not None:
