@@ -217,7 +217,7 @@ def test_costs_move_the_limit_and_the_risks_say_so(fitted):
 def test_a_card_is_text_a_table_and_a_file(fitted, tmp_path):
     tree, X, y = fitted
     card = tree.score_card(X, y, points=6)
-    assert "by hand the class of the tree on" in str(
+    assert "the card gives the class of the tree on" in str(
         card
     ) and f"{100 * card.accuracy:.1f} %" in str(card)
     told = card.to_csv(tmp_path / "card.csv")
@@ -240,7 +240,7 @@ def test_without_rows_they_are_drawn_over_the_training_ranges():
 
 def test_labels_of_another_kind_are_refused(fitted):
     tree, X, y = fitted
-    with pytest.raises(ValueError, match="no class of the tree"):
+    with pytest.raises(ValueError, match="not a class of the tree"):
         tree.score_card(X, y.astype(str))
     with pytest.raises(ValueError, match="give one per row"):
         tree.score_card(X, y[:-1])

@@ -284,11 +284,11 @@ class ScoreCard:
         """How far the card follows the tree on the given rows; empty without rows."""
         if self.agreement is None:
             return ""
-        text = f"by hand the class of the tree on {100 * self.agreement:.1f} % of the rows"
+        text = f"the card gives the class of the tree on {100 * self.agreement:.1f} % of the rows"
         if self.accuracy is None or self.tree_accuracy is None:
             return text
         return (
-            f"{text}; right on {100 * self.accuracy:.1f} %, the tree on "
+            f"{text}; accuracy {100 * self.accuracy:.1f} %, of the tree "
             f"{100 * self.tree_accuracy:.1f} %"
         )
 

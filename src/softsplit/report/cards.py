@@ -20,7 +20,7 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
         "and go where the sum says, until a class is met.",
     )  # fmt: skip
     if card.agreement is not None:
-        sentence = f"Followed by hand: {card.loss_sentence()} (training rows)."
+        sentence = f"On the training rows {card.loss_sentence()}."
         add(parent, "p", {"id": "card-loss"}, sentence)
     for question in card.questions:
         _question(parent, card, question)

@@ -441,7 +441,7 @@ def _provenance(
             f"method, was trained on {found.n_trained:,} of the other rows, the same for all."
         )
     judged += (
-        " The settings were chosen with all rows in sight, so that the figures of the tree are "
+        " The settings were chosen on all rows, so that the figures of the tree are "
         "slightly optimistic."
     )
     interval = "95 %: of 100 such samples of rows, 95 give an interval with the true figure in it"

@@ -284,8 +284,8 @@ def add_referral(parent: ET.Element, data: ReportData) -> None:
     )  # fmt: skip
     add(
         box, "p", {"class": "quiet"},
-        "A case goes to a person if its prediction set, the classes that hold the true one with "
-        "this confidence, is not the predicted one alone: others are possible, or none fits well.",
+        "A case goes to a person if its prediction set (the classes that hold the true one with "
+        "this confidence) is not exactly the predicted class: others are possible, or none fits.",
     )  # fmt: skip
 
 

@@ -247,7 +247,7 @@ def _python(parent: ET.Element, data: ReportData, point: int) -> None:
         said = "After import softsplit this line gives the same tree without training."
         add(parent, "p", {"class": "quiet"}, said)
     more = add(parent, "details", {"class": "anew"})
-    add(more, "summary", {}, "Train a tree with these settings anew")
+    add(more, "summary", {}, "Train a tree with these settings again")
     _code(more, "Python line that trains a tree with these settings", data.python_line(point))
     again = point < len(data.repeatable) and data.repeatable[point]
     said = (
