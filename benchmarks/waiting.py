@@ -301,8 +301,16 @@ def serve() -> None:
             ended, how = time.monotonic(), "nothing to keep"
         except BaseException as error:
             ended, how = time.monotonic(), f"broken: {type(error).__name__}: {error}"
+        spent = time.process_time()
         back.set()
-        print(json.dumps({"ended": ended, "how": how, "places": places}), file=tell, flush=True)
+        answer = {"ended": ended, "spent": spent, "how": how, "places": places}
+        print(json.dumps(answer), file=tell, flush=True)
+
+
+def processor_seconds(pid: int) -> float:
+    """Processor time that a process has used so far."""
+    facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(facts[11]) + int(facts[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def interrupt(args: argparse.Namespace) -> dict[str, Any]:
@@ -328,17 +336,18 @@ def interrupt(args: argparse.Namespace) -> dict[str, Any]:
             child.send_signal(signal.SIGINT)
         first = json.loads(child.stdout.readline())
         length = min(first["ended"] - began, LONGEST)
-        waits, hows, late = [], [], []
+        waits, hows, late, spent = [], [], [], []
         for _ in range(args.times):
             ask("go")
             time.sleep(rng.uniform(0.0, length))
-            sent = time.monotonic()
+            sent, known = time.monotonic(), processor_seconds(child.pid)
             child.send_signal(signal.SIGINT)
             answer = json.loads(child.stdout.readline())
             if answer["ended"] < sent:  # it was done before
                 hows.append("done before")
                 continue
             waits.append(round(answer["ended"] - sent, 2))
+            spent.append(round(answer["spent"] - known, 2))
             hows.append(answer["how"])
             if waits[-1] > BACK:
                 late.append([waits[-1], [p for p in dict.fromkeys(answer["places"]) if p]])
@@ -347,6 +356,8 @@ def interrupt(args: argparse.Namespace) -> dict[str, Any]:
         kinds[kind] = {
             "length": round(length, 1),
             "waits": waits,
+            "spent": spent,
+            "load": round(os.getloadavg()[0], 1),
             "in_time": sum(wait <= BACK for wait in waits),
             "ends": {how: hows.count(how) for how in sorted(set(hows))},
             "late": late,
@@ -527,18 +538,36 @@ def make_page() -> None:
     }
     rows = [
         [
-            kind, line["busy"], len(one["waits"]), one["in_time"], max(one["waits"], default="-"),
+            kind, line["busy"], one.get("load", "-"), len(one["waits"]), one["in_time"],
+            max(one["waits"], default="-"),
+            sum(spent <= BACK for spent in one.get("spent", [])),
+            max(one.get("spent", []), default="-"),
             ", ".join(f"{how} {count}" for how, count in one["ends"].items()),
         ]
         for line in of("interrupt")
         for kind, one in line["kinds"].items()
     ]  # fmt: skip
     rows += [
-        ["all", line["busy"], line["times"], line["in_time"], line["slowest"], ""]
+        [
+            "all", line["busy"], "", line["times"], line["in_time"], line["slowest"],
+            sum(s <= BACK for one in line["kinds"].values() for s in one.get("spent", [])),
+            max((s for one in line["kinds"].values() for s in one.get("spent", [])), default="-"),
+            "",
+        ]
         for line in of("interrupt")
-    ]
+    ]  # fmt: skip
     texts["interrupt"] = markdown(
-        ["work", "busy processes", "times", "back within a second", "slowest", "came back with"],
+        [
+            "work",
+            "busy processes",
+            "load of the machine",
+            "times",
+            "back within a second",
+            "slowest",
+            "within a processor second",
+            "most processor seconds",
+            "came back with",
+        ],
         rows,
     )
     texts["limits"] = markdown(

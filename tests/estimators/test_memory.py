@@ -20,7 +20,7 @@ def test_hinges_and_folds_count():
     straight = SoftTreeClassifier(curves=False)
     assert beyond(X, straight) == pytest.approx(1.8)  # training order, and a sample twice
     assert beyond(X, SoftTreeClassifier(curves=3)) == pytest.approx(4 * (1 + 1.8))
-    assert beyond(X[:4000], SoftTreeClassifierCV(curves=False)) == pytest.approx(6.0)
+    assert beyond(X[:4000], SoftTreeClassifierCV(curves=False)) == pytest.approx(4.0)
 
 
 def test_texts_are_several_columns():

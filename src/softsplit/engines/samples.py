@@ -25,6 +25,9 @@ from softsplit.support.row_budgets import ROWS
 CHUNK = 16_384
 """Rows processed at a time where a copy of all rows would take too much memory."""
 
+CHUNK_CELLS = 2_000_000
+"""Cells that are scaled at a time: a wide table is no copy of its own."""
+
 
 @dataclass(frozen=True)
 class TargetRows:
@@ -258,11 +261,12 @@ def _copy_rows(
 ) -> FloatArray:
     """Return transformed rows, one line per feature; copied in chunks."""
     features: Any = np.empty((X.shape[1], len(rows)), dtype=np.float32 if single else np.float64)
-    for low in range(0, len(rows), CHUNK):
-        block = X[rows[low : low + CHUNK]].astype(np.float64, copy=False)
+    step = min(CHUNK, CHUNK_CELLS // max(X.shape[1], 1) + 1)
+    for low in range(0, len(rows), step):
+        block = X[rows[low : low + step]].astype(np.float64, copy=False)
         if transform is not None:
             block = transform(block)
-        features[:, low : low + CHUNK] = block.T
+        features[:, low : low + step] = block.T
     features += 0.0  # -0.0 becomes 0.0
     return features
 

@@ -583,6 +583,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             self._call_costs(candidate, fraction, search, hurried),
             (candidate, fraction),
         )
+        held_out = None if hurried else self._held_out(chosen, costs, search)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
         if search.trainer.large:
@@ -610,7 +611,6 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.best_estimator_ = fitted_classifier(
             self, prepared, found, run.solver.zero_threshold, hurried=over
         )
-        held_out = None if hurried else self._held_out(chosen, costs, search)
         tree = profiled(self.best_estimator_.tree_, rows, hurried=over)
         self.best_estimator_.tree_ = replace(tree, held_out=held_out)
         self.tree_ = self.best_estimator_.tree_

@@ -30,9 +30,9 @@ class MemoryOptions:
     folds: int = 2
     """Folds whose rows are held at a time where copies are large (``RowBudgets.halved_cells``)."""
 
-    fold_copies: float = 3.0
-    """Copies of the compared rows that a fold holds: training and held-out rows, those of them in
-    training order, the standardised ones of its path, and those on which a walk is chosen."""
+    fold_copies: float = 2.0
+    """Copies of the compared rows that a fold holds: training and held-out rows, and the same in
+    training order; what a path standardises are a few columns, or columns for a while."""
 
     support: int = 20_000
     """Rows of the sample on which the support of the last tree is selected."""

@@ -337,11 +337,15 @@ class TreeModel:
         proba = self._plan.class_proba(X, self.leaf_shares)
         if self.walk is None:
             rows = np.flatnonzero(proba.max(axis=1) <= self.consistency_bound)
-        else:
-            rows = np.arange(len(proba))
-        predicted = self.predict_index(X[rows] if self.walk is None else X)
-        apart = np.argmax(proba[rows] * factors, axis=1) != predicted
-        proba[rows[apart]] = consistent_with(proba[rows[apart]], predicted[apart], factors)
+            predicted = self.predict_index(X[rows])
+            apart = np.argmax(proba[rows] * factors, axis=1) != predicted
+            rows = rows[apart]
+        else:  # all rows, of which no copy is made
+            predicted = self.predict_index(X)
+            apart = np.argmax(proba * factors, axis=1) != predicted
+            rows = np.flatnonzero(apart)
+        if len(rows):
+            proba[rows] = consistent_with(proba[rows], predicted[apart], factors)
         return proba.astype(dtype, copy=False)
 
     @cached_property

@@ -82,6 +82,9 @@ class WalkOptions:
     share_digits: int = 3
     """Significant digits of the smaller class probabilities of a leaf; the largest is the rest."""
 
+    few: int = 100
+    """Up to so many rows the columns of a question are read together."""
+
     large: float = 1e250
     """Sums of larger values are made in other units, so that they do not overflow."""
 
@@ -156,17 +159,28 @@ class Walk:
         found, totals = self.right, self.counts.sum(axis=1)
         return np.divide(found, totals, out=np.ones(len(totals)), where=totals > 0)
 
-    def holds(self, branch: int, X: FloatArray) -> NDArray[np.bool_]:
-        """Whether question ``branch`` holds for each row, in the units of the question."""
+    def holds(
+        self, branch: int, X: FloatArray, some: NDArray[np.intp] | None = None
+    ) -> NDArray[np.bool_]:
+        """Whether question ``branch`` holds for each row, in the units of the question.
+
+        ``some`` are the positions of the rows that are asked; all if they are not given. Of the
+        columns only those of the question are read.
+        """
         used = np.flatnonzero(self.coefficients[branch])
+        count = len(X) if some is None else len(some)
+        if count <= OPTIONS.few:  # one call each takes less than one for each column
+            block = X[:, used] if some is None else X[some[:, None], used]
+            columns, largest = list(block.T), float(np.abs(block).max(initial=0.0))
+        else:
+            columns = [X[:, j] if some is None else X[some, j] for j in used]
+            largest = max((float(np.abs(column).max()) for column in columns), default=0.0)
         # Both sides of an inequality times a power of two: sums of the largest floats are finite.
-        unit = 1.0
-        if len(used) and len(X) and float(np.abs(X[:, used]).max()) > OPTIONS.large:
-            unit = 2.0**-100
+        unit = 2.0**-100 if largest > OPTIONS.large else 1.0
         threshold = unit * self.thresholds[branch]
-        total, size = np.zeros(len(X)), np.full(len(X), abs(threshold))
-        for j in used:
-            term = unit * self.coefficients[branch, j] * X[:, j].astype(np.float64, copy=False)
+        total, size = np.zeros(count), np.full(count, abs(threshold))
+        for j, column in zip(used, columns, strict=True):
+            term = unit * self.coefficients[branch, j] * column.astype(np.float64, copy=False)
             total += term
             size += np.abs(term)
         above = total - threshold
@@ -181,10 +195,12 @@ class Walk:
             there = np.flatnonzero(node == t)
             if not len(there):
                 continue
-            rows = X[there] if len(there) < len(X) else X
             if self.ranked[t]:
-                rows = scaling.transform(rows, self.coefficients[t] != 0)
-            node[there] = np.where(self.holds(t, rows), 2 * t + 1, 2 * t + 2)
+                rows = X[there] if len(there) < len(X) else X
+                holds = self.holds(t, scaling.transform(rows, self.coefficients[t] != 0))
+            else:
+                holds = self.holds(t, X, there if len(there) < len(X) else None)
+            node[there] = np.where(holds, 2 * t + 1, 2 * t + 2)
         return node - topology.n_branches
 
     def counted(

@@ -104,7 +104,10 @@ class TestRows:
         training = None
         if prepared.settings.decision == "walk":
             training = prepared.arriving(ROWS.compared_walk)
-        return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T, training)
+        scaled = scaled_rows(prepared.scaling, rows.X).T
+        if scoring.scorer is None:  # which alone looks at rows as they were given
+            rows = replace(rows, X=np.empty((len(rows.labels), 0)))
+        return cls(prepared, rows, scoring, scaled, training)
 
     def judged(self, solution: Solution) -> tuple[float, Valued | None]:
         """Return the score of a tree and, if ``samplewise``, its value on each row."""

@@ -23,7 +23,7 @@ its slope: the value must be level to ``rounding``, and the slope along the step
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -71,6 +71,9 @@ from softsplit.solvers.elimination.second_order import (
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 
+BLOCK_LINES, BLOCK_CELLS = 64, 500_000
+"""Columns are looked at in multiples of so many, and about so many cells at a time."""
+
 
 class AllRows(Protocol):
     """All rows of a problem, as steps under penalties and class rates see them."""
@@ -112,7 +115,9 @@ class RowDescents:
 
     Attributes
     ----------
-    rows : StandardisedRows
+    frame : StandardisedRows
+        The rows without the numbers of their features, which are all zero there: their shape,
+        classes and weights.
     steps : int
         Steps taken so far.
     unit : float
@@ -138,8 +143,10 @@ class RowDescents:
         self.problem, self.budget, self.options = problem, budget, options
         self.total = float(samples.weights.sum())
         self.unit = problem.row_unit
-        features = unit * (samples.features.astype(float, copy=False) - 0.5)
-        self.rows = StandardisedRows(features, samples.starts, samples.weights, rule.pseudo_counts)
+        nothing = np.broadcast_to(0.0, samples.features.shape)
+        self.frame = StandardisedRows(nothing, samples.starts, samples.weights, rule.pseudo_counts)
+        self._samples, self._scale = samples, unit
+        self._rows: StandardisedRows | None = None
         self.taught: TaughtRows | None = None
         if (once := samples.distinct) is not None:
             features = unit * (once.features.astype(float, copy=False) - 0.5)
@@ -150,11 +157,38 @@ class RowDescents:
         self.compared = compared
         self._pace = 0.0
 
+    @property
+    def rows(self) -> StandardisedRows:
+        """The rows of all columns, a copy that is made when it is first asked for."""
+        if self._rows is None:
+            self._rows = self.frame._replace(features=self.standardised(slice(None)))
+        return self._rows
+
+    def standardised(self, columns: slice | NDArray[np.intp]) -> FloatArray:
+        """Some columns of the rows, (n_columns, n_rows)."""
+        if self._rows is not None:
+            return np.ascontiguousarray(self._rows.features[columns])
+        found: FloatArray = np.subtract(self._samples.features[columns], 0.5, dtype=float)
+        found *= self._scale
+        return found
+
+    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """All columns, some at a time, with their places: no copy of all of them is needed."""
+        n_columns, n_rows = self.frame.features.shape
+        step = BLOCK_LINES * max(1, BLOCK_CELLS // (BLOCK_LINES * max(n_rows, 1)))
+        for begin in range(0, n_columns, step):
+            some = slice(begin, min(begin + step, n_columns))
+            yield some, self.standardised(some)
+
+    def release(self) -> None:
+        """Forget the copy of all columns; another is made if somebody asks for it."""
+        self._rows = None
+
     def on(self, tree: SupportTree) -> StandardisedRows:
         """The rows of the columns of ``tree``."""
-        if len(tree.columns) == len(self.rows.features):
+        if len(tree.columns) == len(self.frame.features):
             return self.rows
-        return self.rows._replace(features=np.ascontiguousarray(self.rows.features[tree.columns]))
+        return self.frame._replace(features=self.standardised(tree.columns))
 
     def summed(self, tree: SupportTree) -> StandardisedRows | TaughtRows:
         """The same for descents: rows that have class probabilities as targets stand there once."""
@@ -167,7 +201,8 @@ class RowDescents:
     def restricted(self, columns: NDArray[np.intp]) -> RowDescents:
         """Descents over the same rows of some columns."""
         some = copy(self)
-        some.rows = self.rows._replace(features=np.ascontiguousarray(self.rows.features[columns]))
+        some._rows = self.frame._replace(features=self.standardised(columns))
+        some.frame = some._rows
         if self.taught is not None:
             some.taught = self.taught._replace(features=self.taught.features[columns])
         some.bounds = self.bounds.restrict(columns)
@@ -181,7 +216,7 @@ class RowDescents:
     @property
     def n_rows(self) -> int:
         """Distinct rows."""
-        return int(self.rows.features.shape[1])
+        return int(self.frame.features.shape[1])
 
     def check(self) -> None:
         """Raise ``OutOfBudget`` if nothing is left."""
@@ -396,7 +431,7 @@ class EngineDescents:
         curved = few if costly else middle
         if len(middle.weights) >= self.n_rows:
             return self._descend(near, tree, curved, shrinkage, limit, decrease, tol)
-        if middle.weights is not self.few.rows.weights:
+        if middle.weights is not self.few.frame.weights:
             rough = max(decrease, options.middle_decrease)
             tree, _, _ = self._descend(near, tree, few, shrinkage, limit, rough, 0.0)
         return self._descend(everywhere, tree, curved, shrinkage, limit, decrease, tol)
@@ -410,7 +445,7 @@ class EngineDescents:
             return self.few.on(tree)
         unit = self.problem.steepness / self.problem.n_features
         features = unit * (samples.features[columns].astype(float, copy=False) - 0.5)
-        return self.few.rows._replace(
+        return self.few.frame._replace(
             features=features, starts=samples.starts, weights=samples.weights
         )
 

@@ -30,6 +30,9 @@ class SampleSizes:
     long : float
         Rows times parameters of a tree from which the final descent of each start takes seconds:
         starts are then compared first, and only the best are finished.
+    kept_cells : int
+        Standardised cells that a path keeps between its trees; more are made again when a tree of
+        all columns asks for them.
     """
 
     support: int = 20_000
@@ -39,6 +42,7 @@ class SampleSizes:
     growth: int = 4
     largest_part: float = 0.6
     long: float = 1e6
+    kept_cells: int = 500_000
 
     def to_compare(self, n_classes: int) -> int:
         """Rows that are enough to compare trees."""

@@ -118,7 +118,7 @@ class EliminationPath:
 
     def __init__(self, descents: RowDescents, tree: SupportTree, shares: FloatArray) -> None:
         self.found: list[EliminationPoint] = []
-        value = constant_value(descents.rows, shares, len(tree.splits))
+        value = constant_value(descents.frame, shares, len(tree.splits))
         self._constant: EliminationPoint | None = EliminationPoint(
             tree.constant(shares), value, 0.0
         )

@@ -58,7 +58,7 @@ def with_required(
     missing = [] if rules is None else rules.missing(rules.used(_kept(tree, rules)))
     if rules is None or not missing:
         return tree
-    gains = branch_gains(tree, descents, descents.rows.features**2)
+    gains = branch_gains(tree, descents)
     gains[:, tree.saturated] = -1.0
     for variable in missing:
         columns = np.flatnonzero(rules.of == variable)

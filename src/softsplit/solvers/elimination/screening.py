@@ -34,7 +34,7 @@ race on all columns is run as well; solver.py chooses between the two winners.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -168,11 +168,13 @@ def screened_race(
     those of ``race``.
     """
     options = descents.options.screening
-    rows, groups = descents.rows, descents.problem.groups
-    n_columns, n_rows = rows.features.shape
+    groups = descents.problem.groups
+    n_columns, n_rows = descents.frame.features.shape
     if n_columns < options.least_columns or n_rows > options.rows_per_column * n_columns:
         return None
-    chosen = _with_groups(always | marginal_screening(rows, options), groups)
+    chosen = _with_groups(
+        always | marginal_screening(descents.frame, options, descents.blocks()), groups
+    )
     won: SupportTree | None = None
     for number in range(options.rounds + 1):
         if np.mean(chosen) > options.nearly_all:
@@ -195,16 +197,24 @@ def screened_race(
     return won
 
 
-def marginal_screening(rows: StandardisedRows, options: ScreeningOptions) -> NDArray[np.bool_]:
-    """Return the columns above the null threshold without a tree, and the best ``fewest``."""
+def marginal_screening(
+    rows: StandardisedRows,
+    options: ScreeningOptions,
+    blocks: Iterable[tuple[slice, FloatArray]] | None = None,
+) -> NDArray[np.bool_]:
+    """Return the columns above the null threshold without a tree, and the best ``fewest``.
+
+    ``blocks`` are the columns, some at a time, where ``rows`` are without them.
+    """
     slopes, curvatures = class_slopes(_labels(rows), rows.weights)
-    columns, unit = rows.features, score_unit(rows)
-    means = columns @ rows.weights / rows.weights.sum()
-    best = np.zeros(len(columns))
-    for values in (columns, np.abs(columns - means[:, None])):
-        gains = score_statistics(values, values**2, slopes, curvatures).gains.max(axis=1)
-        best = np.maximum(best, gains / unit)
-    chosen = best > _null_threshold(2 * len(columns) * slopes.shape[1], options)
+    unit, total = score_unit(rows), rows.weights.sum()
+    best = np.zeros(len(rows.features))
+    for some, columns in blocks or [(slice(None), rows.features)]:
+        means = columns @ rows.weights / total
+        for values in (columns, np.abs(columns - means[:, None])):
+            gains = score_statistics(values, values**2, slopes, curvatures).gains.max(axis=1)
+            best[some] = np.maximum(best[some], gains / unit)
+    chosen = best > _null_threshold(2 * len(best) * slopes.shape[1], options)
     chosen[np.argsort(-best, kind="stable")[: options.fewest]] = True
     return chosen
 
@@ -212,38 +222,44 @@ def marginal_screening(rows: StandardisedRows, options: ScreeningOptions) -> NDA
 def conditional_screening(tree: SupportTree, descents: RowDescents) -> NDArray[np.bool_]:
     """Return the columns above the null threshold in a branch of ``tree``, or in a new split of a
     leaf; in a branch they count only where bounds allow the step."""
-    rows, options = descents.rows, descents.options.screening
-    left, right = _gates(tree, rows)
-    labels, columns = _labels(rows), rows.features
-    squares = columns**2
-    best = branch_gains(tree, descents, squares).max(axis=1)
-    for arriving in node_reach(left, right)[len(left) :]:  # one leaf at a time: classes are many
-        if descents.budget.exhausted:
-            break
-        slopes = class_slopes(labels, rows.weights * arriving)
-        gains = score_statistics(columns, squares, *slopes).gains.max(axis=1)
-        np.maximum(best, gains, out=best)
+    rows, options = descents.frame, descents.options.screening
+    left, right = _gates(tree, descents)
+    labels = _labels(rows)
+    best = branch_gains(tree, descents).max(axis=1)
+    reach = node_reach(left, right)[len(left) :]
+    for some, columns in descents.blocks():
+        squares = columns**2
+        for arriving in reach:  # one leaf at a time: classes are many
+            if descents.budget.exhausted:
+                break
+            slopes = class_slopes(labels, rows.weights * arriving)
+            gains = score_statistics(columns, squares, *slopes).gains.max(axis=1)
+            np.maximum(best[some], gains, out=best[some])
     # Gains of one column in different leaves are much alike: they count once.
-    threshold = _null_threshold(len(columns) * len(left), options)
+    threshold = _null_threshold(len(best) * len(left), options)
     above: NDArray[np.bool_] = best / score_unit(rows) > threshold
     return above
 
 
-def branch_gains(tree: SupportTree, descents: RowDescents, squares: FloatArray) -> FloatArray:
+def branch_gains(tree: SupportTree, descents: RowDescents) -> FloatArray:
     """Return the gain of each column in each branch of ``tree``, (n_columns, n_branches).
 
-    It is zero where bounds do not allow the step; ``squares`` are those of the columns.
+    It is zero where bounds do not allow the step.
     """
-    rows, (left, right) = descents.rows, _gates(tree, descents.rows)
+    rows, (left, right) = descents.frame, _gates(tree, descents)
     leaves = np.exp(tree.log_odds - tree.log_odds.max(axis=0))
     slopes = branch_slopes(left, right, leaves / leaves.sum(axis=0), _labels(rows), rows.weights)
-    found = score_statistics(rows.features, squares, *slopes)
-    allowed = descents.bounds.restrict(branches=slice(len(left))).allows_step(found.change)
-    return np.where(allowed, found.gains, 0.0)
+    gains, change = (np.empty((len(rows.features), len(left))) for _ in range(2))
+    for some, columns in descents.blocks():
+        found = score_statistics(columns, columns**2, *slopes)
+        gains[some], change[some] = found.gains, found.change
+    allowed = descents.bounds.restrict(branches=slice(len(left))).allows_step(change)
+    return np.where(allowed, gains, 0.0)
 
 
-def _gates(tree: SupportTree, rows: StandardisedRows) -> tuple[FloatArray, FloatArray]:
-    scores = tree.splits[:, :-1] @ rows.features[tree.columns] + tree.splits[:, -1:]
+def _gates(tree: SupportTree, descents: RowDescents) -> tuple[FloatArray, FloatArray]:
+    columns = descents.standardised(tree.columns)
+    scores = tree.splits[:, :-1] @ columns + tree.splits[:, -1:]
     return gate_probabilities(scores, 1.0)
 
 

@@ -231,6 +231,8 @@ class EliminationRun:
                     found.append(self._measured(problem, end.tree, end.status))
                 else:
                     found.append(Solution.unmeasured(problem, free, end.value, end.status))
+        if self.few.frame.features.size > self.options.rows.kept_cells:
+            self.few.release()
         if not found:
             so_far = self._so_far(problems[0])
             found.append(self._measured(problems[0], so_far, self.budget.verdict))
@@ -378,7 +380,7 @@ class EliminationRun:
 
         Prefer ``screened`` unless the path of the other is better by more than that threshold.
         """
-        threshold = feature_noise_threshold(self.few.rows)
+        threshold = feature_noise_threshold(self.few.frame)
         try:
             paths = [self._path_from(tree, limits) for tree in (screened, unscreened)]
             least = [

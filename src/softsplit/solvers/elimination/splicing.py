@@ -41,7 +41,6 @@ from softsplit.solvers.elimination.path import (
 )
 from softsplit.solvers.elimination.screening import branch_gains, feature_noise_threshold
 from softsplit.solvers.elimination.support_tree import SupportTree, removed_branches
-from softsplit.support.arrays import FloatArray
 
 Mask = NDArray[np.bool_]
 
@@ -73,7 +72,6 @@ class Splicing:
     def __init__(self, descents: RowDescents, limits: SizeLimits) -> None:
         self.descents, self.limits, self.options = descents, limits, descents.options.splicing
         self._ridge = Shrinkage(descents.options.path.ridge * descents.unit)
-        self._squares: FloatArray | None = None
         self._rules = descents.problem.binding_rules
         self._requires = self._rules is not None and bool(self._rules.required)
 
@@ -234,7 +232,7 @@ class Splicing:
 
     def _exchanged(self, tree: SupportTree, value: float) -> tuple[SupportTree, float] | None:
         """Return a tree of lower value with one feature or term exchanged, if one is found."""
-        least = self.options.least_gain * feature_noise_threshold(self.descents.rows)
+        least = self.options.least_gain * feature_noise_threshold(self.descents.frame)
         for out in self._leaving(tree):
             rest = without(tree, [out])
             if np.all(rest.saturated | rest.support.any(axis=1)):
@@ -261,9 +259,7 @@ class Splicing:
 
     def _entered(self, tree: SupportTree, out: Term) -> Iterator[SupportTree]:
         """Yield ``tree``, which ``out`` has left, with each of the best other features there."""
-        rows, groups = self.descents.rows, self.descents.problem.groups
-        if self._squares is None:
-            self._squares = rows.features**2
+        rows, groups = self.descents.frame, self.descents.problem.groups
         homes = np.arange(len(rows.features)) if groups is None else groups.of
         n_groups, n_branches = int(homes.max()) + 1, len(tree.splits)
         kept = np.zeros((n_groups, n_branches), dtype=bool)
@@ -284,7 +280,7 @@ class Splicing:
             barred[in_use] = False
             allowed[homes[self._rules.features(barred)]] = False
         worth = np.zeros((n_groups, n_branches))
-        np.maximum.at(worth, homes, branch_gains(tree, self.descents, self._squares))
+        np.maximum.at(worth, homes, branch_gains(tree, self.descents))
         total = np.where(allowed, worth[:, entered].sum(axis=1), 0.0)
         for group in np.argsort(-total, kind="stable")[: self.options.ins]:
             if total[group] > 0:

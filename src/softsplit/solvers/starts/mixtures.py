@@ -70,7 +70,8 @@ def mixture_trees(
     """Return ``options.trees`` times ``count`` trees."""
     samples = problem.rows.sample(options.rows)
     unit = problem.steepness / problem.n_features
-    rows = unit * (samples.features.astype(float, copy=False) - 0.5)
+    rows = np.subtract(samples.features, 0.5, dtype=float)
+    rows *= unit
     n_grouped = 0
     if 2 < problem.n_classes <= problem.topology.n_leaves:
         n_grouped = options.trees * count // 2
