@@ -153,7 +153,7 @@ def test_tables_searches_and_plain_trees_are_refitted(tmp_path):
     )
     heavy = tree.refit(new_X, new_y, sample_weight=np.where(new_y == "ill", 5.0, 1.0))
     assert heavy.predict_proba(new_X)[:, 0].mean() > tree.predict_proba(new_X)[:, 0].mean()
-    with pytest.raises(ValueError, match="no class of the tree"):
+    with pytest.raises(ValueError, match="not a class of the tree"):
         tree.refit(new_X, np.where(new_y == "ill", "dead", new_y))
     with pytest.raises(ValueError, match="no row of class 'ill'"):
         tree.refit(new_X[new_y == "well"], new_y[new_y == "well"])
