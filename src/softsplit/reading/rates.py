@@ -9,6 +9,9 @@ import numpy as np
 MET = 1e-6
 """An expected rate that misses its bound by no more holds it."""
 
+ACTIVE = 1e-3
+"""A bound that the expected rates are further from has no cost."""
+
 
 @dataclass(frozen=True)
 class RateRecord:
@@ -73,6 +76,14 @@ class RateRecord:
         sides += [f"at most {self.high:.4g}"] if np.isfinite(self.high) else []
         return " and ".join(sides)
 
+    @property
+    def active(self) -> bool:
+        """Whether the expected rates are at the bound; if not, it costs nothing."""
+        rates = self.expected
+        if self.compares:
+            return max(rates) - min(rates) >= self.high - ACTIVE
+        return min(abs(rates[0] - self.low), abs(rates[0] - self.high)) <= ACTIVE
+
     def shown(self, rates: tuple[float, ...]) -> str:
         """Rates of the groups in words, with their difference."""
         if not self.compares:
@@ -86,6 +97,8 @@ class RateRecord:
         said += f"; decisions {self.shown(self.decided)}"
         if not self.decisions_hold:
             said += ", which miss it"
-        if self.multiplier > 0:
+        elif self.excess(self.decided) > MET:
+            said += ", which miss it by no more than one row of the smallest group"
+        if self.multiplier > 0 and self.active:
             said += f"; the bound costs {self.multiplier:.3g} of loss per unit"
         return said

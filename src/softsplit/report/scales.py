@@ -146,8 +146,9 @@ def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
     add(svg, "circle", spot)
     add(
         parent, "p", {"class": "quiet"},
-        "Add up the distances of the values, and of the average row, from the line: if the sum is "
-        f"on the left, the answer is {answer_words(model.labels)[0]}.",
+        "Each value of a case pushes to the left or to the right of the line, and so does the "
+        "average row: if these distances add up to the left, the answer is "
+        f"{answer_words(model.labels)[0]}.",
     )  # fmt: skip
     _as_table(parent, model, split)
 
@@ -209,5 +210,6 @@ def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
                      size])  # fmt: skip
     part = add(parent, "details")
     add(part, "summary", {}, f"{counted(len(rows), 'term')} of this question as a table")
-    head = ["feature", "training values", "direction", "length of its scale (log-odds)"]
+    effect = "effect from smallest to largest value (log-odds)"
+    head = ["feature", "training values", "direction", effect]
     add_table(part, "What the question weighs", head, rows, (3,))

@@ -147,8 +147,8 @@ def rule_sentence(data: ReportData) -> str:
             f"lower {data.measure}: it may serve as well."
         )
     return said + (
-        " The other stops are the best trees for their number of features; move the slider for a "
-        "simpler or a more accurate one."
+        " The other stops are the best trees for their number of features; move the slider to see "
+        "them."
     )
 
 
