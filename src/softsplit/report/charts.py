@@ -183,6 +183,42 @@ def reliability_chart(label: str, bins: Sequence[Bin]) -> ET.Element:
     return svg
 
 
+def bounds_chart(label: str, points: Sequence[tuple[float, Interval]]) -> ET.Element:
+    """Accuracy with its interval over the bound, both from their least to their largest value."""
+    svg = element(
+        "svg",
+        {
+            "class": "curve", "role": "img", "aria-label": label,
+            "viewBox": f"0 0 {LAYOUT.left + LAYOUT.size + LAYOUT.right:.0f} "
+            f"{LAYOUT.top + LAYOUT.size + LAYOUT.foot:.0f}",
+        },
+    )  # fmt: skip
+    frame = {"class": "frame", "x": f"{LAYOUT.left:.0f}", "y": f"{LAYOUT.top:.0f}"}
+    add(svg, "rect", frame | {"width": f"{LAYOUT.size:.0f}", "height": f"{LAYOUT.size:.0f}"})
+    most = max(max(bound for bound, _ in points), 1e-9)
+    low, high = min(one.low for _, one in points), max(one.high for _, one in points)
+    span = max(high - low, 1e-9)
+    foot = LAYOUT.top + LAYOUT.size
+    for part in (0.0, 0.5, 1.0):
+        across = {"x": f"{_x(part):.1f}", "y": f"{foot + 14:.1f}", "class": "tick"}
+        add(svg, "text", across, f"{part * most:.3g}")
+        up = {"x": f"{LAYOUT.left - 4:.1f}", "y": f"{_y(part) + 4:.1f}", "class": "tick side"}
+        add(svg, "text", up, f"{100 * (low + part * span):.3g} %")
+    middle = f"{LAYOUT.left + LAYOUT.size / 2:.1f}"
+    add(svg, "text", {"class": "axis", "x": middle, "y": f"{foot + 30:.1f}"}, "bound")
+    drawn = [
+        (_x(bound / most), *(_y((end - low) / span) for end in (one.value, one.low, one.high)))
+        for bound, one in points
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in drawn)
+    add(svg, "polyline", {"class": "own", "points": line})
+    for x, y, bottom, top in drawn:
+        ends = {"x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": f"{bottom:.1f}", "y2": f"{top:.1f}"}
+        add(svg, "line", {"class": "whisker"} | ends)
+        add(svg, "circle", {"class": "spot", "cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "4"})
+    return svg
+
+
 # --- The picture above the slider: accuracy along the path, a column for every tree ---------------
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from softsplit.problem.rates import RateRequirement
 from softsplit.reading.rates import RateRecord
+from softsplit.report.charts import bounds_chart
 from softsplit.report.elements import add, add_table, percent, with_interval
 from softsplit.report.metrics import Interval, mean_interval, share
 from softsplit.report.report_data import ReportData
@@ -37,13 +38,14 @@ def _add_bounds(parent: ET.Element, data: ReportData) -> None:
         said = "Accuracy against the bound is not shown: there was no time to train other trees."
         add(parent, "p", {}, said)
         return
-    rows = []
+    rows, drawn = [], []
     for stated, judged, tree in sorted(points, key=lambda point: point[0]):
         accuracy = share(tree.calls == judged.labels)
         expected, decided = (
             _largest_difference(judged, values)
             for values in (tree.proba, np.eye(len(data.classes))[tree.calls])
         )
+        drawn.append((stated[0], accuracy))
         rows.append(
             [
                 ", ".join(f"{bound:.3g}" for bound in stated), with_interval(accuracy),
@@ -51,7 +53,12 @@ def _add_bounds(parent: ET.Element, data: ReportData) -> None:
             ]
         )  # fmt: skip
     head = ["bound", "accuracy, held out", "difference, expected", "difference, decided"]
-    add_table(parent, "Accuracy against the bound, on held-out rows", head, rows, range(1, 4))
+    title = "Accuracy against the bound, on held-out rows"
+    add_table(parent, title, head, rows, range(1, 4))
+    if len(bounds) == 1:
+        figure = add(parent, "figure", {"class": "bounds"})
+        add(figure, "figcaption", {}, f"{title}, with 95 % intervals")
+        figure.append(bounds_chart(title, drawn))
 
 
 def _largest_difference(judged: Assessment, values: FloatArray) -> float:
