@@ -40,6 +40,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -123,6 +124,11 @@ def fit_tree(X: np.ndarray, y: np.ndarray, iterations: int, **given: Any) -> Fit
     )
 
 
+def fit_plain(X: np.ndarray, y: np.ndarray, iterations: int) -> Fit:
+    model = SoftTreeClassifier(random_state=0).fit(X, y)
+    return Fit(model, np.asarray(model.selected_features_), int(np.sum(model.weights_ != 0)))
+
+
 def _plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
@@ -202,6 +208,8 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fit]] = {
     "tree-sparse": partial(fit_tree, selection="sparse"),
     "tree-best": partial(fit_tree, selection="best"),
     "tree-taught": partial(fit_tree, teacher="boosting"),
+    "tree-auto": partial(fit_tree, teacher="auto"),
+    "plain": fit_plain,
     "peer": fit_peer,
     "peer-log": fit_peer_by_log_loss,
     "peer-default": fit_default_peer,
@@ -320,11 +328,13 @@ def judge(model: Any, task: Task) -> dict[str, Any]:
         np.asarray(model.predict_proba(task.X_test), dtype=float)
     )
     true = np.clip(found[np.arange(len(right)), task.y_test], SMALLEST, 1.0)
+    two = task.n_classes == 2 and len(rates) == 2
     return {
         "accuracy": float(np.average(right, weights=task.weights)),
         "balanced": float(np.mean(list(rates.values()))),
         "log_loss": float(-np.average(np.log(true), weights=task.weights)),
         "rates": rates,
+        **({"area": float(roc_auc_score(task.y_test, found[:, 1]))} if two else {}),
     }
 
 
@@ -332,6 +342,7 @@ MEASURES = {
     "accuracy": ("Accuracy, percent", 100.0, 1),
     "balanced": ("Balanced accuracy, percent", 100.0, 1),
     "log_loss": ("Log-loss", 1.0, 3),
+    "area": ("Area under the ROC curve", 1.0, 3),
     "features": ("Features", 1.0, 1),
     "coefficients": ("Nonzero coefficients", 1.0, 1),
     "noise_features": ("Noise columns in use", 1.0, 1),

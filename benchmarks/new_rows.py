@@ -184,7 +184,16 @@ def rare_table(rows: pd.DataFrame) -> str:
             f"{(gap > 0).sum()} of {len(gap)}; accuracy "
             f"{100 * (accuracy['tree'] - accuracy['peer']).mean():+.2f}."
         )
-    tables = [beside(rows, f, by) for f in ("balanced", "accuracy", "log_loss", "features")]
+    if {"tree", "plain"} <= set(balanced) and "area" in rows:
+        loss, area = (wide(rows, figure, by) for figure in ("log_loss", "area"))
+        worse, lower = loss["tree"] - loss["plain"], area["plain"] - area["tree"]
+        lines.append(
+            f"- Tree against plain: log-loss {worse.mean():+.4f} (worst {worse.max():+.3f}, "
+            f"{worse.idxmax()}), area under the ROC curve {-lower.mean():+.4f} (worst "
+            f"{-lower.max():+.3f}, {lower.idxmax()})."
+        )
+    shown = ["balanced", "accuracy", "log_loss", "features", *(["area"] if "area" in rows else [])]
+    tables = [beside(rows, f, by) for f in shown]
     return "\n".join([*lines, failures(rows), *tables])
 
 
@@ -217,7 +226,7 @@ def time_table(rows: pd.DataFrame) -> str:
 Tasks = Callable[[argparse.Namespace], Iterator[Task]]
 QUESTIONS: dict[str, tuple[Tasks, Callable[[pd.DataFrame], str], tuple[str, ...]]] = {
     "noise": (noise_tasks, noise_table, ("tree", "peer")),
-    "rare": (rare_tasks, rare_table, ("tree", "peer")),
+    "rare": (rare_tasks, rare_table, ("tree", "plain", "peer")),
     "time": (time_tasks, time_table, ("tree", "boosting")),
 }
 """What is fitted, how it is told, and by which methods."""
