@@ -133,7 +133,7 @@ def test_a_report_of_other_rows_than_those_of_training_is_refused(model, tmp_pat
     frame.iloc[:-5].to_csv(tmp_path / "recent.csv", index=False)
     out = tmp_path / "r.html"
     said = invoke("report", model, tmp_path / "recent.csv", "--out", out, "--quiet")
-    refused(said, "table 'recent' is not the one that the tree was fitted to: it has 55 rows, ")
+    refused(said, "'recent' is not the table that the tree was fitted to: it has 55 rows, ")
     assert not out.exists()
 
 

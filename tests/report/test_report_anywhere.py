@@ -22,8 +22,10 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, stre
 from softsplit.cli import app
 from softsplit.reading.pruning import oriented
 from softsplit.report import comparison
+from softsplit.report.anywhere import labelled_rows
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.report.drawing import rows_flow, tree_svg
+from softsplit.report.study import check_training_rows
 from tables import people
 
 
@@ -73,6 +75,17 @@ def test_rows_that_do_not_fit_the_model_are_refused(iris, tree):
         tree.report(X[:100], y[:100])
     with pytest.raises(ValueError, match="one class for each of the 150 rows"):
         tree.report(X, y[:20])
+    with pytest.raises(ValueError, match=r"X is not the table .* has 146 rows, 46 of class '2'"):
+        tree.report(X[:146] + 0.013, y[:146])
+
+
+def test_the_table_of_training_is_known_by_its_values_where_rows_had_weights(iris):
+    X, y = iris
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0)
+    tree.fit(X, y, sample_weight=np.full(150, 2.0))
+    check_training_rows(*labelled_rows(tree, X, y), "X")
+    with pytest.raises(ValueError, match="is not the table that the tree was fitted to"):
+        check_training_rows(*labelled_rows(tree, X + 0.013, y), "X")
 
 
 def test_a_model_file_of_python_is_reported_by_the_command(light, iris, tree, tmp_path):

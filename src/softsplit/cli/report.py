@@ -69,7 +69,7 @@ def report(
 
     with option_advice():
         rows = rows_of(tree, table, target)
-        check_training_rows(tree, rows, table.name)
+        check_training_rows(tree, rows, f"{table.name!r}")
         unseen = None
         if held_out is not None:
             unseen = rows_of(tree, read(held_out, encoding, quiet), rows.target, every_class=False)

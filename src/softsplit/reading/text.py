@@ -88,8 +88,8 @@ def _condition(split: Split, max_terms: int | None, precision: int | None, walke
 
 FORMULA = (
     'probability: a question is true with p = 1 / (1 + exp(-(sum - centre) / width)), for "<" with '
-    "1 - p; a leaf has the product along its path, a class the sum over leaves of leaf probability "
-    "x share below (shares of a row that is wholly in the leaf, not of the rows that arrive):"
+    "1 - p; P(leaf) is the product along its path, P(class) the sum over leaves of P(leaf) x the "
+    "percentage below (not the shares of training rows above):"
 )
 """How probabilities follow from what is printed; ``sum`` is the left-hand side of a question."""
 

@@ -25,7 +25,7 @@ from softsplit.report.comparison import make_report_data, walk_path
 from softsplit.report.document import render_report
 from softsplit.report.groups import group_names
 from softsplit.report.report_data import PAGE_ROWS, ReportData
-from softsplit.report.study import rows_of
+from softsplit.report.study import check_training_rows, rows_of
 from softsplit.solvers import Budget
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
@@ -132,6 +132,7 @@ def report(
     if isinstance(by, str) and hasattr(X, "columns") and not _asks(model, by) and by in X.columns:
         X = X.drop(columns=by)  # a column to compare by, and no feature
     tree, rows = labelled_rows(model, X, y)
+    check_training_rows(tree, rows, "X")
     refer, groups = checked_confidence(refer, "refer"), _groups(by, table, len(rows.y))
     search = model.steps[-1][1] if isinstance(model, Pipeline) else model
     search = search if hasattr(search, "alternatives") else None

@@ -26,6 +26,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import named_columns
+from softsplit.reading.profile import TableProfile
 from softsplit.report.report_data import fit_options, strength_of
 from softsplit.selection.scoreboard import ERRORS, PRICES
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
@@ -228,6 +229,10 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     )
 
 
+PROFILE_EDGES = 3
+"""A column with fewer edges in the profile has too few values to tell tables apart."""
+
+
 def rows_of(
     tree: SoftTreeClassifier,
     table: Table,
@@ -258,24 +263,37 @@ def rows_of(
 
 
 def check_training_rows(tree: SoftTreeClassifier, rows: LabelledRows, name: str) -> None:
-    """Raise ValueError unless ``rows`` have as many rows of each class as the tree was fitted to.
+    """Raise ValueError if ``rows`` are not those that the tree was fitted to.
 
     A report trains along the strength path and judges these trees by folds of the rows: of other
-    rows it would say nothing about the tree. Weighted rows cannot be told apart in this way.
+    rows it would say nothing about the tree. Training rows have the class counts of the tree's
+    profile; weights that are whole numbers change these, and the table then still has the values
+    that stand in the profile.
     """
     profile = tree.tree_.profile
     if profile is None or np.any(profile.classes != np.rint(profile.classes)):
         return
     here = np.array([np.sum(rows.y == one) for one in tree.classes_], dtype=float)
-    if not np.array_equal(here, profile.classes):
-        k = int(np.argmax(np.abs(here - profile.classes)))
-        raise ValueError(
-            f"table {name!r} is not the one that the tree was fitted to: it has "
-            f"{int(here.sum()):,} rows, {int(here[k]):,} of class {str(tree.classes_[k])!r}, where "
-            "the tree was fitted to "
-            f"{int(profile.rows):,}, {int(profile.classes[k]):,} of that class; give that table, "
-            "and these rows with --held-out, or judge the tree on them with softsplit check."
-        )
+    if np.array_equal(here, profile.classes) or _has_values_of(profile, rows):
+        return
+    k = int(np.argmax(np.abs(here - profile.classes)))
+    raise ValueError(
+        f"{name} is not the table that the tree was fitted to: it has {int(here.sum()):,} rows, "
+        f"{int(here[k]):,} of class {str(tree.classes_[k])!r}, where the tree was fitted to "
+        f"{int(profile.rows):,}, {int(profile.classes[k]):,} of that class; give that table, and "
+        "these rows as held-out ones, or judge the tree on them with softsplit check."
+    )
+
+
+def _has_values_of(profile: TableProfile, rows: LabelledRows) -> bool:
+    """Whether all edges of a profile, values of training rows, are among those of ``rows``."""
+    edges = [
+        (one.edges, cells.numbers)
+        for one, cells in zip(profile.columns, rows.rows.cells, strict=True)
+        if one is not None and one.edges is not None
+    ]
+    told = any(len(found) >= PROFILE_EDGES for found, _ in edges)
+    return told and all(bool(np.all(np.isin(found, values))) for found, values in edges)
 
 
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
@@ -422,8 +440,8 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
         rule = "the one with the lowest held-out log-loss"
         if PRICES[name] > 0:
             rule += (
-                f" after {100 * PRICES[name]:g} % of the log-loss of a tree without features is "
-                "added for each feature"
+                f", where each feature must lower it by {100 * PRICES[name]:g} % of that of a tree "
+                "without features"
             )
     else:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
@@ -459,10 +477,13 @@ def _facts(tree: SoftTreeClassifier, repeatable: bool) -> list[tuple[str, str]]:
     steepness = formulation_of(tree.loss).label(tree.tree_.steepness, tree.ridge)
     given = fit_options(tree) if repeatable else None
     search = tree.solution_.search
+    depth = f"{tree.tree_.topology.depth}"
+    if isinstance(tree.depth, int) and tree.depth != tree.tree_.topology.depth:
+        depth += f" of {tree.depth} allowed"
     return [
         (
             "Tree",
-            f"loss {tree.loss}, depth {tree.tree_.topology.depth}, scaling {tree.scale}, "
+            f"loss {tree.loss}, depth {depth}, scaling {tree.scale}, "
             f"{steepness}, penalty {tree.penalty}, strength {strength_of(tree):.4g}",
         ),
         *([] if search is None else [("Search", str(search))]),
