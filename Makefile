@@ -79,6 +79,7 @@ bench-selection: peers ## tree chosen by cross-validation beside other methods (
 	$(BIN)/python benchmarks/selection.py run --larger $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
 	$(BIN)/python benchmarks/selection.py overview
+	$(BIN)/python benchmarks/selection.py draw --out docs/results/selection.jsonl
 
 bench-reading: peers ## trees of given sizes beside best subsets, and how long questions are: TABLES=folder of the made tables
 	$(BIN)/python benchmarks/reading.py sizes run $(if $(TABLES),--tables $(TABLES)) $(ARGS)

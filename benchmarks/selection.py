@@ -4,6 +4,7 @@
     python benchmarks/selection.py run --larger       the same on larger data sets
     python benchmarks/selection.py table              the rows as tables, also into --document
     python benchmarks/selection.py overview           means of them into README.md and docs/when.md
+    python benchmarks/selection.py draw               accuracy and log-loss against size
 
 The 24 data sets of the paper: five outer folds, stratified, shuffled by --fold-seed. The larger
 ones: 5,000 rows drawn to train (stratified), up to 5,000 others to test, --draws times. The methods
@@ -67,6 +68,16 @@ SHOWN = {
 README = ("tree", "tree-sparse", "peer", "cart", "ebm")
 """Methods of the table in README.md."""
 
+DRAWN = {
+    "tree-sparse": 'tree, "sparse"', "tree": "tree, default", "tree-best": 'tree, "best"',
+    "peer": "L1 logistic regression", "cart": "CART", "abess": "best subset", "ebm": "EBM",
+}  # fmt: skip
+MOST_DRAWN = {"accuracy": 100.0, "log_loss": 0.5}
+"""Higher values would press the others together: CART and best subsets are sure and wrong."""
+
+DRAWN_LABELS = ("accuracy, %", "log-loss")
+PICTURE = ROOT / "docs" / "images" / "selection-curve.svg"
+
 PUZZLES = ["monks-1", "monks-2"]
 """No linear rule can learn these; figures are given with and without them."""
 
@@ -81,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["run", "table", "overview"])
+    parser.add_argument("part", choices=["run", "table", "overview", "draw"])
     arguments(parser, "results/selection.jsonl", SELECTION_METHODS)
     parser.add_argument("--document", type=Path, help="file to put the tables into")
     parser.add_argument("--larger", action="store_true", help="the larger data sets")
@@ -97,6 +108,8 @@ def main() -> None:
     elif args.part == "overview":
         for name, texts in overview(args).items():
             write_page(ROOT / name, texts)
+    elif args.part == "draw":
+        draw(read_rows(args, fold_seed=args.fold_seed), PICTURE)
     elif args.larger:
         args.methods = [method for method in args.methods if method in LARGER_METHODS]
         args.peer_iterations = min(args.peer_iterations, LARGER_ITERATIONS)
@@ -224,6 +237,37 @@ def larger_table(rows: pd.DataFrame) -> str:
         if method in found
     ]
     return markdown(["", *found.index], lines)
+
+
+def draw(rows: pd.DataFrame, path: Path) -> None:
+    """Means over the data sets that every method ended on: quality against features in use."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "softsplit"
+    from matplotlib import pyplot as plt
+
+    rows = rows[~rows["dataset"].isin((*LARGER, *PUZZLES)) & rows["method"].isin(DRAWN)]
+    found = {f: wide(rows, f, ["dataset"]) for f in ("features", "accuracy", "log_loss")}
+    common = found["accuracy"].dropna().index
+    means = pd.DataFrame({f: table.loc[common].mean() for f, table in found.items()})
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for axis, column, label in zip(axes, ("accuracy", "log_loss"), DRAWN_LABELS, strict=True):
+        values = means[column] * (100 if column == "accuracy" else 1)
+        values = values[values < MOST_DRAWN[column]]
+        curve = [m for m in ("tree-sparse", "tree", "tree-best") if m in values.index]
+        axis.plot(means["features"][curve], values[curve], "o-", color="C0")
+        others = [m for m in values.index if m not in curve]
+        axis.plot(means["features"][others], values[others], "s", color="C7", linestyle="none")
+        for method in values.index:
+            at = (means["features"][method], values[method])
+            offset = (4, 5 if method in curve else -11)
+            axis.annotate(DRAWN[method], at, offset, textcoords="offset points", fontsize=8)
+        axis.set_xlabel("features in use (mean)")
+        axis.set_ylabel(f"{label}, {len(common)} data sets")
+        axis.margins(0.18)
+    figure.savefig(path, metadata={"Date": None})
+    print(means.round(4).to_string())
 
 
 def section(rows: pd.DataFrame, figures: Sequence[str] = FIGURES) -> str:
