@@ -120,7 +120,8 @@ def test_training_names_the_package_that_is_missing(hidden: str, package: str, n
 
 def test_the_command_names_the_package_that_is_missing(folder: Path) -> None:
     fit = (
-        "from softsplit.__main__ import main; sys.argv[1:] = ['fit', 'few.csv', '-t', 'z']; main()"
+        "from softsplit.__main__ import main\n"
+        "sys.argv[1:] = ['fit', 'few.csv', '-t', 'level']; main()"
     )
     command = [sys.executable, "-c", "import sys; sys.modules['sklearn'] = None\n" + fit]
     done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8")

@@ -198,11 +198,14 @@ class RowDescents:
             return self.taught
         return self.taught._replace(features=self.taught.features[tree.columns])
 
+    def hold(self, rows: StandardisedRows) -> None:
+        """Keep standardised rows in place of those that are made when they are asked for."""
+        self._rows = self.frame = rows
+
     def restricted(self, columns: NDArray[np.intp]) -> RowDescents:
         """Descents over the same rows of some columns."""
         some = copy(self)
-        some._rows = self.frame._replace(features=self.standardised(columns))
-        some.frame = some._rows
+        some.hold(self.frame._replace(features=self.standardised(columns)))
         if self.taught is not None:
             some.taught = self.taught._replace(features=self.taught.features[columns])
         some.bounds = self.bounds.restrict(columns)
