@@ -132,8 +132,8 @@ def report(
     if isinstance(by, str) and hasattr(X, "columns") and not _asks(model, by) and by in X.columns:
         X = X.drop(columns=by)  # a column to compare by, and no feature
     tree, rows = labelled_rows(model, X, y)
-    check_training_rows(tree, rows, "X")
     refer, groups = checked_confidence(refer, "refer"), _groups(by, table, len(rows.y))
+    check_training_rows(tree, rows, "X")
     search = model.steps[-1][1] if isinstance(model, Pipeline) else model
     search = search if hasattr(search, "alternatives") else None
     with never_lost(), watched(tree.verbose, Budget(time_limit=time_limit)) as observer:
