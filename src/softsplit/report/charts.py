@@ -68,8 +68,8 @@ class Line(NamedTuple):
     y: FloatArray
 
 
-def chart(label: str, across: str, up: str, lines: Sequence[Line], top: float = 1.0) -> ET.Element:
-    """A square chart from 0 to ``top`` both ways."""
+def _frame(label: str) -> ET.Element:
+    """An empty square chart."""
     svg = element(
         "svg",
         {
@@ -80,6 +80,12 @@ def chart(label: str, across: str, up: str, lines: Sequence[Line], top: float = 
     )  # fmt: skip
     frame = {"class": "frame", "x": f"{LAYOUT.left:.0f}", "y": f"{LAYOUT.top:.0f}"}
     add(svg, "rect", frame | {"width": f"{LAYOUT.size:.0f}", "height": f"{LAYOUT.size:.0f}"})
+    return svg
+
+
+def chart(label: str, across: str, up: str, lines: Sequence[Line], top: float = 1.0) -> ET.Element:
+    """A square chart from 0 to ``top`` both ways."""
+    svg = _frame(label)
     for share_ in (0.0, 0.5, 1.0):
         text = f"{100 * top * share_:.3g} %"
         place = {
@@ -185,16 +191,7 @@ def reliability_chart(label: str, bins: Sequence[Bin]) -> ET.Element:
 
 def bounds_chart(label: str, points: Sequence[tuple[float, Interval]]) -> ET.Element:
     """Accuracy with its interval over the bound, both from their least to their largest value."""
-    svg = element(
-        "svg",
-        {
-            "class": "curve", "role": "img", "aria-label": label,
-            "viewBox": f"0 0 {LAYOUT.left + LAYOUT.size + LAYOUT.right:.0f} "
-            f"{LAYOUT.top + LAYOUT.size + LAYOUT.foot:.0f}",
-        },
-    )  # fmt: skip
-    frame = {"class": "frame", "x": f"{LAYOUT.left:.0f}", "y": f"{LAYOUT.top:.0f}"}
-    add(svg, "rect", frame | {"width": f"{LAYOUT.size:.0f}", "height": f"{LAYOUT.size:.0f}"})
+    svg = _frame(label)
     most = max(max(bound for bound, _ in points), 1e-9)
     low, high = min(one.low for _, one in points), max(one.high for _, one in points)
     span = max(high - low, 1e-9)
