@@ -22,18 +22,24 @@ class PrintedTree:
         split = next((i for i, s in enumerate(lines) if s.startswith("probability:")), len(lines))
         self.tree = [line for line in lines[:split] if re.match(r"(\|   )*(if |else|class )", line)]
         notes = [line for line in lines if line not in self.tree]
-        self.imputed = dict(
-            re.match(r"(.*): unknown counts as (.*)", line).groups()
+        unknown = [
+            found.groups()
             for line in notes
-            if ": unknown counts as " in line
-        )
+            if (
+                found := re.match(
+                    r"(.*): unknown(?: or a level other than (.*))? counts as (.*)", line
+                )
+            )
+        ]
+        self.imputed = {name: counts for name, _, counts in unknown}
+        self.two = {name: levels.split(" and ") for name, levels, _ in unknown if levels}
         self.steps = {
             name: {level: int(n) for n, level in (s.split(" ", 1) for s in steps.split(", "))}
             | {None: other}
             for name, steps, other in (
                 re.match(r"(.*) counts as (0 .*); any other level counts as (.*)", line).groups()
                 for line in notes
-                if re.match(r".*[^:] counts as 0 ", line) and ": unknown counts as " not in line
+                if re.match(r".*[^:] counts as 0 ", line) and ": unknown" not in line
             )
         }
         self.others = {
@@ -120,6 +126,11 @@ class PrintedTree:
         if order := re.match(r"(.*) \(0 .* to \d+ .*\)$", name):
             cell = row[order[1]]
             level = self.imputed[order[1]] if pd.isna(cell) else str(cell)
+            if order[1] in self.two:
+                low, high = self.two[order[1]]
+                return Fraction(
+                    [low, high].index(level if level in (low, high) else self.imputed[order[1]])
+                )
             steps = self.steps[order[1]]
             return Fraction(steps[level if level in steps else steps[None]])
         cell = self.cell(name, row)
@@ -157,5 +168,6 @@ class PrintedTree:
             return cell == (level == "true")
         if name in self.others and level in ("other", "another level"):
             return (not pd.isna(cell) and str(cell) not in self.others[name]) != bool(negated)
-        cell = self.imputed.get(name) if pd.isna(cell) else str(cell)
-        return (cell == level) != bool(negated)
+        if pd.isna(cell) or str(cell) not in self.two.get(name, [str(cell)]):
+            cell = self.imputed[name]
+        return (str(cell) == level) != bool(negated)

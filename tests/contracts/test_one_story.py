@@ -39,6 +39,8 @@ def made_table(seed: int, n_rows: int, n_classes: int) -> tuple[pd.DataFrame, np
     score = score + (joined.month > 8) + 1.0 * joined.day_of_week.isin([5, 6]) + joined.hour / 12
     score = score + 0.5 * X["size"].map({"S": 0, "M": 1, "L": 2, "XL": 3})
     score = score + (X["left"] - X["joined"]) / pd.Timedelta(8, "h")
+    X["home"], X["loan"] = rng.choice(["own", "rent"], (2, n_rows), p=[0.4, 0.6])
+    score = score + 1.5 * (X["home"] == "own") + 1.5 * (X["loan"] == "rent")
     score = score + rng.logistic(0, 0.3, n_rows)
     y = np.array(["low", "mid", "high"])[np.digitize(score, np.quantile(score, [0.4, 0.75]))]
     y = np.where(y == "mid", "high", y) if n_classes == 2 else y
@@ -55,6 +57,8 @@ def new_rows(seed: int) -> pd.DataFrame:
     X.loc[3, ["job", "size"]] = ["astronaut", "huge"]
     X.loc[4, ["income", "age"]] = [1e7, 140.0]
     X.loc[5, "joined"] = pd.Timestamp("2031-12-31 23:59:59.999")
+    X.loc[6:8, "home"], X.loc[9:11, "home"] = None, "castle"
+    X.loc[12:14, "loan"], X.loc[15:17, "loan"] = None, "castle"
     return X
 
 
@@ -76,7 +80,10 @@ def test_everything_that_is_shown_says_what_predict_says(
     tree = SoftTreeClassifier(
         depth=depth, n_starts=1, random_state=0, cost_matrix=costs,
         class_weight="balanced" if balanced else None,
-        feature_types={"joined": "date: days, hour, weekday, month", "left": "date since joined"},
+        feature_types={
+            "joined": "date: days, hour, weekday, month", "left": "date since joined",
+            "loan": "ordered: rent < own",
+        },
     ).fit(X, y)  # fmt: skip
     asked = pd.concat([X.iloc[:40], new_rows(seed)], ignore_index=True)
     predicted, proba = tree.predict(asked), tree.predict_proba(asked)
@@ -167,3 +174,21 @@ def test_ties_go_to_the_side_that_the_printed_sign_says():
     grid = np.array([(a / 10, b / 10) for a in range(30) for b in range(30)])
     said = [printed.class_of({"x0": a, "x1": b}) for a, b in grid]
     assert said == [str(k) for k in tree.predict(grid)]
+
+
+def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"home": rng.choice(["own", "rent"], 400, p=[0.3, 0.7])})
+    X["job"] = rng.choice(["cook", "nurse", "pilot"], 400)
+    score = 2.0 * (X["home"] == "own") + 2.0 * (X["job"] == "cook") - (X["job"] == "pilot")
+    y = np.where(score + rng.logistic(0, 0.4, 400) > 1.2, "yes", "no")
+    X.loc[rng.random(400) < 0.1, "job"] = None
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    text = export_text(tree)
+    assert "home: unknown or a level other than own and rent counts as rent" in text
+    assert "job: unknown counts as none of its levels" in text
+    cells = [(home, job) for home in ("own", None, "castle") for job in ("cook", None, "clown")]
+    asked = pd.DataFrame(cells, columns=["home", "job"], dtype=object)
+    printed = PrintedTree(text)
+    by_hand = [printed.class_of(row) for row in asked.to_dict("records")]
+    assert by_hand == tree.predict(asked).tolist() and len(set(by_hand)) == 2

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
+from importlib.resources import files
 
+import jsonschema
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -29,6 +32,9 @@ from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import LinearScaling
 from softsplit.variables import MonotoneEffects
 
+SCHEMA = jsonschema.Draft202012Validator(
+    json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
+)
 WISHES = [
     (2, {"a": "+", "e": "-", "o": "+"}),
     (3, {"a": "+", "e": "-"}),
@@ -75,6 +81,22 @@ def test_the_choice_by_cross_validation_keeps_to_it():
         monotone={"a": "+"}, depths=[1, 2], cv=3, n_starts=1, random_state=0
     ).fit(frame, y)
     assert search.check_monotone("a").proved and violations(search, frame, "a", 2000) == 0
+
+
+def test_texts_speak_of_the_class_that_was_named():
+    frame, y = table(5, 2, 200)
+    wish = {"a": {"k0": "-"}, "e": {"k1": "-"}}
+    tree = SoftTreeClassifier(monotone=wish, n_starts=1, random_state=0).fit(frame, y)
+    other = SoftTreeClassifier(monotone={"a": "+", "e": "-"}, n_starts=1, random_state=0)
+    other.fit(frame, y)
+    np.testing.assert_array_equal(tree.predict_proba(frame), other.predict_proba(frame))
+    text = dumps_model(tree)
+    SCHEMA.validate(json.loads(text))
+    for model in (tree.tree_, loads_model(text).tree_):
+        assert "probability of k0 never rises when a rises (proved" in tree_text(model)
+        assert "probability of k1 never rises when e rises (proved" in tree_text(model)
+    assert "probability of k1 never falls when a rises (proved" in tree_text(other.tree_)
+    assert str(tree.check_monotone("a", {"k0": "-"})).startswith("probability of k0 never rises")
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])

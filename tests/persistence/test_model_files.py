@@ -23,7 +23,7 @@ from sklearn.datasets import load_iris
 import softsplit
 from places import FILES
 from readings import TREES, alter, classifier_and_frame, random_classifier
-from softsplit import SoftTreeClassifier
+from softsplit import Parity, RateConstraint, SoftTreeClassifier
 from softsplit.persistence import (
     ModelFileError,
     dumps_model,
@@ -114,6 +114,19 @@ def test_a_tree_of_unknown_importances_has_none_when_it_is_loaded():
     text = dumps_model(tree)
     SCHEMA.validate(json.loads(text))
     assert not hasattr(loads_model(text), "feature_importances_")
+
+
+def test_files_with_requirements_are_of_the_documented_format():
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(120, 2)).round(2), rng.integers(0, 2, 120)
+    y = np.where(X[:, 0] + 0.5 * group + rng.normal(0, 0.4, 120) > 0, "yes", "no")
+    tree = SoftTreeClassifier(
+        depth=1, n_starts=1, random_state=0, monotone={0: {"no": "-"}},
+        fairness=Parity(2, 0.1), constraints=[RateConstraint(None, of="yes", at_most=0.7)],
+    ).fit(np.column_stack([X, group]), y)  # fmt: skip
+    document = json.loads(dumps_model(tree))
+    assert len(document["rates"]) == 2 and document["tree"]["monotone"]["turned"] == [0]
+    SCHEMA.validate(document)
 
 
 def test_what_cannot_be_saved_is_refused():

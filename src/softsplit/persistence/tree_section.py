@@ -50,6 +50,8 @@ def written_tree(model: TreeModel) -> dict[str, Any]:
             )
         ]
         written["monotone"] = {"effects": signs, "levels": list(model.monotone.levels)}
+        if model.monotone.turned:
+            written["monotone"]["turned"] = list(model.monotone.turned)
     return written
 
 
@@ -161,7 +163,7 @@ def read_tree(
 
 def _read_monotone(value: Any, n_features: int, n_classes: int) -> MonotoneEffects:
     where = "tree.monotone"
-    found = entries(value, where, ("effects", "levels"))
+    found = entries(value, where, ("effects", "levels"), ("turned",))
     signs, columns = [], []
     for one in items(found["effects"], f"{where}.effects"):
         effect = entries(one, f"{where}.effects", ("column", "sign", "features"))
@@ -174,7 +176,11 @@ def _read_monotone(value: Any, n_features: int, n_classes: int) -> MonotoneEffec
         whole(level, f"{where}.levels", 0, n_classes - 1)
         for level in items(found["levels"], f"{where}.levels", n_classes)
     ]
-    return MonotoneEffects(tuple(signs), tuple(levels), tuple(columns))
+    turned = [
+        whole(place, f"{where}.turned", 0, 2**31)
+        for place in items(found.get("turned", []), f"{where}.turned")
+    ]
+    return MonotoneEffects(tuple(signs), tuple(levels), tuple(columns), tuple(turned))
 
 
 def _read_branch(value: Any, where: str, n_features: int) -> tuple[float, list[int], FloatArray]:

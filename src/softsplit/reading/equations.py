@@ -26,7 +26,7 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.monotone import monotone_lines
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
-from softsplit.variables.variable import ORDERED
+from softsplit.variables.variable import CATEGORY, ORDERED
 
 UNCOUNTED = "rows not counted after an edit"
 """What is said of the rows in a leaf below a question that was changed by hand."""
@@ -369,13 +369,24 @@ def _missing_notes(model: TreeModel) -> list[str]:
     """What a missing value counts as, for the variables of a table that are in use.
 
     The terms "... is unknown" of the splits come on top of it. Columns without names are a matrix,
-    whose reader knows the values.
+    whose reader knows the values. Of two levels one has no term of its own, so that any other level
+    must count as one of them.
     """
     if model.coding is None:
         return []
     used = [model.coding.variables[i] for i in model.selected_variables]
-    noted = [v for v in used if (v.has_missing or model.coding.named) and not v.own_missing_level]
-    return [f"{visible(v.name)}: unknown counts as {visible(v.display_imputed)}" for v in noted]
+    notes = []
+    for v in used:
+        if not (v.has_missing or model.coding.named):
+            continue
+        counts = "none of its levels" if v.own_missing_level else visible(v.display_imputed)
+        unknown = "unknown"
+        if v.shares:
+            unknown = "unknown, rare or new"
+        elif v.kind in (CATEGORY, ORDERED) and len(v.levels) == 2 and not v.other:
+            unknown = f"unknown or a level other than {' and '.join(map(visible, v.levels))}"
+        notes.append(f"{visible(v.name)}: {unknown} counts as {counts}")
+    return notes
 
 
 def _hour_notes(model: TreeModel) -> list[str]:

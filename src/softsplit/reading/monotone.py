@@ -166,7 +166,8 @@ class MonotoneEffect:
     def sentence(self) -> str:
         """The effect in words."""
         name = self.model.column_names[self.place]
-        return f"{self.levels.outcome(self.sign, self.model.labels)} when {name} rises"
+        never = self.levels.outcome(self.place, self.sign, self.model.labels)
+        return f"{never} when {name} rises"
 
 
 def walk_directions(walk: Walk, columns: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ All effects of a tree speak of the same levels, or of the same in reverse.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,15 @@ class MonotoneEffects:
         Level of each class, from 0; every level has a class.
     columns : tuple of tuple of int
         Features of the problem by which each column acts: its value, then its hinges.
+    turned : tuple of int
+        Columns whose effect was asked for with the first of two classes, of which texts then speak;
+        ``signs`` are those of the second.
     """
 
     signs: tuple[tuple[int, int], ...]
     levels: tuple[int, ...]
     columns: tuple[tuple[int, ...], ...]
+    turned: tuple[int, ...] = ()
 
     def of_classes(self, present: NDArray[np.bool_]) -> MonotoneEffects | None:
         """Return the effects on some of the classes; None where these have one level only."""
@@ -52,7 +56,7 @@ class MonotoneEffects:
         found = np.unique(kept, return_inverse=True)[1]
         if found.max() == 0:
             return None
-        return MonotoneEffects(self.signs, tuple(found.tolist()), self.columns)
+        return replace(self, levels=tuple(found.tolist()))
 
     @property
     def thresholds(self) -> NDArray[np.bool_]:
@@ -64,14 +68,14 @@ class MonotoneEffects:
         """P(level >= i) of class shares (n_classes, ...), i from 1: (n_levels - 1, ...)."""
         return np.tensordot(self.thresholds.astype(float), shares, 1)
 
-    def outcome(self, sign: int, labels: Sequence[Any]) -> str:
+    def outcome(self, place: int, sign: int, labels: Sequence[Any]) -> str:
         """What never happens under an effect of this sign when the column rises, in words."""
         levels, classes = np.array(self.levels), np.array(list(map(str, labels)))
         verb = "falls" if sign > 0 else "rises"
         if levels.max() == 1:
             high = classes[levels == 1].tolist()
             low = classes[levels == 0].tolist()
-            if len(high) > 1 and len(low) == 1:
+            if len(low) == 1 and (len(high) > 1 or place in self.turned):
                 return f"probability of {low[0]} never {'rises' if sign > 0 else 'falls'}"
             return f"probability of {' or '.join(high)} never {verb}"
         if levels.max() == 2 and len(levels) > 3:
@@ -115,6 +119,7 @@ def monotone_effects(
         raise ValueError("monotone is empty; name columns of X, or leave it out.")
     table = Columns(names, {} if coding is None else dict(coding.left_out))
     signs: list[tuple[int, int]] = []
+    turned: list[int] = []
     levels: tuple[int, ...] | None = None
     first: Any = None
     for column, wanted in given.items():
@@ -135,9 +140,17 @@ def monotone_effects(
                 )
             sign = -sign
         signs.append((place, sign))
+        if len(classes) == 2 and isinstance(wanted, Mapping) and _names_first(wanted, classes):
+            turned.append(place)
     assert levels is not None
     columns = tuple(tuple(effect_columns(coding, place).tolist()) for place, _ in signs)
-    return MonotoneEffects(tuple(signs), levels, columns)
+    return MonotoneEffects(tuple(signs), levels, columns, tuple(turned))
+
+
+def _names_first(wanted: Mapping[Any, Any], classes: NDArray[Any]) -> bool:
+    """Whether the first of two classes is the one that an effect names, or names first."""
+    label = next(iter(wanted))
+    return bool(label == classes[0] or label == str(classes[0]))
 
 
 def _refuse_unordered(coding: Coding | None, place: int, names: Sequence[str]) -> None:
