@@ -255,7 +255,7 @@ def serve() -> None:
 
     While an answer to Ctrl-C is awaited, a thread notes where the main thread is.
     """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # except during the work
     warnings.simplefilter("ignore")
     tell = sys.stdout
     X, y = numbers(150, 4, 3)
@@ -291,8 +291,10 @@ def serve() -> None:
         back.clear()
         print("begun", file=tell, flush=True)
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             found = work()
             ended = time.monotonic()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             how = "complete" if str(getattr(found, "end_", "")) == "complete" else "kept"
             if hasattr(found, "tree_"):
                 proba = found.tree_.predict_proba(np.zeros((1, len(found.tree_.feature_names))))
@@ -301,6 +303,7 @@ def serve() -> None:
             ended, how = time.monotonic(), "nothing to keep"
         except BaseException as error:
             ended, how = time.monotonic(), f"broken: {type(error).__name__}: {error}"
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         spent = time.process_time()
         back.set()
         answer = {"ended": ended, "spent": spent, "how": how, "places": places}

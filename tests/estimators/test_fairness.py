@@ -139,8 +139,8 @@ def test_no_tree_of_one_split_has_a_lower_expected_cost(bound):
     assert tree.solution_.violation <= 1e-6
 
 
-@pytest.mark.parametrize("kind", [Parity, EqualizedOdds])
-def test_the_expected_cost_is_trained_under_the_same_requirements(kind):
+@pytest.mark.parametrize(("kind", "near"), [(Parity, 1e-3), (EqualizedOdds, 0.05)])
+def test_the_expected_cost_is_trained_under_the_same_requirements(kind, near):
     X, y = biased_rows(3, seed=7)
     wanted = {"fairness": kind("group", 0.06), "min_class_rate": 0.5}
     tree = small_tree(loss="cost", depth=2, n_starts=2, **wanted).fit(X, y)
@@ -148,8 +148,7 @@ def test_the_expected_cost_is_trained_under_the_same_requirements(kind):
         assert np.ptp(record.expected) <= 0.06 + 1e-6
     assert sum(record.multiplier for record in tree.tree_.rates) > 0
     assert tree.solution_.violation <= 1e-6
-    if kind is Parity:  # equalised odds of three groups may end as ACCEPTABLE
-        assert tree.solution_.stationarity < 1e-3
+    assert tree.solution_.stationarity < near
     same = small_tree(loss="cost", depth=2, n_starts=2, n_jobs=2, **wanted).fit(X, y)
     assert_array_equal(same.weights_, tree.weights_)
 

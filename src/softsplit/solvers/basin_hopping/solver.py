@@ -31,6 +31,7 @@ from softsplit.solvers.base import (
     Status,
     silent,
 )
+from softsplit.solvers.basin_hopping.joint import JointPrograms
 from softsplit.solvers.basin_hopping.perturbations import Perturbed, Point
 from softsplit.solvers.basin_hopping.run import ClockOptions, DescentRun, IterationBudget
 from softsplit.solvers.basin_hopping.search import BasinHopping
@@ -75,6 +76,8 @@ class BasinHoppingSolver(Solver):
         The last tight descent.
     mixed : FixedLeaves
         The descent after a leaf step that mixed leaves.
+    joint : JointPrograms
+        The last steps under requirements on rates, of branches and leaves together.
     start_rules : tuple of str
         Rules of the starts, used in turn.
     candidates : int
@@ -107,6 +110,7 @@ class BasinHoppingSolver(Solver):
     search: BasinHopping = field(default_factory=BasinHopping)
     finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
+    joint: JointPrograms = field(default_factory=JointPrograms)
     start_rules: tuple[str, ...] = ("groups",)
     candidates: int = 1
     exploring: int = 5
@@ -235,6 +239,8 @@ class BasinHoppingSolver(Solver):
         self, run: DescentRun, theta: FloatArray, leaves: FloatArray, status: Status, began: float
     ) -> Solution:
         tree, status = self._close(run, theta, leaves, status)
+        if run.problem.rate_limits is not None and status is Status.ACCEPTABLE:
+            tree = self.joint.apply(run.problem, tree, lambda: run.work.budget.exhausted)
         return Solution.measure(
             run.problem,
             tree,
