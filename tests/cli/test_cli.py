@@ -71,16 +71,16 @@ def test_vc_prints_json_that_agrees_with_the_library() -> None:
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["vc", "--depth", "3"], "Missing option '--features'."),
-        (["vc", "--depth", "0", "--features", "3"], "Invalid value for '--depth'"),
-        (["vc", "--depth", "three", "--features", "3"], "Invalid value for '--depth'"),
+        (["vc", "--depth", "3"], "--features is missing; "),
+        (["vc", "--depth", "0", "--features", "3"], "--depth must be at least 1, got '0'."),
+        (["vc", "--depth", "three", "--features", "3"], "--depth must be a whole number"),
         (["vc", "--depth", "3", "--features", "3", "--speed", "9"], "--speed"),
         (["vc", "--depth", "3", "--features", "3", "--binary", "--levels", "4"], "binary features"),
         (
             ["vc", "--depth=3", "--features=3", "--samples=9", "--confidence=2"],
             "confidence must be",
         ),
-        (["grow"], "No such command 'grow'."),
+        (["grow"], "there is no command 'grow'; "),
     ],
 )
 def test_errors_are_one_sentence_on_standard_error(arguments: list[str], message: str) -> None:
@@ -129,7 +129,7 @@ def test_the_module_runs_as_a_program() -> None:
     bad = run("vc", "--depth", "99", "--features", "10")
     assert bad.returncode == 2
     assert bad.stdout == ""
-    assert bad.stderr.startswith("softsplit: Invalid value for '--depth'")
+    assert bad.stderr.startswith("softsplit: --depth must be ")
     assert bad.stderr.count("\n") == 1
 
 

@@ -50,7 +50,7 @@ def test_rules_and_costs_hold_and_are_told(csv):
         (["--at-most-one", "a,twon"], "--at-most-one names 'twon', which is not a column"),
         (["--forbidden-together", "a,twon"], "--forbidden-together names 'twon'"),
         (["--feature-cost", "twon=2"], "--feature-cost names 'twon', which is not a column"),
-        (["--at-most-one", "a"], "at_most_one holds a set of one column"),
+        (["--at-most-one", "a"], "--at-most-one holds a set of one column"),
     ],
 )
 def test_what_cannot_hold_is_one_sentence(csv, words, said):

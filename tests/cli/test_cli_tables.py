@@ -432,11 +432,11 @@ def test_odd_names_go_through_everything(tmp_path, light):
         ("a,y\n1,0.5\n2,1.5\n", "target 'y' holds decimal numbers"),
         ("y\n1\n2\n", "there is no column beside the target 'y'"),
         ("a,y\ninf,1\n2,2\n", "column 'a' holds infinity; replace it."),
-        ("a,y\n,1\n,2\n", "X has no column that a tree can use: 'a' (no values)."),
+        ("a,y\n,1\n,2\n", "the table has no column that a tree can use: 'a' (no values)."),
         ('a,b,y\n1,"2,1\n3,4,2\n', "a quotation mark near line 2 is never closed; close it"),
         (
             "a,y\n" + "".join(f"p{i},{i % 2}\n" for i in range(60)),
-            "X has no column that a tree can use: 'a' (an identifier).",
+            "the table has no column that a tree can use: 'a' (an identifier).",
         ),
         ("a,y\n" + "".join(f"1,{i}\n" for i in range(101)), "holds 101 different values"),
     ],

@@ -65,7 +65,7 @@ def test_an_interrupted_run_says_how_to_go_on(folder):
         (["table", "small.toml"], "there is no store"),
         (["plot", "none.toml"], "there is no spec file 'none.toml'"),
         (["run", "small.toml", "--dask", "tcp://127.0.0.1:9"], "no Dask scheduler answers at"),
-        (["run", "small.toml", "--jobs", "0"], "'--jobs'"),
+        (["run", "small.toml", "--jobs", "0"], "--jobs must be at least 1"),
     ],
 )
 def test_errors_are_one_sentence(arguments, message, monkeypatch):

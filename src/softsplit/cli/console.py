@@ -20,6 +20,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from softsplit.cli.options import ON_THIS_MACHINE
+from softsplit.cli.wording import usage
 from softsplit.support.messages import visible, without_package
 
 USAGE = 2
@@ -125,8 +126,9 @@ def with_address(args: Sequence[str]) -> list[str]:
 
 
 def fail(message: str, code: int = USAGE) -> NoReturn:
-    """Print ``message`` on standard error and exit with ``code``."""
-    say(message)
+    """Print ``message``, if there is one, on standard error and exit with ``code``."""
+    if message:
+        say(message)
     sys.exit(code)
 
 
@@ -139,7 +141,7 @@ def sentence(error: Exception) -> str:
     if isinstance(error, typer.Abort):
         return "interrupted before there was anything to keep."
     if hasattr(error, "format_message"):
-        return _one_line(" ".join(error.format_message().split()))
+        return usage(error)
     if isinstance(error, ModuleNotFoundError):
         return _one_line(without_package(error) or str(error))
     if isinstance(error, ValueError | OSError | ImportError):

@@ -49,6 +49,7 @@ EPILOG = (
 )
 
 
+@option_advice()
 def fit(
     context: typer.Context,
     data: options.Data,
@@ -205,7 +206,7 @@ def fit(
         **column_rules(rows.coding.names, required, forbidden_together, at_most_one, feature_cost),
     )
     start = time.perf_counter()
-    with option_advice(), heartbeat(quiet, "fitting"):
+    with heartbeat(quiet, "fitting"):
         found = fit_tree(rows, settings)
     for note in found.notes:
         say(note)

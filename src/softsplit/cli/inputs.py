@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import OPTIONS, heartbeat, say
+from softsplit.cli.wording import as_options
 from softsplit.support.messages import AdvisedError, counted, nearest, shown
 
 if TYPE_CHECKING:
@@ -311,11 +312,16 @@ def _halves(text: str) -> tuple[str, str, str]:
 
 @contextmanager
 def option_advice() -> Iterator[None]:
-    """Rephrase the advice of errors: options of the command instead of Python arguments."""
+    """Rephrase errors: options of the command instead of Python arguments."""
     try:
         yield
     except AdvisedError as error:
-        raise ValueError(error.advising(_advice(error))) from None
+        raise ValueError(as_options(error.advising(_advice(error)))) from None
+    except ValueError as error:
+        told = as_options(str(error))
+        if told == str(error):
+            raise
+        raise ValueError(told) from None
 
 
 def _advice(error: AdvisedError) -> str:
@@ -373,13 +379,13 @@ def fairness_of(
             cut = None
             if name not in names and ">" in name:
                 name, _, number = name.rpartition(">")
-                name, cut = name.strip(), _number(option, number)
+                name, cut = name.strip(), _number(option, number, -math.inf)
             if name not in names:
                 raise ValueError(
                     f"{option} {shown(text)} names no column of the table; write it as "
                     "COLUMN=BOUND."
                 )
-            found.append(kind(name, _number(option, bound), of=favourable, cut=cut))
+            found.append(kind(name, _share(option, bound), of=favourable, cut=cut))
     if favourable is not None and not found:
         raise ValueError("--favourable is for --parity and the like; give one of them.")
     return found or None
@@ -399,7 +405,7 @@ def rate_constraints(given: Sequence[str] | None) -> list[Any] | None:
             )
         rows = None if parts["column"] is None else (parts["column"], parts["value"])
         side = "at_most" if parts["side"] == "<=" else "at_least"
-        bound = _number("--rate", parts["bound"])
+        bound = _share("--rate", parts["bound"])
         found.append(RateConstraint(rows, parts["of"], **{side: bound}))
     return found or None
 
@@ -409,8 +415,9 @@ def minimum_rates(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
     if not given:
         return "auto"
     if len(given) == 1 and "=" not in given[0]:
-        return _number("--min-rate", given[0])
-    return {**dict.fromkeys(classes, 0.0), **_by_class("--min-rate", given, classes)}
+        return _share("--min-rate", given[0])
+    named = _by_class("--min-rate", given, classes, _share)
+    return {**dict.fromkeys(classes, 0.0), **named}
 
 
 def monotone_effects(given: Sequence[str] | None) -> dict[str, Any] | None:
@@ -441,7 +448,12 @@ def cost_matrix(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
     return [[0.0 if true == k else named.get(true, 1.0) for k in classes] for true in classes]
 
 
-def _by_class(option: str, given: Sequence[str], classes: Sequence[str]) -> dict[str, float]:
+def _by_class(
+    option: str,
+    given: Sequence[str],
+    classes: Sequence[str],
+    parse: Callable[[str, str], float] | None = None,
+) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in given:
         name, sign, value = text.rpartition("=")
@@ -453,15 +465,23 @@ def _by_class(option: str, given: Sequence[str], classes: Sequence[str]) -> dict
         if name not in classes:
             known = ", ".join(shown(label, 20) for label in list(classes)[:8])
             raise ValueError(f"{option}: there is no class {shown(name)}; the classes are {known}.")
-        found[name] = _number(option, value)
+        found[name] = (parse or _number)(option, value)
     return found
 
 
-def _number(option: str, text: str) -> float:
+def _number(option: str, text: str, least: float = 0.0) -> float:
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{option} needs a number of at least 0, got {shown(text)}.")
+    if not math.isfinite(value) or value < least:
+        which = f" of at least {least:g}" if math.isfinite(least) else ""
+        raise ValueError(f"{option} needs a number{which}, got {shown(text)}.")
+    return value
+
+
+def _share(option: str, text: str) -> float:
+    value = _number(option, text)
+    if value > 1:
+        raise ValueError(f"{option} needs a number from 0 to 1, got {shown(text)}.")
     return value

@@ -10,7 +10,14 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import column_rules, grouped, monotone_effects, read, training_rows
+from softsplit.cli.inputs import (
+    column_rules,
+    grouped,
+    monotone_effects,
+    option_advice,
+    read,
+    training_rows,
+)
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
 
 
+@option_advice()
 def path(
     data: options.Data,
     target: options.Target,

@@ -17,14 +17,13 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softsplit.support.messages import cut, shown, visible
+from softsplit.support.messages import cut, nearest, shown, visible
 from softsplit.variables.coding import listed_columns
 
 STDIN = "-"
@@ -402,9 +401,9 @@ def require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "col
     absent = [name for name in wanted if name not in names]
     if not absent:
         return
-    close = get_close_matches(absent[0], names, n=1) if len(absent) == 1 else []
+    close = nearest(absent[0], names) if len(absent) == 1 else None
     present = listed_columns([cut(visible(name), 20) for name in names])
-    hint = f"did you mean {shown(close[0])}?" if close else f"there are: {present}."
+    hint = f"did you mean {close}?" if close else f"there are: {present}."
     listed = listed_columns([shown(name, 24) for name in absent])
     if what == "target":
         raise ValueError(f"target {listed} is not a column of the table; {hint}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from softsplit.data.files import (
     refuse_infinity,
     typed,
 )
-from softsplit.support.messages import cut, shown
+from softsplit.support.messages import cut, nearest, shown
 from softsplit.variables.coding import listed_columns
 
 
@@ -88,8 +87,8 @@ def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str])
         raise ValueError(f"there are several columns named {shown(repeated)}; rename all but one.")
     for what, wanted in [("target", target), *(("categorical column", c) for c in categorical)]:
         if wanted not in frame.columns:
-            close = get_close_matches(str(wanted), names, n=1)
-            hint = f"did you mean {shown(close[0])}?" if close else f"there are {_listed(names)}."
+            close = nearest(wanted, names)
+            hint = f"did you mean {close}?" if close else f"there are {_listed(names)}."
             raise ValueError(f"{what} {shown(wanted)} is not a column; {hint}")
     if target in categorical:
         raise ValueError(f"target {shown(target)} cannot be a feature as well.")

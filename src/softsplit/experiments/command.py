@@ -20,7 +20,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(help="Name of a shipped experiment, or path of a .toml file.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name of a shipped experiment, or path of a .toml file."),
+]
 StorePath = Annotated[
     Path | None, typer.Option("--store", help="File of results; default: results/NAME.sqlite.")
 ]

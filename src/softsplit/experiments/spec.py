@@ -395,13 +395,21 @@ def _first_problem(error: ValidationError) -> str:
     place = ".".join(str(part) for part in problem["loc"] if part not in (*tables, "str"))
     message = problem["msg"].removeprefix("Value error, ").rstrip(".")
     given = "" if isinstance(problem["input"], dict) else f", got {shown(problem['input'])}"
+    if problem["type"] == "missing":
+        return f"{place} is missing; add it."
+    if message.startswith("Input should be ") and place:
+        needed = message.removeprefix("Input should be ")
+        for other, plain in (("greater than or equal to", "at least"), ("a valid ", "a ")):
+            needed = needed.replace(other, plain)
+        return f"{place} must be {needed.replace('less than or equal to', 'at most')}{given}."
     said = message if problem["type"] == "value_error" else f"{message}{given}"
-    return f"{place}: {said}." if place else f"{said}."
+    said = said if said.endswith("?") else f"{said}."
+    return f"{place}: {said}" if place else said
 
 
 def _refuse_unknown(what: str, name: str, known: list[str]) -> None:
     if name in known:
         return
     close = get_close_matches(str(name)[:100], known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
     raise ValueError(f"{what} {shown(name)} is unknown; {hint}")

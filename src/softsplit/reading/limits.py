@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown, visible
+from softsplit.support.messages import nearest, shown, visible
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import CATEGORY
 
@@ -166,8 +165,8 @@ def _places(model: TreeModel, said_by: str, name: Any) -> list[int]:
         if own or column >= 0:  # a column that was left out has no variable
             return places or own
     known = [*coding.names, *(v.name for v in coding.variables)]
-    close = get_close_matches(str(name), known, n=1)
-    hint = f"did you mean {shown(close[0])}?" if close else "name columns of the table."
+    close = nearest(name, known)
+    hint = f"did you mean {close}?" if close else "name columns of the table."
     raise ValueError(f"{said_by} names {shown(name)}, which is not a column of the tree; {hint}")
 
 

@@ -115,10 +115,14 @@ def counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
+LIKE = 0.65
+"""Similarity from which on a name may be what a misspelt one means."""
+
+
 def nearest(word: Any, known: Iterable[Any]) -> str | None:
     """Of ``known`` names the one that a misspelt ``word`` is most like, as it is shown."""
     names = {str(name): name for name in known}
-    close = get_close_matches(str(word), list(names), 1) or [
+    close = get_close_matches(str(word), list(names), 1, LIKE) or [
         name for name in names if len(str(word)) > 1 and name.startswith(str(word))
     ]
     return shown(names[close[0]], 40) if close else None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -382,8 +381,8 @@ class Coding:
         at = {name: j for j, name in enumerate(names)}
         absent = [self.names[j] for j in places if self.names[j] not in at]
         if absent:
-            close = get_close_matches(absent[0], names, n=1)
-            hint = f"did you mean {shown(close[0])}?" if close and len(absent) == 1 else ""
+            close = nearest(absent[0], names) if len(absent) == 1 else None
+            hint = f"did you mean {close}?" if close else ""
             which = "column" if len(absent) == 1 else "columns"
             verb = "is" if len(absent) == 1 else "are"
             listed = listed_columns([shown(name, 24) for name in absent])
@@ -589,8 +588,8 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
         c for c in feature_types if isinstance(c, int | np.integer) and not 0 <= c < len(names)
     ]
     if unknown:
-        close = get_close_matches(str(unknown[0]), names, n=1)
-        hint = f"did you mean {shown(close[0])}?" if close else "name columns of X."
+        close = nearest(unknown[0], names)
+        hint = f"did you mean {close}?" if close else "name columns of X."
         listed = listed_columns([shown(c, 40) for c in unknown])
         raise ValueError(f"feature_types names {listed}, which is not a column of X; {hint}")
     return hints

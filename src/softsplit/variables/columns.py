@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import nearest, shown
 
 LARGEST_COST = 1e9
 """Larger costs lose all others in rounding."""
@@ -36,8 +35,8 @@ class Columns:
         elif isinstance(column, int | np.integer) and not isinstance(column, bool | np.bool_):
             found = int(column) if 0 <= column < len(self.names) else None
         if found is None:
-            near = get_close_matches(column, self.names, 1) if isinstance(column, str) else []
-            hint = f"did you mean {shown(near[0])}?" if near else "name columns of X."
+            near = nearest(column, self.names) if isinstance(column, str) else None
+            hint = f"did you mean {near}?" if near else "name columns of X."
             raise ValueError(
                 f"{name} names {shown(column, 40)}, which is not a column of X; {hint}"
             )

@@ -1,0 +1,104 @@
+"""Errors of the command line speak of its options, whatever Typer and the library say."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from softsplit.cli.app import app
+from softsplit.cli.console import sentence
+from softsplit.cli.wording import as_options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("compare a b c --allow 3", "--allow must be at most 1, got '3'."),
+        ("compare a b c --allow x", "--allow must be a number, got 'x'."),
+        ("export a", "--to is missing; choose sql, python, javascript, c or excel."),
+        ("export a --to c++", "--to must be sql, python, javascript, c or excel, got 'c++'."),
+        ("fit a", "--target is missing; softsplit fit --help says what to give."),
+        ("fit a -t y -j 0", "--jobs must be at least 1, got '0'."),
+        ("fit a -t y --effort much", "--effort: 'much' is none of fast, balanced"),
+        ("fit a --targt y", "there is no option --targt; did you mean --target?"),
+        ("predict", "MODEL is missing; softsplit predict --help says what to give."),
+        ("predict a b c", "'c' is more than was expected; softsplit predict --help shows the"),
+        ("fitt", "there is no command 'fitt'; softsplit --help lists all."),
+    ],
+)
+def test_wrong_calls_are_told_in_one_sentence(arguments, told):
+    result = CliRunner().invoke(app, arguments.split(), prog_name="softsplit")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"softsplit: {told}") and result.stderr.count("\n") == 1
+
+
+def test_a_group_without_a_command_prints_its_help_alone():
+    result = CliRunner().invoke(app, ["experiment"])
+    assert "Usage" in result.output and "softsplit: " not in result.stderr
+
+
+class _UsageError(Exception):
+    """An error as older versions of Typer word it."""
+
+    def __init__(self, told: str) -> None:
+        self.told = told
+
+    def format_message(self) -> str:
+        return self.told
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "Invalid value for '--allow': 3.0 is not in the range 0.0<=x<=1.0.",
+            "--allow must be from 0.0 to 1.0, got 3.0.",
+        ),
+        (
+            "Invalid value for '--jobs' / '-j': 0 is not in the range x>=1.",
+            "--jobs must be at least 1, got 0.",
+        ),
+        (
+            "Invalid value for '--allow': 'x' is not a valid float.",
+            "--allow must be a number, got 'x'.",
+        ),
+        (
+            "Invalid value for '--to': 'perl' is not one of 'sql', 'c'.",
+            "--to must be sql or c, got 'perl'.",
+        ),
+    ],
+)
+def test_older_versions_of_typer_are_understood(before, after):
+    assert sentence(_UsageError(before)) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "monotone names column 'max_features', a category; give its order, such as "
+            "feature_types={'max_features': 'ordered: low < mid'}.",
+            "--monotone names column 'max_features', a category; give its order, such as "
+            "--kind 'max_features=ordered: low < mid'.",
+        ),
+        (
+            "required names 2 columns, and max_features=1 allows fewer; raise max_features, or "
+            "require less.",
+            "--required names 2 columns, and --max-features 1 allows fewer; raise --max-features, "
+            "or require less.",
+        ),
+        (
+            "max_terms needs loss='log' and penalty='count'; leave it at 'auto'.",
+            "--max-terms needs --loss log and --scope size; leave it out.",
+        ),
+        (
+            "at_most_one names 'X', which is not a column of X; name columns of X.",
+            "--at-most-one names 'X', which is not a column of the table; name columns of the "
+            "table.",
+        ),
+        ("--required names 'a'; the loss and the depth stay.",) * 2,
+        ("--max-features 'required' depth", "--max-features 'required' depth"),
+    ],
+)
+def test_arguments_of_python_become_options(before, after):
+    assert as_options(before) == after
