@@ -6,6 +6,7 @@ import argparse
 import importlib
 import re
 import sys
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from types import ModuleType
 
@@ -89,6 +90,103 @@ def test_speed_beside_ipopt_is_told_alike() -> None:
         for page in places
     )
     assert len(shown) == 2 and shown == measured
+
+
+NUMBER = r"([\d.,]*\d)"
+QUOTED = {
+    "when: noise": (
+        "when.md", "accuracy falls by #, # and # points",
+        "selection.md", "falls by # points in the mean with 10 columns, # with 100 and # with 400",
+    ),
+    "when: rare classes": (
+        "when.md", "balanced accuracy is # %, that of `SoftTreeClassifier()` # %",
+        "selection.md", "balanced accuracy # against # %",
+    ),
+    "when: german credit": (
+        "when.md", "the tree is # points behind", "selection.md", "- german-credit (-#)",
+    ),
+    "when: many classes": (
+        "when.md", "per class is # points ahead", "selection.md", "optdigits is behind `peer` (-#)",
+    ),
+    "solver: best known": (
+        "solver.md", "on # problems and within 3 % on #, in the mean of ten seeds",
+        "native-solver.md", "a mean of #, # and 25.0 over ten seeds",
+    ),
+    "solver: log-loss beside ipopt": (
+        "solver.md", "is # times IPOPT's in the median of 48 runs, between # and #",
+        "native-solver.md", "is # times IPOPT's in the median, between # and #",
+    ),
+    "scaling: a million rows": (
+        "scaling.md", "train with the defaults in # s on two cores",
+        "scaling.md", "30 features, certificate met | 1,000,000 | #",
+    ),
+    "gpu: a fit": (
+        "gpu.md", "rows in single precision takes # s",
+        "gpu.md", "1e7 x 30, rows in the memory of the host | # s",
+    ),
+    "gpu: a grid": ("gpu.md", "and # trees of depth 2", "gpu.md", "(# trees of depth 2)"),
+    "dask: workers": ("dask.md", "take # times as long", "dask.md", "against 20.3 s, # times"),
+    "ensembles: by cost": (
+        "ensembles.md", "are # points above one tree",
+        "ensembles.md", "are # points above one tree",
+    ),
+    "ensembles: features": (
+        "ensembles.md", "uses # features on average, thirty bagged ones use # of",
+        "ensembles.md", "uses # features on average, thirty bagged ones # of",
+    ),
+    "ensembles: by likelihood": (
+        "ensembles.md", "twenty bagged trees are # points above",
+        "ensembles.md", "Tree against bag, 8 data sets: accuracy -#",
+    ),
+    "tables: sparse": (
+        "tables.md", "and 50,000 words takes about [# seconds]", "tables.md", "A fit takes # s",
+    ),
+    "reliability: memory": (
+        "reliability.md", "memory grows by # %", "reliability.md", "| growth % | # |",
+    ),
+    "reliability: ctrl-c": (
+        "reliability.md", "[# seconds in the median](results/reliability.md) and # at most",
+        "reliability.md", "seconds to stop median #, most #",
+    ),
+}  # fmt: skip
+"""Page, sentence with # for a figure, page of results, where it is measured."""
+
+
+@pytest.mark.parametrize("name", QUOTED)
+def test_quoted_figures_are_those_of_the_results(name: str) -> None:
+    """To the digits that the page shows."""
+    page, sentence, results, place = QUOTED[name]
+    shown = figures_in(ROOT / "docs" / page, sentence)
+    measured = figures_in(ROOT / "docs" / "results" / results, place)
+    assert shown == [m.quantize(s, ROUND_HALF_UP) for s, m in zip(shown, measured, strict=True)]
+
+
+def figures_in(page: Path, sentence: str) -> list[Decimal]:
+    """The figures at the # of a sentence, which must be on the page once."""
+    pattern = NUMBER.join(re.escape(part) for part in sentence.split("#"))
+    found = re.findall(pattern.replace(r"\ ", r"\s+"), page.read_text(encoding="utf-8"))
+    assert len(found) == 1, f"{page.name}: {sentence!r}, {len(found)} times"
+    figures = found[0] if isinstance(found[0], tuple) else found
+    return [Decimal(figure.replace(",", "")) for figure in figures]
+
+
+def test_sums_of_the_reliability_page_are_those_of_its_tables() -> None:
+    """Mutants and faults that were tried, small problems with a known optimum."""
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    results = (ROOT / "docs" / "results" / "reliability.md").read_text(encoding="utf-8")
+
+    def rows(name: str) -> list[list[str]]:
+        table = re.search(rf"<!-- begin {name} -->(.*?)<!-- end {name} -->", results, re.DOTALL)
+        assert table is not None
+        return [line.strip("| ").split(" | ") for line in table[1].strip().splitlines()[2:]]
+
+    mutants = rows("mutation")
+    assert f"{sum(int(row[2]) for row in mutants):,} mutants" in page
+    assert f"{sum(int(row[-1]) for row in mutants)} survive" in page
+    assert f"{sum(int(row[1]) for row in rows('faults')):,} kills" in page
+    optima = [row[1].split(" of ") for row in rows("global optimum")]
+    assert f"On {sum(int(tried) for _, tried in optima)} small problems" in page
+    assert all(reached == tried for reached, tried in optima)
 
 
 def test_figures_of_the_choice_are_those_of_the_recorded_fits(monkeypatch):
