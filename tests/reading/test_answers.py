@@ -9,6 +9,12 @@ from sklearn.inspection import partial_dependence
 
 from softsplit import SoftTreeClassifier, report
 from softsplit.reading.outline import answer_words, side_classes
+from softsplit.reading.partial_dependence import (
+    SetColumn,
+    classes_on_grid,
+    mean_probabilities,
+    questions_on_grid,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +69,38 @@ def test_partial_dependence_is_that_of_scikit_learn():
         np.testing.assert_allclose(found.average[1], wanted.average[0], rtol=1e-9)
     with pytest.raises(ValueError, match="which is not a column of X; did you mean 'dose'"):
         tree.partial_dependence(frame, "dos")
+
+
+@pytest.mark.parametrize("scale", ["standard", "quantile"])
+def test_a_grid_is_answered_as_its_rows_are_one_by_one(scale):
+    """Whole numbers, so that sums of questions are equal to their thresholds now and then."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 6, size=(150, 4)).astype(float)
+    y = (X[:, 0] + X[:, 1] > 5) + (X[:, 2] * (X[:, 0] > 2) > 3)
+    curves = "auto" if scale == "standard" else False
+    tree = SoftTreeClassifier(depth=3, n_starts=1, random_state=0, scale=scale, curves=curves)
+    model = tree.fit(X, y).tree_
+    rows = X if model.coding is None else model.coding.code_matrix(X).X
+    places = [np.array([0]), np.array([2])]
+    if model.coding is not None:
+        places = [model.coding.columns_of(j) for j in (0, 2)]
+    whole = np.arange(6.0)[:, None]
+    values = [rows[[np.flatnonzero(X[:, j] == v)[0] for v in range(6)]] for j in (0, 2)]
+    columns = [SetColumn(p, v[:, p]) for p, v in zip(places, values, strict=True)]
+    found = mean_probabilities(model, rows, columns)
+    walk = model.walk
+    assert walk is not None and np.count_nonzero(np.any(walk.coefficients, axis=1)) > 1
+    questions = questions_on_grid(walk, rows, columns)
+    assert (questions is None) == bool(np.any(walk.ranked))
+    for u in range(len(whole)):
+        for v in range(len(whole)):
+            moved = rows.copy()
+            moved[:, places[0]], moved[:, places[1]] = (
+                values[0][u, places[0]],
+                values[1][v, places[1]],
+            )
+            wanted = model.predict_proba(moved).mean(axis=0)
+            np.testing.assert_allclose(found[:, u, v], wanted, rtol=1e-12)
+            if questions is not None:
+                classes = classes_on_grid(walk, questions, [(u, v)], len(rows))[0]
+                assert np.array_equal(classes, model.predict_index(moved))

@@ -14,12 +14,15 @@ from softsplit import (
     SoftTreeClassifierCV,
     strength_path,
 )
-from softsplit.estimators.base import training_run
+from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.ipopt.solver import IpoptSolver
+from softsplit.reading.importance import add_spreads, feature_importances
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 from softsplit.training import precompile
 from softsplit.training import run as running
 from softsplit.training.precompile import make_ready
+from softsplit.training.preparation import prepare
+from softsplit.tree.parameters import TreeParameters
 
 # Whatever is called has been called by a unit before: no function gets a new signature.
 NOTHING_IS_LEFT = """
@@ -151,10 +154,49 @@ def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(monkeypatch):
     assert asked == ["log", "log"]
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "kind", "expected"),
+    [
+        (200, np.float64, []),
+        (4_000, np.float64, ["row-sums"]),  # starts are made on samples
+        (21_000, np.float32, ["single-row-sums"]),
+    ],
+)
+def test_code_that_sums_many_rows_is_ready_before_a_limit_counts(
+    n_rows, kind, expected, monkeypatch
+):
+    asked: list[str] = []
+    monkeypatch.setattr(precompile, "compile_together", lambda loss, *more: asked.extend(more))
+    monkeypatch.setattr(precompile, "warm_up", lambda loss: None)
+    monkeypatch.setattr(running, "warm_up_samples", lambda: None)
+    called: list[str] = []
+    units = {name: lambda name=name: called.append(name) for name in precompile.UNITS}
+    monkeypatch.setattr(precompile, "UNITS", units)
+    rows = np.random.default_rng(0).normal(size=(n_rows, 3)).astype(kind)
+    tree = SoftTreeClassifier(time_limit=5.0, curves=False)
+    made = training_rows(tree, rows, np.arange(n_rows) % 2, None)
+    problem = prepare(model_settings(tree), made).problem
+    training_run(tree).ready(problem)
+    assert asked == called == expected
+
+
+def test_importances_of_large_trees_are_compiled_by_their_unit():
+    """A unit that is called with other kinds of arrays compiles in vain."""
+    precompile.UNITS["importances"]()
+    known = list(add_spreads.dispatcher.signatures)
+    rng = np.random.default_rng(0)
+    tree = TreeParameters(rng.normal(size=(40, 31)), rng.normal(size=31), np.full((2, 32), 0.5))
+    tree.leaf_classes[0] = rng.uniform(size=32)
+    tree.leaf_classes[1] = 1.0 - tree.leaf_classes[0]
+    shares = feature_importances(tree, 5.0, rng.uniform(size=(40, 900)), np.ones(900))
+    assert shares.sum() == pytest.approx(1.0)
+    assert list(add_spreads.dispatcher.signatures) == known
+
+
 def test_the_clock_does_not_count_compiling(clock, monkeypatch):
     tree = SoftTreeClassifier(time_limit=5.0)
     run = training_run(tree)
-    monkeypatch.setattr(running, "make_ready", lambda solver, timed: clock.advance(7.0))
+    monkeypatch.setattr(running, "make_ready", lambda *_, **__: clock.advance(7.0))
     ready = run.ready()
     assert ready.budget.began == run.budget.began + 7.0
     assert ready.budget.cancel is run.budget.cancel and ready.budget.time_limit == 5.0
@@ -167,7 +209,7 @@ X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
 @pytest.mark.parametrize("timed", [True, False])
 def test_every_run_is_made_ready(kind, timed, monkeypatch):
     seen = []
-    monkeypatch.setattr(running, "make_ready", lambda solver, timed: seen.append(timed))
+    monkeypatch.setattr(running, "make_ready", lambda solver, timed, summed: seen.append(timed))
     kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
     assert seen and set(seen) == {timed}
     seen.clear()
@@ -193,7 +235,7 @@ def test_every_run_is_made_ready(kind, timed, monkeypatch):
     ids=str,
 )
 def test_bad_input_does_not_wait_for_the_compiler(wrong, monkeypatch):
-    def fail(solver, problem, timed):
+    def fail(*_, **__):
         raise AssertionError("the compiler was asked first")
 
     monkeypatch.setattr(running, "make_ready", fail)

@@ -66,6 +66,17 @@ def test_this_process_does_what_the_others_have_left(recorder):
     assert recorder.run()[:8] == [*TWO, "a", "b", *ENDED]
 
 
+def test_units_of_many_rows_are_compiled_with_those_of_the_loss(recorder, monkeypatch, caplog):
+    monkeypatch.setattr(module.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    compile_together("log")
+    recorder.calls.clear()
+    compile_together("log", "rest")
+    compile_together("log", "rest")
+    assert recorder.calls[:7] == [*TWO, "rest", *ENDED]
+    assert recorder.calls[7:] == []  # nothing is left for a third process
+    assert "about 5 seconds" in caplog.messages[-1]
+
+
 def test_all_the_rest_is_left_to_a_process_that_is_not_waited_for(recorder):
     assert recorder.run()[8:] == ["finisher", "waited"]  # for the one that starts it
     assert "rest" not in recorder.calls

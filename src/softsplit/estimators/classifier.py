@@ -292,7 +292,7 @@ class SoftTreeClassifier(SoftTreeBase):
             rows = rows if targets is None else taught_rows(rows, targets)
             prepared = prepare(model_settings(self, X), rows)
             around.working("loading numerical code")
-            run = run.adapted(prepared, partial(validated_rows, self)).ready()
+            run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
             around.working("finishing the tree")
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)

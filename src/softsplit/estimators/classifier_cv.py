@@ -122,6 +122,19 @@ def reason_of(budget: Budget) -> str:
     return "interrupted" if budget.stopped else "the time limit was reached"
 
 
+def compared_alone(search: CandidateSearch, rows: TrainingRows) -> Rows | None:
+    """The rows that were compared, with their names, where they are not all; None where they are.
+
+    Nor are they taken of tables that are sparse or elsewhere.
+    """
+    few = search.trainer.rows
+    if type(rows) is not Rows or search.trainer.lessons is not None:
+        return None
+    if len(few.labels) >= np.count_nonzero(rows.weight):
+        return None
+    return replace(few, names=rows.names, coding=rows.coding)
+
+
 def refit_budget(whole: Budget) -> Budget:
     """For the tree on all rows: an interrupted comparison still ends with one, at once."""
     left, limit = OPTIONS.hurried_seconds if whole.stopped else None, whole.time_limit
@@ -326,7 +339,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )  # fmt: skip
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         trainer, axes["teacher"] = self._taught(trainer, rows, all_rows)
-        run, n_all = run.ready(), whole.n_rows if self.strengths is None else 0
+        many = whole.problem if whole.n_rows > ROWS.row_sums else None
+        run, n_all = run.ready(many), whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
@@ -340,7 +354,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 self._selection,
             )
             search.run(axes)
-            chosen = self._choose(search, axes)
+            chosen = self._choose(search, axes, all_rows)
             observer.working("training the chosen tree on all rows")
             run = replace(run, budget=refit_budget(run.budget))
             with run.budget.interruptible():
@@ -504,7 +518,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
     def _selection(self) -> str:
         return "default" if is_auto(self.selection) else self.selection
 
-    def _choose(self, search: CandidateSearch, axes: Axes) -> tuple[Candidate, float]:
+    def _choose(
+        self, search: CandidateSearch, axes: Axes, rows: TrainingRows
+    ) -> tuple[Candidate, float]:
         """The chosen candidate and strength; sets what is told about the choice."""
         board, budget = search.board, search.trainer.run.budget
         if not board.folds and budget.stopped:
@@ -516,6 +532,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
             outcome = f"the choice is among the {len(board.folds)} trees that were compared by then"
             if not board.folds:
                 outcome = "nothing was compared, and the first settings are used; raise time_limit"
+            elif budget.stopped and compared_alone(search, rows) is not None:
+                outcome += f", trained on the {len(search.trainer.rows.labels):,} rows of its folds"
             warnings.warn(cut_short(f"{reason_of(budget)}; {outcome}.", budget), stacklevel=4)
         if not board.folds and not budget.exhausted:
             asked = ("min_class_rate", "constraints", "fairness", "monotone")
@@ -576,9 +594,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
     ) -> None:
         """Train the chosen tree on all rows, from the trees that the folds ended with.
 
-        They are why it was chosen; a start of its own might end in another optimum.
+        They are why it was chosen; a start of its own might end in another optimum. After Ctrl-C
+        in the comparison it is trained on the rows that were compared: of many, preparing all takes
+        seconds.
         """
         hurried = run.budget.stopped or search.trainer.run.budget.stopped  # the user waits
+        few = compared_alone(search, rows) if search.trainer.run.budget.stopped else None
+        if few is not None:
+            rows, search = few, replace(search, n_rows=0)
         costs, chosen = (
             self._call_costs(candidate, fraction, search, hurried),
             (candidate, fraction),

@@ -333,7 +333,7 @@ def _trained_anew(made: EditedTree, X: Any, y: Any, sample_weight: Any) -> SoftT
             "themselves."
         )
     prepared = allowed(prepare(model_settings(anew, X), rows))
-    run = run.adapted(prepared, partial(validated_rows, anew)).ready()
+    run = run.adapted(prepared, partial(validated_rows, anew)).ready(prepared.problem)
     keep_outcome(anew, prepared, train(prepared, run), run.solver.zero_threshold, rows=rows)
     return anew
 

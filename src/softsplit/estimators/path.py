@@ -44,6 +44,7 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.options import late
 from softsplit.support.parallel import one_blas_thread
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import sample_sizes
 from softsplit.training.regularisation_path import solve_each, solve_path
@@ -191,7 +192,7 @@ def _walked(
     given = given_grid(strengths)
     n_points = positive_integer("n_points", n_points, MOST_RUNS)
     keep = positive_integer("keep", keep, MOST_RUNS)
-    run = run.ready()
+    run = run.ready(prepared.problem if prepared.n_rows > ROWS.row_sums else None)
     grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
     counts = prepared.problem.penalties.counts

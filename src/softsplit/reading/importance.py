@@ -55,7 +55,7 @@ def feature_importances(
     some = np.where(totals > 0, totals, 1.0)  # a branch without stakes moves nothing
     gate_means, means = gate_means / some, means / some
     moved, spread = np.zeros(shape[1]), np.zeros(shape)
-    used = np.argwhere(parameters.weights)
+    used = np.ascontiguousarray(np.argwhere(parameters.weights))
     few = len(used) * (len(weights) + CALL) <= FEW
     add = _add_few_spreads if few else add_spreads
     for rows, gates, stakes in parts():

@@ -326,10 +326,17 @@ class TreeModel:
         """Probability of ending in each leaf, (n_rows, n_leaves)."""
         return self._plan.leaf_proba(X)
 
-    def predict_proba(self, X: FloatArray, dtype: DTypeLike = np.float64) -> FloatArray:
+    def predict_proba(
+        self,
+        X: FloatArray,
+        dtype: DTypeLike = np.float64,
+        *,
+        predicted: NDArray[np.intp] | None = None,
+    ) -> FloatArray:
         """Probability of each class, (n_rows, n_classes), in double or single precision.
 
-        They are consistent with the predicted class where ``class_factors`` are known.
+        They are consistent with the predicted class where ``class_factors`` are known;
+        ``predicted`` are the classes at the end of the walk, if the caller knows them.
         """
         factors = self.class_factors
         if factors is None:
@@ -341,7 +348,7 @@ class TreeModel:
             apart = np.argmax(proba[rows] * factors, axis=1) != predicted
             rows = rows[apart]
         else:  # all rows, of which no copy is made
-            predicted = self.predict_index(X)
+            predicted = self.predict_index(X) if predicted is None else predicted
             apart = np.argmax(proba * factors, axis=1) != predicted
             rows = np.flatnonzero(apart)
         if len(rows):

@@ -5,6 +5,8 @@
 
 as ``sklearn.inspection.partial_dependence`` by brute force, which calls ``predict_proba`` for each
 point of the grid. Here rows are read once, and many points of the grid are answered in one call.
+The sum of a printed question is that of the columns that stay, known once for each row, and that of
+the columns that are set, known once for each point.
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.model import TreeModel
+from softsplit.reading.walk import OPTIONS as WALK
+from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 
 
@@ -59,6 +64,7 @@ def mean_probabilities(
     points = list(product(*map(range, shape)))
     at_once = max(1, OPTIONS.cells // max(rows.size, 1))
     found = np.empty((len(points), len(model.classes)))
+    questions = None if model.walk is None else questions_on_grid(model.walk, rows, columns)
     for begin in range(0, len(points), at_once):
         some = points[begin : begin + at_once]
         # A column of the array lies in one piece: those that are not in use are left at zero.
@@ -69,9 +75,90 @@ def mean_probabilities(
             values = column.values[[point[number] for point in some]]
             for place, j in enumerate(column.places):
                 block[:, j] = np.repeat(values[:, place], len(rows))
-        proba = model.predict_proba(block)
+        predicted = None
+        if questions is not None and model.walk is not None:
+            predicted = classes_on_grid(model.walk, questions, some, len(rows)).reshape(-1)
+        proba = model.predict_proba(block, predicted=predicted)
         found[begin : begin + len(some)] = proba.reshape(len(some), len(rows), -1).mean(axis=1)
     return found.T.reshape(len(model.classes), *shape)
+
+
+@dataclass(frozen=True)
+class QuestionOnGrid:
+    """A printed question in two parts: it holds where ``fixed`` + the sum of ``moving`` > 0.
+
+    With the sign s of the question, its threshold b and terms c_j x_j, of which those of the set
+    columns move (as in ``Walk.holds``, a sum that is equal but for rounding does not hold):
+
+        fixed  = s (sum_j c_j x_j - b) - tie (|b| + sum_j |c_j x_j|)
+        moving = s sum_j c_j x_j - tie sum_j |c_j x_j|
+
+    Attributes
+    ----------
+    fixed : array of shape (n_rows,)
+    moving : list of arrays of shape (n_values,)
+        One for each set column; None if the question does not ask for it.
+    """
+
+    fixed: FloatArray
+    moving: Sequence[FloatArray | None]
+
+    def holds(self, points: Sequence[tuple[int, ...]]) -> NDArray[np.bool_]:
+        """Whether it holds, (n_points, n_rows), or (1, n_rows) if no set column is asked for."""
+        moved = np.zeros((len(points) if any(m is not None for m in self.moving) else 1, 1))
+        for number, values in enumerate(self.moving):
+            if values is not None:
+                moved[:, 0] += values[[point[number] for point in points]]
+        return np.asarray(self.fixed[None] > -moved)
+
+
+def questions_on_grid(
+    walk: Walk, rows: FloatArray, columns: Sequence[SetColumn]
+) -> list[QuestionOnGrid] | None:
+    """Return all questions of a walk; None where they speak of ranks, or of the largest floats."""
+    numbers = [rows, *(column.values for column in columns)]
+    if np.any(walk.ranked) or max(np.abs(one).max(initial=0.0) for one in numbers) > WALK.large:
+        return None
+
+    def summed(branch: int, places: Any, values: FloatArray) -> FloatArray:
+        terms = values * walk.coefficients[branch, places]
+        sign = 1.0 if walk.upwards[branch] else -1.0
+        return sign * terms.sum(axis=1) - WALK.tie * np.abs(terms).sum(axis=1)
+
+    is_set = np.zeros(walk.coefficients.shape[1], dtype=bool)
+    for column in columns:
+        is_set[column.places] = True
+    found = []
+    for branch, coefficients in enumerate(walk.coefficients):
+        stay = np.flatnonzero((coefficients != 0) & ~is_set)
+        bound = walk.thresholds[branch]
+        sign = 1.0 if walk.upwards[branch] else -1.0
+        fixed = summed(branch, stay, rows[:, stay]) - (sign * bound + WALK.tie * abs(bound))
+        moving = [
+            summed(branch, column.places, column.values)
+            if np.any(coefficients[column.places])
+            else None
+            for column in columns
+        ]
+        found.append(QuestionOnGrid(fixed, moving))
+    return found
+
+
+def classes_on_grid(
+    walk: Walk,
+    questions: Sequence[QuestionOnGrid],
+    points: Sequence[tuple[int, ...]],
+    n_rows: int,
+) -> NDArray[np.intp]:
+    """Return the position of the class at the end of the walk, (n_points, n_rows)."""
+    below: list[NDArray[np.intp]] = list(walk.classes[:, None, None])
+    for branch in reversed(range(len(questions))):  # from the leaves up
+        right, left = below.pop(), below.pop()
+        if np.array_equal(left, right):  # a question that decides nothing
+            below.insert(0, left)
+        else:
+            below.insert(0, np.where(questions[branch].holds(points), left, right))
+    return np.broadcast_to(below[0], (len(points), n_rows))
 
 
 def spread_values(numbers: FloatArray, count: int) -> FloatArray:

@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.sparse import SparseRows
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.problem import TrainingProblem
@@ -248,6 +249,8 @@ class FoldTrainer:
         Trees of folds that lack a class are not used.
         """
         known = {f: t for f, t in trees.items() if t.n_classes == len(prepared.classes)}
+        if not isinstance(prepared.problem.rows, SparseRows):  # all columns are there
+            return prepared, list(known.values())
         return prepared.taking([(t, self.fold_rows(f)[0].within) for f, t in known.items()])
 
     def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:

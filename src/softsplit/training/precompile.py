@@ -79,6 +79,8 @@ class PrecompileOptions:
     expected : dict
         How long two processes on two cores compile for each loss, as the user is told. The descent
         for the cost is one large unit.
+    expected_more : int
+        The same for each further unit that many rows need.
     patience : float
         How long to wait for another process when all else is done.
     longest : float
@@ -88,6 +90,7 @@ class PrecompileOptions:
     """
 
     expected: Mapping[str, int]
+    expected_more: int = 5
     patience: float = 120.0
     longest: float = 600.0
     poll: float = 0.05
@@ -99,18 +102,24 @@ OPTIONS = PrecompileOptions(expected={"log": 15, "cost": 45})
 # --- before a fit -----------------------------------------------------------------------------
 
 
-def make_ready(solver: Solver, *, timed: bool) -> None:
+def make_ready(
+    solver: Solver, *, timed: bool, summed: type[np.floating[Any]] | None = None
+) -> None:
     """Compile the code that ``solver`` needs; load it too if the run is ``timed``.
 
-    Compiling takes many seconds on a new installation, and loading about one in a new process.
-    Neither counts as training.
+    ``summed`` is the precision of many rows, which are summed piece by piece. Compiling takes many
+    seconds on a new installation, and loading about one in a new process. Neither counts as
+    training.
     """
     parts = solver.parts()
     needed = {part.compiled_code for part in parts or (solver,)}
     for code in (code for code in needed if code is not None):
-        compile_together(code)
+        more = () if summed is None or code != "log" else (UNITS_OF_SUMS[summed],)
+        compile_together(code, *more)
         if timed:
             warm_up(code)
+            for name in more:
+                UNITS[name]()
     if timed and any(part.compiled_code for part in parts):
         warm_up_blocks()
 
@@ -143,17 +152,24 @@ _one_at_a_time = Lock()
 _done: set[str] = set()
 
 
-def compile_together(loss: str) -> None:
-    """Compile what trains by ``loss`` in two processes, unless that was done before."""
+def compile_together(loss: str, *more: str) -> None:
+    """Compile what trains by ``loss`` in two processes, unless that was done before.
+
+    ``more`` are further units.
+    """
     with _one_at_a_time:
-        if loss not in _done:
+        if not {loss, *more} <= _done:
             jobs = _shared_jobs()
             if jobs is not None and _may_start_processes():
-                if not all(map(jobs.is_done, UNITS_OF_LOSS[loss])):
-                    notice.tell(f", once: {told_duration(OPTIONS.expected[loss])}")
-                    _compile(jobs, UNITS_OF_LOSS[loss])
+                units = (*UNITS_OF_LOSS[loss], *more)
+                left = [name for name in units if not jobs.is_done(name)]
+                if left:
+                    of_loss = 0 if set(left) <= set(more) else OPTIONS.expected[loss]
+                    seconds = of_loss + OPTIONS.expected_more * len(set(left) & set(more))
+                    notice.tell(f", once: {told_duration(seconds)}")
+                    _compile(jobs, units)
                 _start_the_rest(jobs)
-            _done.add(loss)
+            _done.update({loss, *more})
 
 
 def told_duration(expected: int, load: float | None = None) -> str:
@@ -270,11 +286,11 @@ def _n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _calls(names: Iterable[str]) -> dict[str, Callable[[], None]]:
+def _calls(names: Iterable[str]) -> dict[str, Callable[[], Any]]:
     return {name: UNITS[name] for name in names}
 
 
-def _without_errors(call: Callable[[], None]) -> Callable[[], None]:
+def _without_errors(call: Callable[[], Any]) -> Callable[[], Any]:
     def tried() -> None:
         with suppress(Exception):
             call()
@@ -333,7 +349,7 @@ class SharedJobs:
 
     def run(
         self,
-        calls: Mapping[str, Callable[[], None]],
+        calls: Mapping[str, Callable[[], Any]],
         patience: float = OPTIONS.patience,
         *,
         backwards: bool = False,
@@ -349,7 +365,7 @@ class SharedJobs:
             time.sleep(OPTIONS.poll)
             waited += OPTIONS.poll
 
-    def _try(self, job: str, call: Callable[[], None]) -> bool:
+    def _try(self, job: str, call: Callable[[], Any]) -> bool:
         """Return whether a job is done, after doing it if no other process has it."""
         if self.is_done(job):
             return True
@@ -534,17 +550,22 @@ def _importances() -> None:
     add_spreads(one, one, one, np.zeros((1, 2), dtype=np.intp), one)  # of large trees
 
 
-def _many_rows(kind: type[np.floating[Any]]) -> None:
+def _row_sums(kind: type[np.floating[Any]]) -> ThreadedRows:
+    """Sum a few rows as many are summed, by likelihood."""
     descents, support = _descents()
     samples = descents.problem.rows.sample()
     rows = ThreadedRows(replace(samples, features=samples.features.astype(kind)))
     function = EngineFunction(replace(descents.problem, rows=rows), support)
     function.smooth(Shrinkage(1.0, 1.0, 1.0), support.free)(support.vector)
     shorter(1.0, 1.0, -1.0)
-    train_tiny([replace(tiny_problem(3, 2), rows=rows)])
+    return rows
 
 
-UNITS: dict[str, Callable[[], None]] = {
+def _many_rows(kind: type[np.floating[Any]]) -> None:
+    train_tiny([replace(tiny_problem(3, 2), rows=_row_sums(kind))])
+
+
+UNITS: dict[str, Callable[[], Any]] = {
     "order": partial(_order, np.float64),
     "likelihood-descent": _likelihood_descent,
     "evaluations": _evaluations,
@@ -555,9 +576,11 @@ UNITS: dict[str, Callable[[], None]] = {
     "predictions": _predictions,
     "single-order": partial(_order, np.float32),
     "importances": _importances,
+    "row-sums": partial(_row_sums, np.float64),
     "cost-starts": _cost_starts,
     "cost-descent": _cost_descent,
     "cost": lambda: train_tiny(tiny_problems()),
+    "single-row-sums": partial(_row_sums, np.float32),
     "many-rows": partial(_many_rows, np.float64),
     "single-rows": partial(_many_rows, np.float32),
     "blocks": train_tiny_blocks,
@@ -570,3 +593,9 @@ UNITS_OF_LOSS = {
 }
 """Units that train by a loss. Two processes begin at the ends, where the longest units are; units
 that call the same functions are neighbours."""
+
+UNITS_OF_SUMS: dict[type[np.floating[Any]], str] = {
+    np.float64: "row-sums",
+    np.float32: "single-row-sums",
+}
+"""What many rows need beside the units of the log-loss, by their precision."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.compiled import CompiledRows
 from softsplit.formulations import formulation_of, settings
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import (
@@ -93,19 +94,31 @@ class Run:
         many = n_rows > ROWS.parallel_folds
         return n_workers(n_threads(self.n_jobs) if many else self.n_jobs, n_tasks)
 
-    def ready(self) -> Run:
+    def ready(self, problem: TrainingProblem | None = None) -> Run:
         """Compile the code of the solver and return the run with its clock set back.
 
-        Called after all input was checked: on a new installation compiling takes seconds.
+        Called after all input was checked: on a new installation compiling takes seconds. The
+        ``problem`` is given where starts are made on samples of its rows, if these are many.
         """
         began, limit = self.budget.now(), self.budget.time_limit
         prepared = began - self.budget.began
-        make_ready(self.solver, timed=limit is not None)
+        summed = None if problem is None else _summed(problem, self.solver)
+        make_ready(self.solver, timed=limit is not None, summed=summed)
         spent = self.budget.now() - began
         if limit is not None:  # keeping a tree takes about as long as preparing the rows
             limit -= min(prepared, RESERVED * limit)
         budget = replace(self.budget, time_limit=limit, began=self.budget.began + spent)
         return replace(self, budget=budget)
+
+
+def _summed(problem: TrainingProblem, solver: Solver) -> type[np.floating[Any]] | None:
+    """The precision of rows in memory that are summed piece by piece; None where none are."""
+    rows = problem.rows
+    if not isinstance(rows, CompiledRows):
+        return None
+    if rows.n_rows <= ROWS.row_sums and not sample_sizes(problem, solver):
+        return None
+    return np.float32 if rows.samples.features.dtype == np.float32 else np.float64
 
 
 class End(Enum):
