@@ -163,7 +163,10 @@ def test_info_describes_a_model_and_the_installation(tmp_path):
     assert said["target"] == "risk" and said["columns"] == ["age", "town", "height", "smoker"]
     assert said["features"] == 4
     assert said["tree"] == tree_text(load_tree(model).tree_)
-    assert said["tree"] in invoke("info", model).stdout
+    text = invoke("info", model).stdout
+    assert said["tree"] in text
+    assert said["left_out"] == [] and "left" not in text.split("\n\n")[0]
+    assert "steepness" in said and "steepness" not in text
     assert "numba" in invoke("info").stdout
 
 

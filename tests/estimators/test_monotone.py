@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -22,6 +23,7 @@ from softsplit import (
 )
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.order import MonotoneOrder
+from softsplit.reading.differences import compare_trees
 from softsplit.reading.model import TreeModel
 from softsplit.reading.monotone import MonotoneEffect, ordered_classes
 from softsplit.reading.monotone_check import check_monotone
@@ -97,6 +99,29 @@ def test_texts_speak_of_the_class_that_was_named():
         assert "probability of k1 never rises when e rises (proved" in tree_text(model)
     assert "probability of k1 never falls when a rises (proved" in tree_text(other.tree_)
     assert str(tree.check_monotone("a", {"k0": "-"})).startswith("probability of k0 never rises")
+
+
+def test_a_comparison_says_where_the_effects_hold():
+    frame, y = table(7, 2, 400)
+    wish = {"e": {"k0": "-"}, "a": "+"}
+    kept = SoftTreeClassifier(monotone=wish, n_starts=1, random_state=0).fit(frame, y)
+    free = SoftTreeClassifier(n_starts=1, random_state=0).fit(frame, y)
+    one, other = kept.tree_, free.tree_
+    X = [kept.tree_.table_coding.code(frame).X, free.tree_.table_coding.code(frame).X]
+    holds, not_so = "holds for all inputs", "does not hold"
+    both = [
+        ("probability of k0 never rises when e rises", holds, not_so),
+        ("probability of k1 never falls when a rises", holds, holds),
+    ]
+    found = compare_trees(one, other, *X)
+    assert found.monotone == both
+    assert "when e rises: before holds for all inputs, after does not hold" in str(found)
+    assert "when a rises: holds for all inputs in both" in str(found)
+    assert compare_trees(other, one, *X[::-1]).monotone == [(a, c, b) for a, b, c in both]
+    assert compare_trees(other, other, X[1], X[1]).monotone == []
+    renamed = replace(other, classes=np.array(["k0", "k2"], dtype=object))
+    told = compare_trees(one, renamed, *X).monotone
+    assert [after for _, _, after in told] == ["not known", "not known"]
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])

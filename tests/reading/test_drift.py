@@ -155,3 +155,45 @@ def test_the_command_has_an_exit_code_and_a_page(tree: SoftTreeClassifier, tmp_p
     html = page.read_text()
     assert "script-src 'none'" in html and hostile not in html
     assert run(app, [*arguments, "--level", "7"]).exit_code == 2
+
+
+def test_only_used_columns_are_compared_on_request(tree: SoftTreeClassifier, tmp_path) -> None:
+    new, _ = drawn_table(0, 500)  # the training rows
+    used = {tree.tree_.column_names[j] for j in tree.selected_features_}
+    unused = next(name for name in "fedc" if name not in used)
+    moved = new.assign(**{unused: new[unused] + 3})
+    assert [one.name for one in check_rows(tree, moved).moved] == [unused]
+    found = check_rows(tree, moved, used_only=True)
+    assert found.fine and {one.name for one in found.comparisons} == used | {"leaves"}
+    assert not check_rows(tree, new[sorted(used)], used_only=True).notes
+    model, table = tmp_path / "tree.json", tmp_path / "moved.csv"
+    model.write_text(dumps_model(tree))
+    moved.to_csv(table, index=False)
+    arguments = ["check", str(model), str(table), "--quiet"]
+    assert CliRunner().invoke(app, arguments).exit_code == 1
+    assert CliRunner().invoke(app, [*arguments, "--used-only"]).exit_code == 0
+
+
+def test_accuracy_stands_beside_that_on_held_out_rows(tree: SoftTreeClassifier) -> None:
+    frame, classes = drawn_table(8, 300)
+    calibrated = tree.calibrate(frame, classes)
+    right = float(np.mean(calibrated.predict(frame) == classes))
+    found = check_rows(calibrated, *drawn_table(9, 200))
+    assert found.held_out_accuracy == pytest.approx(right, abs=0.005)
+    assert f"; {100 * found.held_out_accuracy:.1f} % on held-out rows of training" in str(found)
+    assert f"{100 * found.held_out_accuracy:.1f} % on held-out rows" in found.to_html()
+    assert "held-out" not in str(check_rows(tree, *drawn_table(9, 200)))
+    three = classes.where(frame["b"].fillna(0) < 1, "maybe")
+    several = SoftTreeClassifier(depth=2, n_starts=1, random_state=0).fit(frame, three)
+    told = check_rows(several.calibrate(frame, three), frame, three)
+    share = np.mean(
+        [
+            p[list(several.classes_).index(k)]
+            for p, k in zip(
+                several.calibrate(frame, three).predict_proba(frame), three, strict=True
+            )
+        ]
+    )
+    assert told.held_out_accuracy is None and told.true_class[0] == pytest.approx(share)
+    assert told.true_class[1] == pytest.approx(share, abs=0.01)
+    assert f"probability of the true class {100 * share:.1f} %" in str(told)

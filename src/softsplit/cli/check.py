@@ -35,6 +35,10 @@ def check(
         float,
         typer.Option("--level", help="Chance of a false alarm over all columns together."),
     ] = 0.05,
+    used_only: Annotated[
+        bool,
+        typer.Option("--used-only", help="Look only at the columns that the tree uses."),
+    ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write the result as an HTML page to this file.")
     ] = None,
@@ -46,8 +50,9 @@ def check(
 
     Compared are, for each column, the distribution of its values, values outside of the training
     range and missing values; the leaves at which rows arrive; and, where the table has the
-    classes, their shares, the accuracy and the mean probabilities. The chance of a false alarm
-    holds for all tests together. Columns that the tree does not use may be absent.
+    classes, their shares, the accuracy beside that on held-out rows of training, and the mean
+    probabilities. The chance of a false alarm holds for all tests together. Columns that the tree
+    does not use may be absent.
     """
     check_files({"--html": html}, table=data, model=model)
     from softsplit.reading.conformal import checked_confidence, known_labels
@@ -73,7 +78,7 @@ def check(
         rows, absent = coded_with_missing(tree, rest)
     else:
         rows, absent = replace(tree.table_coding, named=False).code(rest), []
-    found = check_table(tree, rows, labels, absent=absent, level=level)
+    found = check_table(tree, rows, labels, absent=absent, level=level, used_only=used_only)
     if html is not None:
         write_text(html, found.to_html())
         if not quiet:

@@ -107,4 +107,8 @@ def _as_object(found: Comparison) -> dict[str, Any]:
         ],
         "figures": {name: {"before": a, "after": b} for name, (a, b) in found.figures.items()},
         "questions": found.questions,
+        "monotone": [
+            {"effect": effect, "before": before, "after": after}
+            for effect, before, after in found.monotone
+        ],
     }

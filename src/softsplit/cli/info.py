@@ -26,6 +26,8 @@ TITLES = {
     "selected_features": "features used",
     "local_strength": "strength per coefficient",
     "global_strength": "strength per feature",
+    "left_out": "columns left out",
+    "steepness": "steepness of the splits",
 }
 """Titles of facts in text output, where they differ from the keys in JSON."""
 
@@ -51,7 +53,11 @@ def info(
     if as_json:
         print_json(facts | ({"tree": text} if text else {}))
         return
-    facts = {visible(TITLES.get(name, name)): value for name, value in facts.items()}
+    facts = {
+        visible(TITLES.get(name, name)): value
+        for name, value in facts.items()
+        if value != [] and not (name == "steepness" and facts["loss"] == "log")
+    }
     width, most = max(map(len, facts)) + 2, OPTIONS.facts
     for name, value in facts.items():
         listed = value[:most] if isinstance(value, list) else [value]

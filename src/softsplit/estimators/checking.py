@@ -13,7 +13,9 @@ from softsplit.reading.model import TreeModel, holder_of
 from softsplit.variables import CodedRows
 
 
-def check_rows(tree: Any, X: Any, y: Any = None, *, level: float = 0.05) -> TableCheck:
+def check_rows(
+    tree: Any, X: Any, y: Any = None, *, level: float = 0.05, used_only: bool = False
+) -> TableCheck:
     """Compare new rows with the rows that a tree was trained on.
 
     Columns outside of their training range, shares of levels, bins and leaves that have moved,
@@ -30,6 +32,8 @@ def check_rows(tree: Any, X: Any, y: Any = None, *, level: float = 0.05) -> Tabl
     y : classes, optional
         A column of X with the name of the target is taken if it is not given.
     level : float, default=0.05
+    used_only : bool, default=False
+        Compare only the columns that the tree uses.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def check_rows(tree: Any, X: Any, y: Any = None, *, level: float = 0.05) -> Tabl
     labels = None if y is None else known_labels(model.labels, np.asarray(y, dtype=object))
     if labels is not None and labels.shape != (len(rows),):
         raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
-    return check_table(model, rows, labels, absent=absent, level=level)
+    return check_table(model, rows, labels, absent=absent, level=level, used_only=used_only)
 
 
 def _coded(estimator: Any, X: Any) -> tuple[CodedRows, list[int]]:

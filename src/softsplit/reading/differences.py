@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import ndiff
 
 import numpy as np
@@ -13,6 +13,8 @@ from scipy.stats import rankdata
 
 from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
+from softsplit.reading.monotone import MonotoneEffect, required_effects
+from softsplit.reading.monotone_check import check_effect
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
@@ -40,6 +42,10 @@ class Comparison:
         The classes of all rows.
     questions : list of str
         Lines of the printed trees that differ: "- " before, "+ " after.
+    monotone : list of (str, str, str)
+        The monotone effects that one of the trees was trained for: the effect, and whether it holds
+        before and after: "holds for all inputs", "not proved", "does not hold", or "not known" of a
+        tree of other classes or columns.
     """
 
     figures: dict[str, tuple[float, float]]
@@ -47,6 +53,7 @@ class Comparison:
     before: NDArray[np.object_]
     after: NDArray[np.object_]
     questions: list[str]
+    monotone: list[tuple[str, str, str]] = field(default_factory=list)
 
     @property
     def changed_share(self) -> float:
@@ -65,6 +72,9 @@ class Comparison:
             lines.append(f"{'':<20}{'before':>10}{'after':>10}{'change':>10}")
             for name, (a, b) in self.figures.items():
                 lines.append(f"{name:<20}{a:>10.4f}{b:>10.4f}{b - a:>+10.4f}")
+        for effect, before, after in self.monotone:
+            both = f"{before} in both" if before == after else f"before {before}, after {after}"
+            lines.append(f"{visible(effect)}: {both}")
         total = counted(len(self.before), "row")
         lines.append(f"{len(self.changed)} of {total} change class.")
         lines += [
@@ -100,7 +110,32 @@ def compare_trees(
         ]
         figures = {name: (pair[0][name], pair[1][name]) for name in pair[0]}
     changed = np.flatnonzero(said[0] != said[1])
-    return Comparison(figures, changed, said[0], said[1], changed_lines(before, after))
+    return Comparison(
+        figures, changed, said[0], said[1], changed_lines(before, after), _monotone(before, after)
+    )
+
+
+def _monotone(before: TreeModel, after: TreeModel) -> list[tuple[str, str, str]]:
+    """The effects that one of the trees was trained for, and whether they hold in each."""
+    asked = {
+        (tree.column_names[effect.place], effect.sign, effect.levels.levels): effect
+        for tree in (before, after)
+        for effect in required_effects(tree)
+    }
+    return [
+        (effect.sentence, _holds(effect, before), _holds(effect, after))
+        for effect in asked.values()
+    ]
+
+
+def _holds(effect: MonotoneEffect, model: TreeModel) -> str:
+    """Whether an effect holds in a tree, in words."""
+    found = check_effect(effect, model)
+    if found is None:
+        return "not known"
+    if found.proved:
+        return "holds for all inputs"
+    return "does not hold" if found.holds is False else "not proved"
 
 
 def tree_figures(model: TreeModel, X: FloatArray, labels: NDArray[np.int64]) -> dict[str, float]:

@@ -164,6 +164,10 @@ class TableCheck:
         Of the labelled rows, with its 95 % interval.
     reliability : tuple of Reliability
         Of the labelled rows, by class.
+    held_out_accuracy : float, optional
+        Of two classes: on the held-out rows of training.
+    true_class : tuple of two floats, optional
+        Mean probability of the true class, here and on the held-out rows of training.
     """
 
     rows: int
@@ -173,6 +177,8 @@ class TableCheck:
     labelled: int = 0
     accuracy: tuple[float, float, float] | None = None
     reliability: tuple[Reliability, ...] = field(default=())
+    held_out_accuracy: float | None = None
+    true_class: tuple[float, float] | None = None
 
     @property
     def moved(self) -> tuple[ColumnCheck, ...]:
@@ -229,8 +235,20 @@ class TableCheck:
         if self.accuracy is not None:
             value, low, high = (f"{100 * v:.1f}" for v in self.accuracy)
             on = counted(self.labelled, "row")
-            lines.append(f"accuracy on {on}: {value} % (95 % interval {low} to {high})")
+            told = f"accuracy on {on}: {value} % (95 % interval {low} to {high})"
+            lines.append(told if self.in_training is None else f"{told}; {self.in_training}")
         return "\n".join([*lines, *self.notes])
+
+    @property
+    def in_training(self) -> str | None:
+        """What to compare the accuracy with: the same, or the probability of the true class, on
+        the held-out rows of training."""
+        if self.held_out_accuracy is not None:
+            return f"{100 * self.held_out_accuracy:.1f} % on held-out rows of training"
+        if self.true_class is not None:
+            here, before = (f"{100 * share:.1f} %" for share in self.true_class)
+            return f"probability of the true class {here}, {before} on held-out rows of training"
+        return None
 
 
 # --- tests ---------------------------------------------------------------------------------------
@@ -333,6 +351,7 @@ def check_table(
     *,
     absent: Sequence[int] = (),
     level: float = OPTIONS.level,
+    used_only: bool = False,
 ) -> TableCheck:
     """New rows beside the training rows of a tree.
 
@@ -347,6 +366,8 @@ def check_table(
         Variables that the new table does not have.
     level : float
         Chance of a false alarm over all comparisons together.
+    used_only : bool
+        Whether only the columns that the tree uses are compared.
     """
     if not len(rows):
         raise ValueError("the table has no rows to compare with the training rows.")
@@ -371,10 +392,12 @@ def check_table(
         dated = variable.kind == DATE or bool(variable.part)
         if i in absent or (dated and i not in used):  # new rows are of later days
             continue
+        if used_only and i not in used:
+            continue
         profile = None if known is None else known.columns[i]
         one = _column(model, i, rows.cells[i], profile, n_training)
         found.append(_with(one, used=i in used))
-    if absent:
+    if absent and not used_only:
         names = [visible(model.table_coding.variables[i].name) for i in absent]
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         notes.append(f"not in the table, and not used by the tree: {', '.join(names[:5])}{more}")
@@ -383,6 +406,7 @@ def check_table(
         found.append(_leaves(model, leaves, arrived))
     labelled = 0
     accuracy: tuple[float, float, float] | None = None
+    true_class: tuple[float, float] | None = None
     reliability: list[Reliability] = []
     if labels is not None and np.any(labels > NO_CLASS) and len(rows):
         asked = labels > NO_CLASS
@@ -399,6 +423,9 @@ def check_table(
         if len(truth):
             found += _answers(model, proba, truth, n_training)
             reliability = _reliability(model, proba, truth)
+            if model.held_out is not None:
+                here = float(np.mean(proba[np.arange(len(truth)), truth]))
+                true_class = here, 1.0 - _mean_score(model)
     tested = [i for i, one in enumerate(found) if one.p_value is not None]
     p_values = [found[i].p_value or 0.0 for i in tested]
     columns = [found[i].what == "column" for i in tested]
@@ -406,8 +433,9 @@ def check_table(
     for i, adjusted in zip(tested, holm(p_values, weights), strict=True):
         found[i] = _with(found[i], adjusted=float(adjusted), moved=bool(adjusted <= level))
     return TableCheck(
-        len(rows), level, tuple(found), tuple(notes), labelled, accuracy, tuple(reliability)
-    )
+        len(rows), level, tuple(found), tuple(notes), labelled, accuracy, tuple(reliability),
+        None if accuracy is None else _held_out_accuracy(model), true_class,
+    )  # fmt: skip
 
 
 def _with(one: ColumnCheck, **changed: Any) -> ColumnCheck:
@@ -638,6 +666,18 @@ def _scores(model: TreeModel) -> tuple[FloatArray, FloatArray]:
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * OPTIONS.bins + 1)[1:-1]))
     before = np.bincount(np.searchsorted(edges, scores), weight, len(edges) + 1)
     return before.astype(float), edges
+
+
+def _held_out_accuracy(model: TreeModel) -> float | None:
+    """Of two classes, by the threshold of their probability; None where it is not known."""
+    if model.held_out is None or len(model.classes) != 2 or model.distributions is not None:
+        return None
+    hits = sum(
+        float(np.mean(scores <= 1.0 - model.decision_threshold(k))) * rows
+        for k, (scores, rows) in enumerate(_pairs(model))
+        if len(scores)
+    )
+    return float(hits / model.held_out.rows.sum())
 
 
 def _mean_score(model: TreeModel) -> float:

@@ -18,7 +18,7 @@ Levels of the classes and the sign are those of variables/monotone.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,25 @@ def check_monotone(
     else:
         effect = MonotoneEffect(model, place, wanted, found)
     return _checked(effect, options)
+
+
+def check_effect(
+    effect: MonotoneEffect, model: TreeModel, options: CheckOptions = OPTIONS
+) -> MonotoneCheck | None:
+    """Prove or refute an effect of one tree in another one; None where the other has no such column
+    with an order, or other classes."""
+    name = effect.model.column_names[effect.place]
+    if name not in model.column_names or list(model.labels) != list(effect.model.labels):
+        return None
+    place = model.column_names.index(name)
+    try:
+        found = monotone_effects({name: "+"}, model.coding, model.column_names, model.classes)
+    except ValueError:  # a column that is no number there
+        return None
+    assert found is not None
+    turned = (place,) if effect.place in effect.levels.turned else ()
+    levels = replace(found, levels=effect.levels.levels, turned=turned)
+    return _checked(MonotoneEffect(model, place, effect.sign, levels), options)
 
 
 def _own_sign(model: TreeModel, place: int, levels: MonotoneEffects) -> int:

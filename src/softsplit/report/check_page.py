@@ -33,7 +33,8 @@ def check_page(found: TableCheck) -> str:
         value, low, high = found.accuracy
         on = counted(found.labelled, "row")
         ends = f"{percent(low)} to {percent(high)}"
-        add(part, "p", {}, f"{percent(value)} of {on} are right ({ends}).")
+        beside = "" if found.in_training is None else f"; {found.in_training}"
+        add(part, "p", {}, f"{percent(value)} of {on} are right ({ends}){beside}.")
         lines = [
             [shortened(str(one.label), 40), percent(one.said), percent(one.true),
              f"{percent(one.low)} to {percent(one.high)}", str(one.rows)]
