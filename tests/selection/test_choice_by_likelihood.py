@@ -144,6 +144,10 @@ def test_only_rare_classes_get_a_factor_and_accuracy_hardly_falls() -> None:
     assert balanced_accuracy_score(labels, moved) > balanced_accuracy_score(labels, plain) + 0.01
     assert np.mean(moved == labels) > np.mean(plain == labels) - 0.005
     assert call_factors(predicted, 2, rng.integers(2, size=n), np.ones(n)) is None
+    assert call_factors(predicted, 2, labels, np.ones(n), lambda: True) is None  # no time
+    asked = iter([False] * 3 + [True])
+    some = call_factors(predicted, 2, labels, np.ones(n), lambda: next(asked))
+    assert some is not None and some[1] <= OPTIONS.factors[2]
 
 
 def test_rare_classes_are_called_more_often_by_default() -> None:

@@ -92,6 +92,9 @@ class ChoiceOptions:
     least_share: float = 0.05
     """Part that the tree on all rows gets even if the comparison took more than its own."""
 
+    decision_share: float = 0.3
+    """Part of the time of the tree on all rows in which factors of rare classes are compared."""
+
     hurried_seconds: float = 0.25
     """What the tree on all rows gets after Ctrl-C: the user waits, and the trees of the folds, from
     which it begins, are good already."""
@@ -558,11 +561,17 @@ class SoftTreeClassifierCV(SoftTreeBase):
         return chosen
 
     def _call_costs(
-        self, candidate: Candidate, fraction: float, search: CandidateSearch, hurried: bool
+        self,
+        candidate: Candidate,
+        fraction: float,
+        search: CandidateSearch,
+        budget: Budget,
+        hurried: bool,
     ) -> Any:
         """Costs that decide at prediction: those given, or such that rare classes are called.
 
-        Whoever is ``hurried`` gets those given: the others take a second.
+        Whoever is ``hurried`` gets those given: the others take a second. Under a time limit they
+        get a part of the ``budget`` of the tree on all rows.
         """
         given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
         if (
@@ -574,7 +583,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         ):
             return given
         trees = {fold: score.tree for fold, score in sorted(folds.items())}
-        factors = search.trainer.call_factors(candidate, trees)
+        if budget.time_limit is not None:
+            budget = replace(budget, time_limit=OPTIONS.decision_share * budget.time_limit)
+        factors = search.trainer.call_factors(candidate, trees, budget)
         return None if factors is None else call_costs(factors)
 
     @staticmethod
@@ -603,7 +614,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         if few is not None:
             rows, search = few, replace(search, n_rows=0)
         costs, chosen = (
-            self._call_costs(candidate, fraction, search, hurried),
+            self._call_costs(candidate, fraction, search, run.budget, hurried),
             (candidate, fraction),
         )
         held_out = None if hurried else self._held_out(chosen, costs, search)

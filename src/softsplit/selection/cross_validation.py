@@ -253,8 +253,13 @@ class FoldTrainer:
             return prepared, list(known.values())
         return prepared.taking([(t, self.fold_rows(f)[0].within) for f, t in known.items()])
 
-    def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
-        """Return factors on the probabilities of rare classes (decision.py), from held-out rows."""
+    def call_factors(
+        self, candidate: Candidate, trees: Mapping[int, TreeParameters], budget: Budget
+    ) -> Any:
+        """Return factors on the probabilities of rare classes (decision.py), from held-out rows.
+
+        Factors that are not tried within the ``budget`` are not looked at.
+        """
         tested: dict[int, TestRows] = {}
 
         def predicted(costs: FloatArray) -> NDArray[np.intp]:
@@ -264,7 +269,8 @@ class FoldTrainer:
 
         held_out = np.concatenate([self._positions(f) for f in trees])
         labels, weight = self.rows.labels[held_out], self.rows.weight[held_out]
-        return call_factors(predicted, len(self.rows.classes), labels, weight)
+        n_classes = len(self.rows.classes)
+        return call_factors(predicted, n_classes, labels, weight, lambda: budget.exhausted)
 
     def _positions(self, fold: int) -> NDArray[np.intp]:
         """The held-out rows of a fold."""
@@ -505,6 +511,7 @@ def refit_from(
     few = problem.on_sample(ROWS.compared) if sampled else problem
     if follows and n_rows > ROWS.halved:  # each path takes passes over all rows
         starts = sorted(starts, key=few.objective)[:FOLLOWED]
+    alone = alone or budget.exhausted
     if follows and sampled and not alone:
         fresh = fold_paths(replace(prepared, problem=few), run, compared=False)
         starts = [*starts, best_path(fresh, few, budget, tight=False).parameters]

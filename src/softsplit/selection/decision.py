@@ -49,6 +49,7 @@ def call_factors(
     n_classes: int,
     labels: NDArray[np.int64],
     weights: FloatArray,
+    over: Callable[[], bool] = lambda: False,
 ) -> FloatArray | None:
     """Return the factor of each class; None if all are 1.
 
@@ -58,6 +59,8 @@ def call_factors(
         Returns the predicted classes of the held-out rows under a cost matrix.
     labels, weights : arrays of shape (n_rows,)
         True classes and weights of the held-out rows.
+    over : callable
+        Whether the time is over: factors that were not tried by then are not looked at.
     """
     totals = np.bincount(labels, weights, n_classes).astype(float)
     counts = np.bincount(labels, minlength=n_classes)
@@ -68,9 +71,13 @@ def call_factors(
     def hits(factors: FloatArray) -> FloatArray:
         return np.where(predicted(call_costs(factors)) == labels, 1.0, 0.0)
 
+    if over():
+        return None
     plain = hits(np.ones(n_classes))
     best, chosen = _balanced(plain, labels, weights, totals), 1.0
     for factor in OPTIONS.factors[1:]:
+        if over():
+            break
         right = hits(np.where(rare, factor, 1.0))
         found = _balanced(right, labels, weights, totals)
         if found > best + 1e-12 and _affordable(plain - right, weights):

@@ -20,6 +20,8 @@ cost; the cost of the others counts as infinite.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -34,6 +36,10 @@ from softsplit.tree.routing import TILE, open_gates
 
 FEATURE = -1
 """In place of a branch: the cost is that of a whole feature."""
+
+WORK_AT_ONCE = 5_000_000
+"""Rows times branches times entries of one call that works out exact costs: some 50 milliseconds,
+between which an interruption is noticed."""
 
 
 @compiled
@@ -119,14 +125,15 @@ Routed = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, Float
 def deletion_costs(
     x: FloatArray, rows: StandardisedRows, shape: tuple[int, int], support: NDArray[np.bool_],
     ridge: float, n_exact: int, known: Routed | None = None, sizes: FloatArray | None = None,
-    more: FloatArray | None = None,
+    more: FloatArray | None = None, check: Callable[[], None] = lambda: None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:  # fmt: skip
     """Return branch (or FEATURE), column, cost and size saved for every coefficient and feature.
 
     The size of a tree is the number of its coefficients plus FEATURE_SIZE for each of its
     features, or its entry of ``sizes`` (n_columns,); a feature of one coefficient is removed with
     it, and ``more`` (n_branches, n_columns) is saved with coefficients. ``known`` is the result of
-    ``routed``, if the caller has it.
+    ``routed``, if the caller has it. ``check`` is called now and then, and may raise: with many
+    rows exact costs take a while.
     """
     n_branches, n_columns = support.shape
     scores, gates, gains, root, leaves, _ = known or routed(x, rows, shape)
@@ -137,10 +144,13 @@ def deletion_costs(
         saved = saved + np.where(branches == FEATURE, 0.0, more[branches, columns])
     order = np.argsort(costs / saved, kind="stable")
     costs[order[n_exact:]] = np.inf
-    _exact_costs(
-        splits, rows, scores, gates, gains, root, leaves, float(ridge), order[:n_exact],
-        branches, columns, costs,
-    )  # fmt: skip
+    at_once = max(1, WORK_AT_ONCE // max(scores.size, 1))
+    for begin in range(0, min(n_exact, len(order)), at_once):
+        check()
+        _exact_costs(
+            splits, rows, scores, gates, gains, root, leaves, float(ridge),
+            order[begin : min(begin + at_once, n_exact)], branches, columns, costs,
+        )  # fmt: skip
     return branches, columns, costs, saved
 
 

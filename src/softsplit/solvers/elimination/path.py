@@ -348,7 +348,7 @@ def pruning_steps(
     branches, columns, costs, saved = deletion_costs(
         vector, rows, shape, np.ascontiguousarray(tree.support), ridge, n_exact + 2 * more, known,
         None if needs is None else needs.sizes[tree.group_of],
-        None if needs is None else needs.coefficients,
+        None if needs is None else needs.coefficients, check,
     )  # fmt: skip
     if len(joint):
         saved = _saved_in_groups(tree, branches, columns, needs)

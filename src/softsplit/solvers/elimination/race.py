@@ -14,7 +14,7 @@ reach gets a split without weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -111,18 +111,24 @@ def single_leaf(rows: StandardisedRows) -> SupportTree:
 def grown_to(descents: RowDescents, shallower: SupportTree, n_branches: int) -> SupportTree:
     """Grow ``shallower`` level by level to ``n_branches``, with short descents in between."""
     options, decrease = descents.options.growth, descents.options.race.decrease
-    tree = descents.turned(grown(shallower, descents.rows, options))
+    tree = descents.turned(grown(shallower, descents.rows, options, descents.check))
     while len(tree.splits) < n_branches:
         shrinkage = _shrinkage(descents, race_strength(descents, len(tree.splits)))
         tree, _, _ = descents.descend(tree, shrinkage, options.descent_steps, decrease)
-        tree = descents.turned(grown(tree, descents.rows, options))
+        tree = descents.turned(grown(tree, descents.rows, options, descents.check))
     return tree
 
 
 def grown(
-    tree: SupportTree, rows: StandardisedRows, options: GrowthOptions = DEFAULTS.growth
+    tree: SupportTree,
+    rows: StandardisedRows,
+    options: GrowthOptions = DEFAULTS.growth,
+    check: Callable[[], None] = lambda: None,
 ) -> SupportTree:
-    """Return ``tree``, which has all columns, with a split in place of each leaf."""
+    """Return ``tree``, which has all columns, with a split in place of each leaf.
+
+    ``check`` is called before each leaf, and may raise.
+    """
     n_branches, n_classes = tree.shape
     reach = np.ones((1, len(rows.weights)))
     if n_branches:
@@ -131,6 +137,7 @@ def grown(
     splits = np.zeros((len(reach), tree.splits.shape[1]))
     leaves = np.empty((n_classes, 2 * len(reach)))
     for leaf, arriving in enumerate(reach):
+        check()
         weight = arriving * rows.weights
         splits[leaf] = _new_split(rows, labels, weight, arriving, options)
         left = _gate(splits[leaf], rows.features)
