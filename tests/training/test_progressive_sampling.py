@@ -72,3 +72,18 @@ def test_steps_share_the_time_that_is_left(clock):
     part = sampling._part(budget, 4)
     assert part.remaining == pytest.approx(20.0) and part.cancel is budget.cancel
     assert sampling._part(Budget(), 4).time_limit is None
+
+
+def test_where_no_time_is_left_a_tree_of_a_sample_is_measured_and_stays(problem):
+    class Never(EliminationSolver):
+        def solve(self, problem, start, budget):
+            raise AssertionError("a descent takes time")
+
+    few = problem.on_sample(60)
+    found = sampling.multistart(few, EliminationSolver(), n_starts=1)[0]
+    budget = Budget()
+    budget.stop()
+    kept = sampling.finished_on_all_rows(problem, Never(), found, budget)
+    assert np.array_equal(kept.parameters.weights, found.parameters.weights)
+    assert kept.objective == pytest.approx(problem.objective(found.parameters))
+    assert kept.status is Status.INTERRUPTED

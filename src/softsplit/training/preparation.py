@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine
 from softsplit.engines.samples import Samples
@@ -222,7 +223,8 @@ class Prepared:
         """Return the fitted tree of a solution; ``importances`` take a pass over the rows.
 
         Whoever is ``hurried``, because time is over or somebody waits, gets questions that were
-        rounded and importances that were measured on fewer rows (``RowBudgets.hurried``).
+        rounded and importances that were measured on fewer rows (``RowBudgets.hurried``), and of
+        many rows those that arrive in each leaf by a sample of them (``RowBudgets.walk``).
 
         Where leaves hold one class each, the class shares of the rows that reach them are computed
         as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
@@ -247,7 +249,10 @@ class Prepared:
             kept = self.problem.binding_rules
             if kept is None or kept.allow(smaller.weights != 0):
                 found = smaller
-        mass = problem.rows.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass
+        some = rows
+        if hurried and isinstance(rows, CompiledRows) and rows.n_rows > ROWS.walk:
+            some = CompiledRows(rows.sample(ROWS.walk))
+        mass = some.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass
         found = oriented(found, mass)
         assigned = self.assigned
         costs = None if assigned else self.settings.cost_matrix
@@ -363,7 +368,7 @@ class Prepared:
         constrained = self.problem.rated
         most = ROWS.hurried if hurried else ROWS.walk
         few = self.arriving(most)
-        counted = few if rows.n_rows <= most else self.arriving()
+        counted = few if rows.n_rows <= most else self.arriving(ROWS.walk if hurried else None)
         best, least = None, np.inf
         for _ in range(OPTIONS.raises):
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)

@@ -127,9 +127,17 @@ def finished_on_all_rows(
     budget: Budget,
     n_jobs: int | None = None,
 ) -> Solution:
-    """Return ``found``, a tree of a sample, after its descent on all rows, with all threads."""
+    """Return ``found``, a tree of a sample, after its descent on all rows, with all threads.
+
+    Where no time is left it stays as it is, measured on all rows.
+    """
     rows = problem.rows
     if hasattr(rows, "in_threads"):
         problem = replace(problem, rows=rows.in_threads(n_threads(n_jobs)))
     with one_blas_thread():
+        if budget.exhausted:
+            return Solution.measure(
+                problem, found.parameters, budget.verdict, tol=budget.tol, n_iter=found.n_iter,
+                seconds=found.seconds, solver=found.solver, message=found.message,
+            )  # fmt: skip
         return solver.solve(problem, Start(found.parameters), budget)
