@@ -156,6 +156,22 @@ def test_the_demo_ends_with_the_path_of_its_report(tmp_path, monkeypatch):
     assert page.read_text().startswith("<!doctype html>")
 
 
+def test_a_page_of_the_tree_alone_needs_no_table(tmp_path):
+    path, model, page = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "page.html"
+    invoke("fit", path, "-t", "risk", "-m", model, "--depth", 1, "--strength", 2, "-q")
+    assert invoke("report", model, "-o", page).stdout.strip() == str(page)
+    html, tree = page.read_text(), load_tree(model).tree_
+    assert "script-src 'none'" in html and "<script" not in html
+    for line in tree_text(tree).splitlines():
+        if ": unknown" in line:
+            assert line in html
+    for name in tree.column_names:
+        assert f'<th scope="row">{name}</th>' in html
+    result = invoke("report", model, "-o", page, "--by", "town")
+    assert result.exit_code == 2
+    assert "--by needs the table that the tree was fitted to; give it as DATA" in result.stderr
+
+
 def test_info_describes_a_model_and_the_installation(tmp_path):
     path, model = written(tmp_path, "plain"), tmp_path / "m.json"
     invoke("fit", path, "-t", "risk", "-m", model, "--depth", 1, "--strength", 2, "-q")

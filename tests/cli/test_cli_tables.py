@@ -134,6 +134,9 @@ def test_a_report_of_other_rows_than_those_of_training_is_refused(model, tmp_pat
     out = tmp_path / "r.html"
     said = invoke("report", model, tmp_path / "recent.csv", "--out", out, "--quiet")
     refused(said, "'recent' is not the table that the tree was fitted to: it has 55 rows, ")
+    assert "these rows with --held-out, or judge the tree on them with softsplit check." in (
+        said.stderr
+    )
     assert not out.exists()
 
 

@@ -84,7 +84,7 @@ def test_a_search_keeps_its_held_out_rows(table: tuple[np.ndarray, np.ndarray], 
 def test_who_cannot_be_sure_says_so(table: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = table
     tree = SoftTreeClassifier(depth=1, random_state=0).fit(X[:200], y[:200])
-    with pytest.raises(ValueError, match="knows no held-out rows: choose it with"):
+    with pytest.raises(ValueError, match="knows no held-out rows; choose it with"):
         tree.predict_set(X)
     for wrong in (0, 1, 1.5, "high", True, float("nan")):
         with pytest.raises(ValueError, match="confidence must be a number between 0 and 1"):

@@ -84,7 +84,8 @@ def test_the_table_of_training_is_known_by_its_values_where_rows_had_weights(iri
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0)
     tree.fit(X, y, sample_weight=np.full(150, 2.0))
     check_training_rows(*labelled_rows(tree, X, y), "X")
-    with pytest.raises(ValueError, match="is not the table that the tree was fitted to"):
+    advice = r"these rows as held_out=\(X, y\), or judge the tree on them with softsplit.check_rows"
+    with pytest.raises(ValueError, match=f"is not the table that the tree was fitted to.*{advice}"):
         check_training_rows(*labelled_rows(tree, X + 0.013, y), "X")
 
 

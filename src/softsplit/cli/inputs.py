@@ -326,8 +326,16 @@ def option_advice() -> Iterator[None]:
 
 def _advice(error: AdvisedError) -> str:
     from softsplit.data import dataset as errors
+    from softsplit.reading.conformal import NoHeldOutRowsError
 
     match error:
+        case NoHeldOutRowsError():
+            return "let softsplit fit choose it, without --depth and --strength together"
+        case errors.OtherRows():
+            return (
+                "give that table, and these rows with --held-out, or judge the tree on them with "
+                "softsplit check"
+            )
         case errors.TooFewToChoose():
             return "give them with --depth and --strength, or more rows"
         case errors.UnknownTarget():

@@ -14,7 +14,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import print_json, say
-from softsplit.cli.inputs import load_stored, read, rows_for
+from softsplit.cli.inputs import load_stored, option_advice, read, rows_for
 from softsplit.cli.outputs import check_files, write_text
 from softsplit.support.messages import counted, visible
 
@@ -41,6 +41,7 @@ class Answer:
     refer: bool | None = None
 
 
+@option_advice()
 def predict(
     model: options.Model,
     data: options.Data,

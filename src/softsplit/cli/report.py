@@ -9,8 +9,8 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import groups_by, load, option_advice, read
-from softsplit.cli.outputs import as_object, check_files, figures_object, write_report
+from softsplit.cli.inputs import groups_by, load, load_stored, option_advice, read
+from softsplit.cli.outputs import as_object, check_files, figures_object, write_report, write_text
 from softsplit.support.messages import visible
 
 EPILOG = "Example: softsplit report tree.json patients.csv --out tree.html"
@@ -18,7 +18,14 @@ EPILOG = "Example: softsplit report tree.json patients.csv --out tree.html"
 
 def report(
     model: options.Model,
-    data: options.Data,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DATA]",
+            help="The table that the tree was fitted to; - is standard input. Without it, a page "
+            "of the tree alone.",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report.")] = Path("report.html"),
     target: Annotated[
         str | None,
@@ -61,8 +68,18 @@ def report(
     Python does not say which column that is: give --target. The report holds the tree, its metrics
     on held-out rows beside baselines, correct and wrong predictions, features, and a slider over
     trees of other strengths. It needs no internet connection.
+
+    Without DATA the page has the tree, as a drawing and in words, and its columns.
     """
     check_files({"--out": out}, table=data, model=model)
+    if data is None:
+        given = {"--target": target, "--held-out": held_out, "--by": by, "--page-rows": page_rows}
+        _write_page(model, out, [name for name, value in given.items() if value is not None])
+        if as_json:
+            print_json({"report": str(out)})
+        else:
+            echo(visible(out))
+        return
     tree = load(model)
     table = read(data, encoding, quiet)
     from softsplit.report.study import check_training_rows, rows_of
@@ -100,3 +117,23 @@ def report(
     if interrupted:
         say("interrupted: accuracies in the report are incomplete.")
         raise typer.Exit(INTERRUPTED)
+
+
+def _write_page(model: Path, out: Path, given: list[str]) -> None:
+    """Write the page of a tree alone; ``given`` are options that need the training table."""
+    if given:
+        raise ValueError(
+            f"{given[0]} needs the table that the tree was fitted to; give it as DATA, or leave "
+            f"{given[0]} out for a page of the tree alone."
+        )
+    stored = load_stored(model)
+    from softsplit.report.model_page import model_page
+
+    parameters = [
+        f"{name} {value}"
+        for name in ("loss", "penalty", "local_strength", "global_strength", "ridge")
+        if (value := stored.parameters.get(name)) not in (None, "auto")
+    ]
+    facts = [("Tree", f"read from {visible(model.name)}")]
+    facts += [("Settings", ", ".join(parameters))] if parameters else []
+    write_text(out, model_page(stored.tree_, facts))

@@ -32,6 +32,10 @@ class TooFewToChoose(AdvisedError):
     """Raised if the rows are too few to compare settings by cross-validation."""
 
 
+class OtherRows(AdvisedError):
+    """Raised if a report of a tree is asked for rows that it was not fitted to."""
+
+
 class UnknownTarget(AdvisedError):
     """Raised if a tree does not record the name of its target column."""
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import AdvisedError, shown
 from softsplit.variables.contents import text_of
 
 
@@ -59,7 +59,7 @@ class ConformalOptions:
 OPTIONS = ConformalOptions()
 
 
-class NoHeldOutRowsError(ValueError):
+class NoHeldOutRowsError(AdvisedError):
     """A tree is asked how sure it is and knows no held-out rows."""
 
 
@@ -140,8 +140,9 @@ def known_scores(held_out: HeldOutScores | None) -> HeldOutScores:
     """The held-out scores of a tree; one sentence if it has none."""
     if held_out is None:
         raise NoHeldOutRowsError(
-            "this tree knows no held-out rows: choose it with SoftTreeClassifierCV or softsplit "
-            "fit, or give rows that it was not trained on to calibrate(X, y)."
+            "this tree knows no held-out rows",
+            "choose it with SoftTreeClassifierCV, or give rows that it was not trained on to "
+            "calibrate(X, y)",
         )
     return held_out
 

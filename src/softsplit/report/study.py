@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.data.dataset import TooFewToChoose, UnknownTarget, sample_rows
+from softsplit.data.dataset import OtherRows, TooFewToChoose, UnknownTarget, sample_rows
 from softsplit.data.files import Table
 from softsplit.data.learning import LabelledRows, label
 from softsplit.estimators.base import CutShortWarning
@@ -277,11 +277,12 @@ def check_training_rows(tree: SoftTreeClassifier, rows: LabelledRows, name: str)
     if np.array_equal(here, profile.classes) or _has_values_of(profile, rows):
         return
     k = int(np.argmax(np.abs(here - profile.classes)))
-    raise ValueError(
+    raise OtherRows(
         f"{name} is not the table that the tree was fitted to: it has {int(here.sum()):,} rows, "
         f"{int(here[k]):,} of class {str(tree.classes_[k])!r}, where the tree was fitted to "
-        f"{int(profile.rows):,}, {int(profile.classes[k]):,} of that class; give that table, and "
-        "these rows as held-out ones, or judge the tree on them with softsplit check."
+        f"{int(profile.rows):,}, {int(profile.classes[k]):,} of that class",
+        "give that table, and these rows as held_out=(X, y), or judge the tree on them with "
+        "softsplit.check_rows",
     )
 
 
