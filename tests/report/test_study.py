@@ -17,6 +17,7 @@ from clocks import Clock
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.data.dataset import TooFewToChoose, UnknownTarget
+from softsplit.estimators.alternatives import Alternative, Alternatives
 from softsplit.estimators.base import CutShortWarning
 from softsplit.report import (
     FitOptions,
@@ -118,6 +119,39 @@ def test_errors_keep_problem_and_advice_apart():
         rows_of(tree, Table("few", few))
     copied = pickle.loads(pickle.dumps(error.value))
     assert str(copied) == str(error.value)
+
+
+def test_ctrl_c_while_other_trees_are_looked_for_ends_the_work_and_draws_no_card(light):
+    rows = rows_of_people()
+    tree = fit_tree(rows, GIVEN).tree
+    path = walk_path(tree, rows)
+
+    class Stopped:
+        def alternatives(self, n, *, time_limit):
+            own = Alternative.of(tree, tree, 0.0, 0.0)
+            return Alternatives((), own, n, interrupted=True)
+
+    data = make_report_data("people", rows, path, search=Stopped())
+    assert data.interrupted and data.stability is None and data.alternatives is None
+    assert "The score card is missing: Ctrl-C came before." in render_report(data)
+
+
+def test_a_page_after_ctrl_c_shows_few_trees(monkeypatch):
+    monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=8, folds=2))
+    rows = rows_of_people()
+    tree = fit_tree(rows, GIVEN).tree
+    real = comparison.assess
+
+    def stopped(*given, budget, **asked):
+        found = real(*given, budget=budget, **asked)
+        budget.stop()
+        return found
+
+    monkeypatch.setattr(comparison, "assess", stopped)
+    monkeypatch.setattr(comparison, "_undominated", lambda trees, *_: list(range(len(trees))))
+    path = walk_path(tree, rows)
+    assert len(path.trees) == len(path.assessment.trees) == comparison.OPTIONS.hurried_trees
+    assert path.trees[path.chosen] is tree and path.missing == 9 - len(path.trees)
 
 
 def test_an_interruption_is_a_field_and_not_a_word(monkeypatch):

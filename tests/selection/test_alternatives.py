@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from numpy.testing import assert_array_equal
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text, load_model, save_model
 from softsplit.estimators.alternatives import Alternative
-from softsplit.selection.alternatives import Looks
+from softsplit.estimators.base import training_run
+from softsplit.selection.alternatives import Looks, without
+from softsplit.selection.cross_validation import FoldTrainer
 
 
 def twins(n_rows: int = 300, seed: int = 2) -> tuple[pd.DataFrame, np.ndarray]:
@@ -146,3 +149,28 @@ def test_the_page_shows_both(search):
     assert "What recurs" in page.html and "Features that recur" in page.html
     plain = search.best_estimator_.report(X, y)
     assert "Other trees as good" not in plain.html and "What recurs" in plain.html
+
+
+def test_a_tree_that_is_clearly_behind_on_the_first_folds_is_not_trained_on_the_others(
+    search, monkeypatch
+):
+    asked = []
+    real = FoldTrainer.evaluate
+
+    def watched(self, candidates, fractions, board, folds=None):
+        asked.append(list(folds))
+        real(self, candidates, fractions, board, folds)
+
+    monkeypatch.setattr(FoldTrainer, "evaluate", watched)
+    compared, rows = search._compared
+    run = training_run(search).ready()
+    columns = {name: j for j, name in enumerate(rows.coding.names)}
+    without_twin = replace(
+        compared,
+        trainer=replace(compared.trainer, rows=without(compared.trainer.rows, columns["twin"])),
+    )
+    assert without_twin._without(columns["heat"], rows.groups, run) is None  # no signal is left
+    assert asked == [[0, 1]]
+    asked.clear()
+    assert compared._without(columns["heat"], rows.groups, run) is not None
+    assert asked == [[0, 1], [2, 3, 4]]

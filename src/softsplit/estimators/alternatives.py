@@ -90,11 +90,14 @@ class Alternatives(Sequence[Alternative]):
     chosen : Alternative
         The chosen tree in the same words.
     n_asked : int
+    interrupted : bool
+        Whether Ctrl-C ended the search for them.
     """
 
     found: tuple[Alternative, ...]
     chosen: Alternative
     n_asked: int
+    interrupted: bool = False
 
     @overload
     def __getitem__(self, at: int) -> Alternative: ...

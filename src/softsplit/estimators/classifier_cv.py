@@ -444,7 +444,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 found.append(Alternative.of(tree, self, met.behind, met.error, self._measure))
                 if len(found) == count:
                     break
-        return Alternatives(tuple(found), Alternative.of(self, self, 0.0, 0.0), count)
+        own, stopped = Alternative.of(self, self, 0.0, 0.0), run.budget.stopped
+        return Alternatives(tuple(found), own, count, stopped)
 
     def _priced(
         self, prepared: Prepared, candidate: Candidate, fraction: float

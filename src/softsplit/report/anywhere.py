@@ -146,7 +146,7 @@ def report(
         unseen = None if held_out is None else _held_out_rows(model, held_out)
         data = replace(data, page_rows=page_rows, held_out_rows=unseen)
         made = Report(render_report(data), data)
-    if walked.interrupted:
+    if walked.budget.stopped:
         said = "interrupted; the report holds what was judged by then."
         warnings.warn(CutShortWarning("report", said, True), stacklevel=2)
     if path is not None:

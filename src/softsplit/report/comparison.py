@@ -69,6 +69,8 @@ class ComparisonOptions:
         Other bounds of a tree with ``fairness`` that are judged, as multiples of its own.
     alternatives : int
         Other trees as good as the chosen one that are shown.
+    hurried_trees : int
+        Trees that a page shows after Ctrl-C: the chosen one and those next to it.
     resamples : int
         Resamples of the rows on which the tree is trained again.
     resampled_cells : int
@@ -87,6 +89,7 @@ class ComparisonOptions:
     fresh_seed: int = 1
     bound_factors: tuple[float, ...] = (0.5, 2.0, 4.0)
     alternatives: int = 5
+    hurried_trees: int = 3
     resamples: int = 10
     resampled_cells: int = 60_000
 
@@ -169,6 +172,8 @@ def make_report_data(
         ("Missing values", known if missing else "none"),
         ("Software", f"softsplit {__version__}"),
     )
+    alternatives = _alternatives(search, path.budget)
+    stability = _stability(path, rows)
     return ReportData(
         name=name,
         rows=rows,
@@ -179,10 +184,10 @@ def make_report_data(
         repeatable=path.repeatable,
         bounds=path.bounds,
         missing=path.missing,
-        interrupted=path.interrupted,
+        interrupted=path.budget.stopped,
         hurried=path.budget.exhausted,
-        alternatives=_alternatives(search, path.budget),
-        stability=_stability(path, rows),
+        alternatives=alternatives,
+        stability=stability,
         by=by,
         refer=checked_confidence(refer, "refer"),
     )
@@ -197,6 +202,8 @@ def _alternatives(search: Any, budget: Budget) -> Alternatives | None:
         found: Alternatives = search.alternatives(OPTIONS.alternatives, time_limit=limit)
     except ValueError:  # of a copy, or of a table that was not remembered
         return None
+    if found.interrupted:  # the user waits for the page
+        budget.stop()
     return found if len(found) else None
 
 
@@ -304,6 +311,9 @@ def walk_path(
     kept = list(range(len(trees)))
     if fitted:
         kept = _undominated(trees, place, found, rows)
+        if budget.stopped:  # the user waits, and every tree takes time to draw
+            near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
+            missing, kept = missing + len(kept) - len(near), sorted(near)
         found = replace(found, trees=tuple(found.trees[i] for i in kept))
     return JudgedPath(
         tuple(trees[i] for i in kept),

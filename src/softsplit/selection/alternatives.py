@@ -57,6 +57,12 @@ class AlternativeOptions:
     left_out: int = 6
     """Features of the chosen tree that are left out at most: all folds are trained for each."""
 
+    first_folds: int = 2
+    """Folds after which a tree without a feature is dropped if it is ``clearly`` behind there."""
+
+    clearly: float = 2.0
+    """Standard errors that are clearly behind."""
+
     kept: int = 24
     """Trees that are remembered; some become equal once they are trained on all rows."""
 
@@ -241,10 +247,19 @@ class Compared:
         """The best tree of the folds without a feature, if it is close to the chosen one."""
         rows = without(self.trainer.rows, feature)
         trainer = replace(self.trainer, rows=rows, memory=FoldMemory(), run=run)
-        board = Scoreboard(len(trainer.splits))
         candidate, fraction = self.chosen
-        trainer.evaluate([candidate], [fraction], board)
         key, chosen = self.chosen, (candidate, -1.0)
+        first = min(OPTIONS.first_folds, len(trainer.splits))
+        board = Scoreboard(first)
+        trainer.evaluate([candidate], [fraction], board, range(first))
+        board.folds[chosen] = {f: score for f, score in self.folds.items() if f < first}
+        if len(board.folds.get(key, {})) < first or len(board.folds[chosen]) < first:
+            return None
+        if not board.close(key, chosen, OPTIONS.clearly):
+            return None
+        begun, board = board, Scoreboard(len(trainer.splits))
+        board.folds[key] = dict(begun.folds[key])
+        trainer.evaluate([candidate], [fraction], board, range(first, len(trainer.splits)))
         if len(board.folds.get(key, {})) < len(self.folds):
             return None
         board.folds[chosen] = self.folds
