@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -162,6 +163,17 @@ def test_candidates_are_told_in_words():
         "depth 2: score 0.8592, log-loss 0.3000 (0.3500 with its size), 4.5 features",
         "chosen: depth 2: accuracy 85.9 %, 1 feature",
     ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo terminals are of POSIX systems")
+def test_a_terminal_without_a_size_shows_the_whole_line():
+    ours, theirs = os.openpty()  # a new one has 0 columns
+    with os.fdopen(theirs, "w") as stream:
+        status_line.Terminal(stream).show(
+            status_line.Activity("softsplit: training, 12 s", None), ""
+        )
+        assert os.read(ours, 1000).decode().endswith("softsplit: training, 12 s")
+    os.close(ours)
 
 
 def test_a_terminal_has_one_line_that_is_rewritten():

@@ -67,9 +67,7 @@ def read_rows(
         _refuse_other_columns(estimator, X)
         validate_data(estimator, X, reset=False, skip_check_array=True)
     if coding is None:
-        if not hasattr(
-            estimator, "tree_"
-        ):  # in training: there is no middle for a missing value yet
+        if not hasattr(estimator, "tree_"):  # in training a missing value has no middle yet
             raise ValueError(
                 "X holds text or missing values where the training rows are plain numbers."
             )

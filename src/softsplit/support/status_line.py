@@ -89,10 +89,10 @@ class Terminal:
             return self._stream.write(text)
 
     def _width(self) -> int:
-        try:
-            return os.get_terminal_size(self._stream.fileno()).columns
-        except (OSError, ValueError, AttributeError):
-            return shutil.get_terminal_size((OPTIONS.width, 1)).columns
+        with suppress(OSError, ValueError, AttributeError):
+            if columns := os.get_terminal_size(self._stream.fileno()).columns:
+                return columns  # a terminal that does not know its size says 0
+        return shutil.get_terminal_size((OPTIONS.width, 1)).columns
 
     def __getattr__(self, name: str) -> Any:  # in the place of sys.stderr
         return getattr(self._stream, name)
