@@ -31,6 +31,7 @@ from softsplit import (
     dumps_model,
     export_markdown,
     export_onnx,
+    export_python,
     export_text,
     loads_model,
     strength_path,
@@ -571,3 +572,24 @@ def test_numbers_as_texts_give_the_same_tree_unless_they_are_said_to_be_categori
     assert_array_equal(trees[0].predict_proba(frame), trees[1].predict_proba(texts))
     said = SoftTreeClassifier(**QUICK, feature_types={"a": "category"}).fit(texts, y)
     assert said.coding_.variables[0].kind == "category"
+
+
+def test_blanks_around_a_level_count_only_where_training_had_them():
+    rng = np.random.default_rng(3)
+    town = rng.choice(["Oslo", "Lyon", "Rome", "Rome "], 400)
+    frame = pd.DataFrame({"town": town, "x": rng.normal(size=400).round(2)})
+    y = np.where(rng.random(400) < np.where(frame["town"] == "Rome", 0.1, 0.9), "yes", "no")
+    y = np.where((frame["town"] == "Oslo") & (rng.random(400) < 0.9), "no", y)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(frame, y)
+    plain = pd.DataFrame({"town": ["Oslo", "Lyon", "Rome", "Rome "], "x": 0.0})
+    padded = pd.DataFrame({"town": [" Oslo\t", "Lyon  ", "\nRome", "Rome "], "x": 0.0})
+    proba = tree.predict_proba(plain)
+    assert_array_equal(tree.predict_proba(padded), proba)
+    assert proba[2, 1] < 0.5 < proba[3, 1]  # a level of its own
+    made: dict = {}
+    exec(export_python(tree), made)
+    assert [made["predict"](row) for row in padded.to_dict("records")] == tree.predict(
+        plain
+    ).tolist()
+    variable = tree.tree_.coding.variables[0]
+    assert not variable.unseen(variable.cells(padded["town"])).any()

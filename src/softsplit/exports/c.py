@@ -27,18 +27,29 @@ FIELD = "col_"
 
 HELPERS = {
     "text": """
-static int ss_blank(const char *text) {
-    for (int i = 0; *text; ) {
+static size_t ss_blank(const char *text) {
+    for (size_t i = 0; i < sizeof ss_blanks / sizeof *ss_blanks; i++) {
         size_t size = strlen(ss_blanks[i]);
-        if (strncmp(text, ss_blanks[i], size) == 0) { text += size; i = 0; continue; }
-        if (++i == sizeof ss_blanks / sizeof *ss_blanks) return 0;
+        if (strncmp(text, ss_blanks[i], size) == 0) return size;
     }
-    return 1;
+    return 0;
 }
 
 static int ss_level(const char *text, const char *const *levels, int count) {
-    if (text == NULL || ss_blank(text)) return -2;
+    if (text == NULL) return -2;
     for (int i = 0; i < count; i++) if (strcmp(text, levels[i]) == 0) return i;
+    size_t size;
+    while (*text && (size = ss_blank(text)) > 0) text += size;
+    if (!*text) return -2;
+    const char *end = text;
+    for (const char *at = text; *at; ) {
+        size = ss_blank(at);
+        at += size > 0 ? size : 1;
+        if (size == 0) end = at;
+    }
+    size = (size_t)(end - text);
+    for (int i = 0; i < count; i++)
+        if (strlen(levels[i]) == size && strncmp(text, levels[i], size) == 0) return i;
     return -1;
 }
 """,

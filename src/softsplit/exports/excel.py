@@ -80,7 +80,11 @@ class ExcelPrinter(Printer):
             levels = self.tables.texts(column)
             same = f'EXACT({levels},{cell}&"")'
             at = f"SUMPRODUCT({same}*ROW({levels}))"  # tables begin in the first line
-            return f"IF({blank},{MISSING},IF({at}=0,{UNLISTED},{at}-1))"
+            # TRIM also joins blanks inside of a text: then the level is not in the cell.
+            bare = f'EXACT({levels},TRIM({cell}&""))*ISNUMBER(FIND({levels},{cell}&""))'
+            other = f"SUMPRODUCT({bare}*ROW({levels}))"
+            found = f"IF({at}>0,{at}-1,IF({other}>0,{other}-1,{UNLISTED}))"
+            return f"IF({blank},{MISSING},{found})"
         if column.kind == "truth":
             said = f'IF(ISTEXT({cell}),IF(LOWER(TRIM({cell}))="true",1,0),IF({cell},1,0))'
             return f"IF({blank},{MISSING},{said})"

@@ -58,7 +58,10 @@ READERS = {
   const level = (value, levels) => { // its position, -1 if it is none, -2 if it is missing
     if (absent(value)) return -2;
     const text = typeof value === "boolean" ? (value ? "True" : "False") : String(value);
-    return levels.has(text) ? levels.get(text) : -1;
+    const bare = text.replace(/^(?:(?!\ufeff)[\s\x1c-\x1f\x85])+/, "");
+    const ends = bare.replace(/(?:(?!\ufeff)[\s\x1c-\x1f\x85])+$/, "");
+    const known = levels.has(text) ? text : ends;
+    return levels.has(known) ? levels.get(known) : -1;
   };
 """,
 }

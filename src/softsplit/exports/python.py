@@ -66,7 +66,7 @@ def level(value, levels):
         return -2
     if isinstance(value, float) and value == math.floor(value) and abs(value) <= 2.0**53:
         value = int(value)
-    return levels.get(str(value), -1)
+    return levels.get(str(value), levels.get(str(value).strip(), -1))
 ''',
 }
 

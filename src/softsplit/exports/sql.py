@@ -122,10 +122,15 @@ class Dialect(Printer):
         text = self.as_text(cell)
         if any(level[-1:].isdigit() for level in levels):
             text = self.level_text(cell)
-        known = [(self.level_literal(level), i) for i, level in enumerate(levels)]
-        cases = " ".join(f"WHEN {text} THEN {i}" for text, i in known if text is not None)
-        blank = self.without_blanks(self.as_text(cell))
-        other = f"CASE WHEN {blank} = '' THEN {MISSING} ELSE {UNLISTED} END"  # last: it takes long
+        known = [(level, self.level_literal(level), i) for i, level in enumerate(levels)]
+        known = [one for one in known if one[1] is not None]
+        cases = " ".join(f"WHEN {literal} THEN {i}" for _, literal, i in known)
+        bare = " ".join(
+            f"WHEN {literal} THEN {i}" for level, literal, i in known if level == level.strip()
+        )
+        blank = f"WHEN {self.level_literal('')} THEN {MISSING}"
+        inner = self.compared(self.without_blanks(self.as_text(cell)))
+        other = f"CASE {inner} {blank} {bare} ELSE {UNLISTED} END"  # last: it takes long
         found = f"CASE {self.compared(text)} {cases} ELSE {other} END" if cases else other
         return f"CASE WHEN {cell} IS NULL THEN {MISSING} ELSE {found} END"
 

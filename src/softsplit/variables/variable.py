@@ -262,7 +262,9 @@ class Variable:
         codes, values = content
         places = {level: float(i) for i, level in enumerate(self.levels)}
         texts = [text_of(value) for value in values]
-        table = np.array([places.get(text, np.nan) for text in texts] + [np.nan])
+        # Blanks around a text count only where training had them: files and databases add them.
+        found = [places.get(text, places.get(text.strip(), np.nan)) for text in texts]
+        table = np.array([*found, np.nan])
         numbers, missing = table[codes], codes < 0
         return Cells(numbers, missing, np.isnan(numbers) & ~missing, (codes, texts))
 
@@ -275,7 +277,9 @@ class Variable:
             return np.zeros(len(cells.numbers), dtype=bool)
         codes, texts = cells.content
         known = {self.rare[i : i + DIGITS] for i in range(0, len(self.rare), DIGITS)}
-        fresh = np.array([checksums([text]) not in known for text in texts] + [False])
+        fresh = np.array(
+            [not known & {checksums([text]), checksums([text.strip()])} for text in texts] + [False]
+        )
         return cells.unlisted & fresh[codes]
 
     def coded(self, cells: Cells) -> FloatArray:
