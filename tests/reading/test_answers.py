@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -104,3 +108,26 @@ def test_a_grid_is_answered_as_its_rows_are_one_by_one(scale):
             if questions is not None:
                 classes = classes_on_grid(walk, questions, [(u, v)], len(rows))[0]
                 assert np.array_equal(classes, model.predict_index(moved))
+
+
+@pytest.mark.parametrize("scale", ["standard", "quantile", "minmax"])
+def test_a_single_row_has_the_bits_that_it_has_among_others(scale):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 4)).round(1)
+    y = (X[:, 0] + X[:, 1] > 0) + (X[:, 2] > 0.5)
+    curves = False if scale == "quantile" else "auto"
+    tree = SoftTreeClassifier(depth=3, n_starts=1, random_state=0, scale=scale, curves=curves)
+    tree.fit(X, y)
+    rows = np.vstack([X, 1e3 * X[:5], 1e300 * X[:5], np.full((1, 4), np.finfo(float).max)])
+    with np.errstate(over="ignore"):
+        rows = rows if scale != "quantile" else rows[:120]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for kind in (np.float64, np.float32):
+            some = rows[:125].astype(kind) if kind is np.float32 else rows
+            every, leaves = tree.predict_proba(some), tree.apply(some)
+            for i in range(len(some)):
+                assert np.array_equal(tree.predict_proba(some[i : i + 1])[0], every[i])
+                assert tree.apply(some[i : i + 1])[0] == leaves[i]
+    walk = tree.tree_.walk
+    assert pickle.loads(pickle.dumps(walk)).__dict__.keys() == {f.name for f in fields(walk)}
