@@ -156,6 +156,16 @@ def test_the_demo_ends_with_the_path_of_its_report(tmp_path, monkeypatch):
     assert page.read_text().startswith("<!doctype html>")
 
 
+def test_classes_that_no_leaf_has_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 200)
+    frame = pd.DataFrame({"a": y + rng.normal(0, 0.2, 200), "kind": [f"k{i}" for i in y]})
+    frame.to_csv(tmp_path / "four.csv", index=False)
+    given = ("fit", tmp_path / "four.csv", "-t", "kind", "-q", "--strength", 0.1, "--depth")
+    told = re.search(r"never predicted +2 of 4 classes: k\d, k\d\n", invoke(*given, 1).stdout)
+    assert told and "never predicted" not in invoke(*given, 3).stdout
+
+
 def test_a_page_of_the_tree_alone_needs_no_table(tmp_path):
     path, model, page = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "page.html"
     invoke("fit", path, "-t", "risk", "-m", model, "--depth", 1, "--strength", 2, "-q")

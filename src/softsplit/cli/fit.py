@@ -34,6 +34,7 @@ from softsplit.cli.outputs import (
     write_report,
     write_text,
 )
+from softsplit.support.messages import visible
 from softsplit.support.options import service
 
 if TYPE_CHECKING:
@@ -326,6 +327,13 @@ def _show(
             f"{100 * found.score:.1f} % (used to choose the tree: slightly optimistic)"
         )
     facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
+    said = set(tree.tree_.leaf_predictions.tolist())
+    never = [visible(label) for k, label in enumerate(tree.classes_) if k not in said]
+    if never:
+        more = f" and {len(never) - 5} more" if len(never) > 5 else ""
+        facts["never predicted"] = (
+            f"{len(never)} of {len(tree.classes_)} classes: {', '.join(never[:5])}{more}"
+        )
     if tree.feature_costs is not None and tree.tree_.walk is None:  # else the text says it
         facts["costs"] = costs.sentence(shares)
     if rows.dropped_rows:

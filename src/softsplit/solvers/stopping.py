@@ -90,6 +90,9 @@ class SearchSummary:
         hops = f" and {self.n_hops} hops" if self.n_hops else ""
         ends = "one tree" if self.n_ends == 1 else f"{self.n_ends} different trees"
         given_up = f"; {self.n_given_up} were abandoned" if self.n_given_up else ""
+        if self.stop is Stop.NO_SEARCH and self.n_starts > 1:
+            best = f"the best of {self.n_ends} different trees" if self.n_ends > 1 else "one tree"
+            return f"{self.n_best} of {self.n_starts} starts ended in {best}{given_up}"
         return (
             f"{self.n_starts} start{'s' * (self.n_starts != 1)}{hops} ended in {ends}, "
             f"{self.n_best} of them in the best{given_up}; {self.stop.value}{self._chance}"
