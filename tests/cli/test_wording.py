@@ -96,6 +96,20 @@ def test_older_versions_of_typer_are_understood(before, after):
             "--at-most-one names 'X', which is not a column of the table; name columns of the "
             "table.",
         ),
+        (
+            "fixed names 'agee', which is not a column of the tree.",
+            "--fixed names 'agee', which is not a column of the tree.",
+        ),
+        (
+            "ranges of 'age' begin above their end: (5, 2).",
+            "--range of 'age' begins above its end: (5, 2).",
+        ),
+        (
+            "only_decrease names 'town', whose levels have no order; list the allowed ones in "
+            "ranges.",
+            "--only-decrease names 'town', whose levels have no order; list the allowed ones with "
+            "--range.",
+        ),
         ("--required names 'a'; the loss and the depth stay.",) * 2,
         ("--max-features 'required' depth", "--max-features 'required' depth"),
     ],

@@ -9,11 +9,12 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import OPTIONS, echo, print_json
-from softsplit.cli.inputs import advice_limits, load_stored, read, rows_for
+from softsplit.cli.inputs import advice_limits, load_stored, option_advice, read, rows_for
 
 EPILOG = "Example: softsplit explain tree.json new.csv --row 3 --fixed age --range bmi=18:35"
 
 
+@option_advice()
 def explain(
     model: options.Model,
     data: options.Data,
@@ -70,7 +71,7 @@ def explain(
         if number > count:
             raise ValueError(f"there is no row {number}; the table has {count}.")
     frame = table.frame.iloc[[n - 1 for n in wanted]]
-    rows = rows_for(tree, replace(table, frame=frame))
+    rows = rows_for(tree, replace(table, frame=frame), told=False)
     limits = advice_limits(tree, fixed, ranges, only_decrease, only_increase)
     explanations: list[Any] = []
     for i, number in enumerate(wanted):

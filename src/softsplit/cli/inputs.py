@@ -220,11 +220,14 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
         ) from None
 
 
-def rows_for(tree: SavedTree, table: Table, target: str | None = None) -> CodedRows:
+def rows_for(
+    tree: SavedTree, table: Table, target: str | None = None, *, told: bool = True
+) -> CodedRows:
     """Return the rows of a table in the coding of the tree; unused columns may be absent.
 
     ``target`` is the column with the classes, if the tree does not know it.
-    Messages count values that are unlike all training rows; ``explain`` says how they are treated.
+    Unless ``told`` is false, messages count values that are unlike all training rows; ``explain``
+    says of each row how they are treated.
     """
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
@@ -236,6 +239,8 @@ def rows_for(tree: SavedTree, table: Table, target: str | None = None) -> CodedR
     frame = with_decimal_points(table)
     features = features_of(frame, target or model.target)
     rows = coding.code(features, needed if coding.named else None)
+    if not told:
+        return rows
     used = [(coding.variables[i], rows.cells[i]) for i in needed]
     new = {v.name: v.unseen(cells) for v, cells in used}
     missing = {v.name: cells.missing for v, cells in used if not v.has_missing}

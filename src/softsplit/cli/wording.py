@@ -26,18 +26,22 @@ OPTIONS = {
     "max_terms": "--max-terms",
     "min_class_rate": "--min-rate",
     "n_jobs": "--jobs",
+    "only_decrease": "--only-decrease",
+    "only_increase": "--only-increase",
     "random_state": "--seed",
     "time_limit": "--time-limit",
 }
-"""Arguments of Python, which are no words of English, and the options of ``softsplit fit``."""
+"""Arguments of Python, which are no words of English, and the options that give them."""
 
 WORDS = {
     "curves": "--curves",
     "depth": "--depth",
     "effort": "--effort",
+    "fixed": "--fixed",
     "groups": "--groups",
     "loss": "--loss",
     "monotone": "--monotone",
+    "ranges": "--range",
     "required": "--required",
     "ridge": "--ridge",
     "scale": "--scale",
@@ -58,6 +62,9 @@ PHRASES = (
     (r"\bpenalty='count'", "--scope size"),
     (r"\bfeature_types=\{\.\.\.: 'drop'\}", "--drop"),
     (r"\bleave (it|them) at 'auto'", r"leave \1 out"),
+    (r"^ranges of (.+?) hold ", r"--range of \1 holds "),
+    (r"^ranges of (.+?) begin above their end", r"--range of \1 begins above its end"),
+    (r"\bones in ranges\b", "ones with --range"),
     (r"\badd depths\b", "give another --depth"),
     (r"\bgive cut=\.\.\., or a column", "write COLUMN>NUMBER=BOUND, or name a column"),
     (r"\bmust be None, a callable or the name", "must be the name"),
@@ -75,7 +82,7 @@ MEANT = re.compile(
     rf"|(?<![\w-])(?P<set>{'|'.join(NAMES)})=(?:'(?P<text>\w+)'|(?P<value>[\w.]*\w))(?![\w{{])"
     r"|(?P<quoted>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
     rf"|(?<![\w-])(?P<name>{'|'.join(OPTIONS)})(?!\w)"
-    rf"|(?:^|(?<=out of )|(?<=leave ))(?P<word>{'|'.join(WORDS)})(?=[ .;]|$)"
+    rf"|(?:^|(?<=out of )|(?<=leave ))(?P<word>{'|'.join(WORDS)})(?=[ .;:]|$)"
 )
 """Arguments in a sentence, and quoted texts, which may hold anything and stay."""
 

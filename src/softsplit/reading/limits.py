@@ -210,7 +210,11 @@ def _levels(variable: Variable, name: Any, given: Any) -> NDArray[np.bool_]:
     listed = [str(level) for level in given]
     for level in listed:
         if level not in known:
-            raise ValueError(f"ranges of {shown(name)} hold {shown(level)}, which is no level.")
+            levels = ", ".join(shown(one, 24) for one in known[:8])
+            raise ValueError(
+                f"ranges of {shown(name)} hold {shown(level)}, which is no level; choose from "
+                f"{levels}{' and others' if len(known) > 8 else ''}."
+            )
     return np.array([level in listed for level in known])
 
 
