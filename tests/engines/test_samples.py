@@ -1,5 +1,9 @@
 """Grouping of the rows: neither their order nor their repetition may change a single bit."""
 
+import gc
+import pickle
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -185,3 +189,18 @@ def test_few_rows_of_each_class_are_its_first():
     np.testing.assert_array_equal(few.weights, samples.weights[kept])
     np.testing.assert_allclose(few.class_totals[1:], samples.class_totals[1:])
     assert few.class_samples is few
+
+
+def test_a_sample_is_shared_for_as_long_as_somebody_has_it():
+    rng = np.random.default_rng(0)
+    samples = Samples.from_arrays(rng.normal(size=(90, 2)), np.arange(90) % 2, 2)
+    first = samples.stratified(40, 10)
+    assert samples.stratified(40, 10) is first and samples.stratified(50, 10) is not first
+    some = samples.stratified(40, 10, np.array([1]))
+    assert some.n_features == 1
+    copied = pickle.loads(pickle.dumps(samples))
+    assert np.array_equal(copied.stratified(40, 10).features, first.features)
+    gone = weakref.ref(first)
+    del first
+    gc.collect()
+    assert gone() is None

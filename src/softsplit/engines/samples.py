@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,13 @@ class TargetRows:
 
     features: FloatArray
     targets: FloatArray
+
+
+class HeldSamples(WeakValueDictionary[tuple[int, int], "Samples"]):
+    """Samples by their sizes, for as long as somebody has them; copies begin anew."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldSamples, ()
 
 
 @dataclass(frozen=True)
@@ -147,15 +155,26 @@ class Samples:
         """Return a stratified sample of about ``limit`` rows, at least ``smallest`` of each class.
 
         It consists of the first rows of each class, which are as good as random. Weights are scaled
-        to the same class totals. With ``columns``, the sample has these columns only.
+        to the same class totals. With ``columns``, the sample has these columns only. A sample of
+        all columns that somebody still has is not copied once more.
         """
         counts = np.diff(self.starts)
         if self.n_rows <= limit:
             return self if columns is None else self.first(counts, columns)
+        known = self._held.get((limit, smallest)) if columns is None else None
+        if known is not None:
+            return known
         take = np.minimum(counts, np.maximum(smallest, counts * limit // self.n_rows))
         found = self.first(take, columns)
         totals = np.add.reduceat(found.weights, found.starts[:-1])
-        return found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
+        found = found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
+        if columns is None:
+            self._held[limit, smallest] = found
+        return found
+
+    @cached_property
+    def _held(self) -> HeldSamples:
+        return HeldSamples()
 
     def first(self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None) -> Samples:
         """Return the first ``counts[k]`` rows of each class k, of all or of some ``columns``."""
