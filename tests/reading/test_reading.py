@@ -521,3 +521,12 @@ def test_a_question_with_one_class_on_both_sides_is_said_to_change_the_probabili
     assert "changes the probability only" not in export_text(
         SoftTreeClassifier(depth=1, random_state=0).fit(X, X["arrears"] > 0)
     )
+
+
+def test_nearly_all_rows_of_a_leaf_are_not_told_as_all():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(0, 1, (3000, 1)), rng.normal(9, 1, (40, 1))]).round(3)
+    y = np.array(["common"] * 2995 + ["rare"] * 45)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    text = export_text(tree)
+    assert "3000 rows: common 99.8 %)" in text and "40 rows: rare 100 %)" in text

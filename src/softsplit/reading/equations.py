@@ -479,4 +479,10 @@ def _listed(shares: FloatArray, predicted: int) -> tuple[tuple[int, str], ...]:
     """The predicted class and those of a noticeable share, the largest first."""
     others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= OPTIONS.listed)
     listed = [predicted, *(k for k in others if k != predicted)]
-    return tuple((k, f" {100 * shares[k]:.0f} %") for k in listed)
+    return tuple((k, f" {_whole(float(shares[k]))} %") for k in listed)
+
+
+def _whole(share: float) -> str:
+    """A share in whole per cent; of nearly all rows with as many digits as tell it from all."""
+    made = (f"{100 * share:.{digits}f}" for digits in range(12))
+    return next((text for text in made if share >= 1 or float(text) < 100), "100")
