@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from typer.testing import CliRunner
 
@@ -116,3 +118,15 @@ def test_older_versions_of_typer_are_understood(before, after):
 )
 def test_arguments_of_python_become_options(before, after):
     assert as_options(before) == after
+
+
+@pytest.mark.parametrize("command", ["report", "info", "check", "export"])
+def test_help_is_broken_by_the_terminal_alone(command):
+    told = (
+        CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERM": "dumb"}).output
+    )
+    assert "[[" not in told
+    text = told.split("Usage", 1)[1].split("Arguments")[0]
+    lines = [line.strip() for line in text.splitlines()]
+    pairs = [(a, b) for a, b in pairwise(lines[2:]) if a and b and b[0].isalpha()]
+    assert all(len(a) + 1 + len(b.split()[0]) > 76 for a, b in pairs)  # the next word has no room

@@ -5,6 +5,8 @@ Option packages provide further commands (``support/options.py``), imported when
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -42,8 +44,14 @@ def _command(name: str) -> Any:
         made.name = name
         return made
     alone = typer.Typer(add_completion=False)
-    alone.command(name=name)(loaded)
+    alone.command(name=name, help=help_of(loaded))(loaded)
     return get_command(alone)
+
+
+def help_of(command: Callable[..., None]) -> str:
+    """The docstring of a command, a line for each paragraph: terminals break lines themselves."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 app = typer.Typer(
@@ -84,13 +92,16 @@ def main() -> None:
     app(prog_name="softsplit")
 
 
-app.command(name="fit", epilog=fit.EPILOG)(fit.fit)
-app.command(name="predict", epilog=predict.EPILOG)(predict.predict)
-app.command(name="explain", epilog=explain.EPILOG)(explain.explain)
-app.command(name="compare", epilog=compare.EPILOG)(compare.compare)
-app.command(name="check", epilog=check.EPILOG)(check.check)
-app.command(name="report", epilog=report.EPILOG)(report.report)
-app.command(name="path", epilog=path.EPILOG)(path.path)
-app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
-app.command(name="info", epilog=info.EPILOG)(info.info)
-app.command(name="compile", epilog=compile.EPILOG)(compile.compile_code)
+for name, command, epilog in (
+    ("fit", fit.fit, fit.EPILOG),
+    ("predict", predict.predict, predict.EPILOG),
+    ("explain", explain.explain, explain.EPILOG),
+    ("compare", compare.compare, compare.EPILOG),
+    ("check", check.check, check.EPILOG),
+    ("report", report.report, report.EPILOG),
+    ("path", path.path, path.EPILOG),
+    ("demo", demo.demo, demo.EPILOG),
+    ("info", info.info, info.EPILOG),
+    ("compile", compile.compile_code, compile.EPILOG),
+):
+    app.command(name=name, help=help_of(command), epilog=epilog)(command)

@@ -59,7 +59,11 @@ def compare(
 
     before, after = load_stored(old), load_stored(new)
     table = read(data, encoding, quiet)
-    rows = [rows_for(one, table, target).X for one in (before, after)]
+    used = [
+        {one.tree_.column_names[j] for j in one.tree_.selected_columns} for one in (before, after)
+    ]
+    more = not used[1] <= used[0]  # else what is strange in the rows would be said twice
+    rows = [rows_for(before, table, target).X, rows_for(after, table, target, told=more).X]
     if not len(rows[0]):
         raise ValueError("the table has no rows to compare the trees on.")
     labels = _labels(before.tree_, after.tree_, table, target, quiet)

@@ -36,7 +36,7 @@ def info(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE]", help="Model file (.json) or table; default: this installation."
+            metavar="FILE", help="Model file (.json) or table; default: this installation."
         ),
     ] = None,
     encoding: options.Encoding = None,

@@ -21,7 +21,7 @@ def report(
     data: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="The table that the tree was fitted to; - is standard input. Without it, a page "
             "of the tree alone.",
         ),
