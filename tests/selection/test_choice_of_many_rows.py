@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from softsplit import SoftTreeClassifierCV
 from softsplit.engines.samples import first_rows
 from softsplit.estimators import classifier_cv
+from softsplit.estimators.base import CutShortWarning
 from softsplit.selection import candidates, cross_validation
 from softsplit.solvers import Status
 from softsplit.support.row_budgets import RowBudgets
@@ -88,3 +90,26 @@ def test_copies_of_a_large_table_are_kept_for_the_first_folds_only(monkeypatch):
     chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)
     assert set.union(*kept) == {0, 1}
     assert chosen.cv_results_["n_splits_done"].max() == chosen.n_splits_ == 5
+
+
+def test_after_ctrl_c_the_tree_is_trained_on_the_compared_rows(monkeypatch):
+    """Preparing all of many rows takes seconds, and the user waits."""
+    monkeypatch.setattr(classifier_cv, "ROWS", RowBudgets(compared=220))
+    real = candidates.CandidateSearch._evaluate
+
+    def interrupted(self, candidates, fractions):
+        real(self, candidates, fractions)
+        self.trainer.run.budget.stop()
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(500, 3)), columns=["a", "b", "c"])
+    y = np.where(X["a"] + 0.3 * rng.normal(size=500) > 0, "yes", "no")
+    whole = SoftTreeClassifierCV(random_state=0, depths=[1], cv=2).fit(X, y)
+    assert whole.tree_.walk.counts.sum() == 500
+    monkeypatch.setattr(candidates.CandidateSearch, "_evaluate", interrupted)
+    tree = SoftTreeClassifierCV(random_state=0, depths=[1], cv=2)
+    with pytest.warns(CutShortWarning, match=r"trained on the 2\d\d rows of its folds"):
+        tree.fit(X, y)
+    assert tree.end_ == "interrupted" and 200 <= tree.tree_.walk.counts.sum() <= 240
+    assert list(tree.feature_names_in_) == ["a", "b", "c"]
+    assert tree.predict_proba(X).shape == (500, 2) and tree.score(X, y) > 0.85
