@@ -169,6 +169,22 @@ def test_a_number_moves_with_its_hinges(opened):  # noqa: F811
         assert len({text.split()[0] for text in pulls}) == len(pulls) <= 2
 
 
+def test_reasons_name_the_value_where_the_tree_uses_a_hinge_alone(opened):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (800, 2)).round(2)
+    y = np.maximum(X[:, 0] - 5, 0) + 0.5 * X[:, 1] + rng.normal(0, 0.3, 800) > 4
+    tree = SoftTreeClassifier(
+        curves=1, depth=1, n_starts=1, random_state=0, local_strength=10.0, global_strength=1.0
+    ).fit(X, y)
+    value, hinge = tree.tree_.coding.columns_of(0)
+    assert not tree.weights_[value].any() and tree.weights_[hinge].any()
+    page = opened(unjudged_page(*labelled_rows(tree, X, y)))
+    for row in ([7.5, 2.0], [2.5, 9.0]):
+        filled(page, row, ["x0", "x1"])
+        reasons = " ".join(page.locator("#case-why li").all_inner_texts())
+        assert f"x0 = {row[0]:g} speaks" in reasons and f"x1 = {row[1]:g} speaks" in reasons
+
+
 def test_limits_narrow_what_is_offered(opened):  # noqa: F811
     """A fixed feature is not offered; one that may only fall changes as explain says."""
     tree, data = random_page(4, "standard", "shares")

@@ -153,6 +153,15 @@
       return item;
     });
 
+  // The number of a variable, of which the row may hold what lies over its knots alone.
+  const shown = (x, j) => {
+    const i = tree.fields.findIndex((field) => !field.texts && field.at.includes(j));
+    if (i < 0) return Number(x[j].toPrecision(6));
+    const value = given(tree.fields[i], i);
+    const known = codes(tree.fields[i], value).every((code, n) => x[tree.fields[i].at[n]] === code);
+    return known ? Number(value.toPrecision(6)) : "unknown";
+  };
+
   // Questions on the way of the row, with what each variable speaks for.
   const reasons = (x, found) => {
     const parts = [];
@@ -173,7 +182,7 @@
           .forEach(([pull, j]) => {
             const side = tree.sides[t][pull > 0 ? 0 : 1];
             const level = tree.opposites[j] !== tree.names[j];
-            const value = level ? "" : ` = ${Number(x[j].toPrecision(6))}`;
+            const value = level ? "" : ` = ${shown(x, j)}`;
             const name = level && x[j] === 0 ? tree.opposites[j] : tree.names[j];
             list.append(node("li", `${name}${value} speaks for ${side} (+${Math.abs(pull).toPrecision(3)})`));
           });
