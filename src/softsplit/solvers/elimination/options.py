@@ -97,7 +97,7 @@ class RaceOptions:
     weak_steps: int = 40
     compared_part: float = 0.5
     most_candidates: int = 100
-    slice_seconds: float = 0.2
+    slice_seconds: float = 0.1
     step_seconds: float = 3e-8
 
 
