@@ -243,7 +243,7 @@ def test_explain_info_and_path_say_names_with_escapes(files):
     about = invoke("info", model)
     assert_calm(about)
     assert r"a\nelse\n|   class SAFE" in about.stdout
-    assert len(about.stdout.split("\n\n")[0].splitlines()) == 14
+    assert len(about.stdout.split("\n\n")[0].splitlines()) == 12
     walked = invoke("path", data, "-t", "y\x1b[1m", "--depth", 1, "--points", 2, "--jobs", 1)
     assert_calm(walked)
     assert r"\x1b[2J" in walked.stdout
