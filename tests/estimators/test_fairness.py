@@ -267,7 +267,7 @@ HOSTILE = {  # others are in requirement_cases.py
         "cannot hold together",
     ),
     "own loss": ({"fairness": Parity("group", 0.1), "loss": LogLoss()}, "loss='cost' only"),
-    "engine": ({"fairness": Parity("group", 0.1), "engine": print}, "in the memory"),
+    "engine": ({"fairness": Parity("group", 0.1), "engine": print}, "the engine must be an object"),
 }
 
 

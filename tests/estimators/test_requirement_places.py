@@ -1,39 +1,82 @@
-"""Each requirement where rows are elsewhere: it holds, or one sentence refuses it at once."""
+"""Each requirement where rows are elsewhere: it holds for the tree that is returned."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
-from softsplit import Parity, RateConstraint, SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit import (
+    EqualizedOdds,
+    EqualOpportunity,
+    Parity,
+    RateConstraint,
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+)
+from softsplit.formulations.likelihood import LikelihoodFormulation
+from softsplit.solvers import EliminationSolver
+from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
+from two_halves import TwoHalves
 
 NAMES = ["a", "b", "c", "d"]
 
-IN_MEMORY_ONLY = "this process"
-ON_DASK = "on Dask"
-
 REQUIREMENTS = {
-    "monotone": ({"monotone": {"a": "+"}}, False),
-    "required": ({"required": ["d"]}, True),
-    "forbidden_together": ({"forbidden_together": [["a", "b"]]}, True),
-    "at_most_one": ({"at_most_one": [["a", "b", "c"]]}, True),
-    "feature_costs": ({"feature_costs": {"a": 50.0, "b": 0.5}}, True),
-    "fairness": ({"fairness": Parity("a", 0.1, cut=0.5)}, False),
-    "constraints": ({"constraints": RateConstraint(("a", ">", 0.0), 1, at_least=0.3)}, False),
+    "monotone": {"monotone": {"a": "-"}},
+    "required": {"required": ["d"]},
+    "forbidden_together": {"forbidden_together": [["a", "b"]]},
+    "at_most_one": {"at_most_one": [["a", "b", "c"]]},
+    "feature_costs": {"feature_costs": {"a": 50.0, "b": 0.5}},
+    "min_class_rate": {"min_class_rate": {0: 0.72, 1: 0.0}},
+    "parity": {"fairness": Parity("a", 0.1, cut=0.5)},
+    "equal_opportunity": {"fairness": EqualOpportunity("a", 0.1, cut=0.0)},
+    "equalized_odds": {"fairness": EqualizedOdds("a", 0.1, cut=0.0)},
+    "constraints": {"constraints": RateConstraint(("a", ">", 0.0), 1, at_most=0.5)},
 }
-"""Parameters, and whether they work where rows are on a device or a cluster."""
 
 SETTINGS = {"depth": 1, "n_starts": 1, "random_state": 0, "curves": False}
 
 
-def rows() -> tuple[pd.DataFrame, np.ndarray]:
+def rows(n_rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(400, 4)), columns=NAMES)
-    return X, (X.a + X.b + 0.5 * X.c + rng.logistic(size=400) > 0).to_numpy(int)
+    X = pd.DataFrame(rng.normal(size=(n_rows, 4)), columns=NAMES)
+    return X, (X.a + X.b + 0.5 * X.c + rng.logistic(size=n_rows) > 0).to_numpy(int)
 
 
-def assert_kept(name: str, tree) -> None:
+def assert_rates_hold(tree, X, y, sensitive=None) -> None:
+    """Whether expected rates hold on these rows, worked out from what the tree predicts."""
+    said = tree.predict_proba(X)
+    classes = tree.classes_.tolist()
+    given = [*np.ravel(tree.fairness or []), *np.ravel(tree.constraints or [])]
+    for one in given:
+        if isinstance(one, RateConstraint):
+            name, side, cut = one.rows
+            chosen = (X[name] > cut) if side == ">" else (X[name] <= cut)
+            rate = said[chosen.to_numpy(), classes.index(one.of)].mean()
+            assert rate <= (one.at_most or 1.0) + 1e-6
+            assert rate >= (one.at_least or 0.0) - 1e-6
+            continue
+        column = X.get(one.column, sensitive)
+        groups = (column > one.cut) if one.cut is not None else column
+        conditions = [None]
+        if isinstance(one, EqualizedOdds):
+            conditions = classes
+        elif isinstance(one, EqualOpportunity):
+            conditions = [classes[1]]
+        favoured = range(1, 2) if len(classes) == 2 else range(len(classes))
+        for k in favoured:
+            for label in conditions:
+                of = np.ones(len(y), dtype=bool) if label is None else np.asarray(y) == label
+                rates = [
+                    said[of & (groups == group).to_numpy(), k].mean() for group in groups.unique()
+                ]
+                assert np.ptp(rates) <= one.bound + 1e-6
+
+
+def assert_kept(name: str, tree, X, y) -> None:
     """Whether the fitted tree keeps the requirement."""
     used = {NAMES[j] for j in tree.selected_features_}
     assert used
@@ -43,8 +86,28 @@ def assert_kept(name: str, tree) -> None:
         assert len(used & {"a", "b"}) == 1
     elif name == "at_most_one":
         assert len(used & {"a", "b", "c"}) == 1
-    else:
+    elif name == "feature_costs":
         assert "a" not in used and "b" in used  # the dear column is not worth its cost
+    elif name == "monotone":
+        found = tree.check_monotone("a", "-")
+        assert found.holds and found.proved
+    elif name == "min_class_rate":
+        assert tree.predict_proba(X)[y == 0, 0].mean() >= 0.72 - 1e-6
+    else:
+        assert_rates_hold(tree, X, y)
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_each_requirement_changes_the_tree(name):
+    """So that the tests below can fail."""
+    X, y = rows()
+    free = SoftTreeClassifier(**SETTINGS).fit(X, y)
+    free.set_params(**REQUIREMENTS[name])
+    with pytest.raises(AssertionError):
+        assert_kept(name, free, X, y)
+
+
+# --- Dask -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -60,47 +123,174 @@ def client():
         yield client
 
 
+def on_dask(X, y, n=2):
+    """The rows in partitions, and their labels."""
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    there = dd.from_pandas(X, npartitions=n)
+    return there, da.from_array(y, chunks=(tuple(there.map_partitions(len).compute()),))
+
+
+@pytest.fixture
+def few_drawn(monkeypatch):
+    """A sample of some of the rows: what holds on all of them holds by passes over them."""
+    pytest.importorskip("distributed")
+    from softsplit.on_dask.engine import DrawOptions
+
+    monkeypatch.setattr("softsplit.on_dask.engine.DRAW", DrawOptions(most=700, least=700))
+    few = EliminationOptions(rows=SampleSizes(support=700, middle=700))
+    monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
+
+
 @pytest.mark.parametrize("choice", [False, True])
 @pytest.mark.parametrize("name", REQUIREMENTS)
 def test_on_dask(name, choice, client):
-    da = pytest.importorskip("dask.array")
-    dd = pytest.importorskip("dask.dataframe")
+    there, labels = on_dask(*rows())
     from softsplit import DaskSoftTreeClassifier, DaskSoftTreeClassifierCV
 
-    given, works = REQUIREMENTS[name]
-    X, y = rows()
-    there = dd.from_pandas(X, npartitions=2)
-    labels = da.from_array(y, chunks=(tuple(there.map_partitions(len).compute()),))
     if choice:
         few = {key: v for key, v in SETTINGS.items() if key != "depth"}
-        tree = DaskSoftTreeClassifierCV(client=client, depths=[1], cv=2, **few, **given)
+        make = partial(DaskSoftTreeClassifierCV, depths=[1], cv=2, **few)
     else:
-        tree = DaskSoftTreeClassifier(client=client, **SETTINGS, **given)
-    if works:
-        assert_kept(name, tree.fit(there, labels))
-        return
-    with pytest.raises(ValueError, match=ON_DASK) as caught:
-        tree.fit("nothing is read", "nor this")
-    assert name in str(caught.value) and "\n" not in str(caught.value)
+        make = partial(DaskSoftTreeClassifier, **SETTINGS)
+    tree = make(client=client, **REQUIREMENTS[name]).fit(there, labels).to_local()
+    assert_kept(name, tree, *rows())
+
+
+@pytest.mark.parametrize("name", ["monotone", "parity", "equalized_odds", "constraints"])
+def test_on_dask_the_tree_is_that_of_rows_in_memory(name, client):
+    from softsplit import DaskSoftTreeClassifier
+
+    X, y = rows()
+    given = {**SETTINGS, **REQUIREMENTS[name]}
+    here = SoftTreeClassifier(**given).fit(X, y)
+    tree = DaskSoftTreeClassifier(client=client, **given).fit(*on_dask(X, y))
+    assert_allclose(tree.objective_, here.objective_, rtol=1e-9)
+    assert_allclose(tree.to_local().predict_proba(X), here.predict_proba(X), atol=1e-6)
+    for mine, theirs in zip(tree.tree_.rates, here.tree_.rates, strict=True):
+        assert mine.name == theirs.name and mine.groups == theirs.groups
+        assert_allclose(mine.decided, theirs.decided, atol=1e-9)
+        assert_allclose(mine.multiplier, theirs.multiplier, rtol=1e-3, atol=1e-3)
+
+
+def people(n_rows: int, n_classes: int = 2) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
+    """A table with a category and gaps, labels as text, and a column of three groups apart."""
+    rng = np.random.default_rng(1)
+    group = rng.choice(["p", "q", "r"], n_rows, p=[0.5, 0.4, 0.1])
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(size=n_rows) + 0.8 * (group == "q"),
+            "arrears": rng.poisson(1.0, n_rows).astype(float),
+            "town": np.where(rng.random(n_rows) < 0.4, "ulm", "bonn"),
+        }
+    )
+    score = X.income - 0.5 * X.arrears + (X.town == "ulm") + 0.7 * rng.logistic(size=n_rows)
+    cuts = np.quantile(score, np.arange(1, n_classes) / n_classes)
+    X.loc[rng.random(n_rows) < 0.05, "arrears"] = np.nan
+    y = np.array([f"k{k}" for k in np.digitize(score, cuts)])
+    return X, y, pd.Series(group, name="group")
+
+
+@pytest.mark.parametrize(("n_classes", "fairness"), [
+    (2, Parity("town", 0.05)),
+    (3, Parity("town", 0.05)),
+    (2, EqualizedOdds("group", 0.08)),
+])  # fmt: skip
+def test_on_dask_bounds_hold_on_rows_that_were_not_drawn(n_classes, fairness, client, few_drawn):
+    dd = pytest.importorskip("dask.dataframe")
+    from softsplit import DaskSoftTreeClassifier
+
+    X, y, group = people(1500, n_classes)
+    there, labels = on_dask(X, y, 3)
+    apart = dd.from_pandas(group, npartitions=3)
+    tree = DaskSoftTreeClassifier(client=client, fairness=fairness, **SETTINGS)
+    tree.fit(there, labels, sensitive=apart)
+    local = tree.to_local()
+    assert_rates_hold(local, X, y, group)
+    # what is told of the training rows is told of all of them
+    column = X["town"] if fairness.column == "town" else group
+    said, decided = local.predict_proba(X), local.predict(X)
+    for one in tree.tree_.rates:
+        k = local.classes_.tolist().index(one.of)
+        given = one.name.partition(" given ")[2]
+        of = (y == given) if given else np.ones(len(y), dtype=bool)
+        for name, expected, told in zip(one.groups, one.expected, one.decided, strict=True):
+            own = of & (column == name).to_numpy()
+            assert_allclose(expected, said[own, k].mean(), atol=1e-9)
+            assert_allclose(told, np.mean(decided[own] == one.of), atol=1e-9)
+    assert any(one.multiplier > 0 for one in tree.tree_.rates)
+
+
+def test_on_dask_a_monotone_order_holds_with_rates_on_rows_that_were_not_drawn(client, few_drawn):
+    from softsplit import DaskSoftTreeClassifier
+
+    X, y, _ = people(1500)
+    given = {"monotone": {"income": "+", "arrears": "-"}, "fairness": Parity("town", 0.05)}
+    tree = DaskSoftTreeClassifier(client=client, **SETTINGS, **given).fit(*on_dask(X, y, 3))
+    for column in given["monotone"]:
+        assert tree.check_monotone(column).proved
+    assert_rates_hold(tree.to_local(), X, y)
+
+
+def test_what_cannot_be_required_on_dask_is_told_in_one_sentence(client):
+    dd = pytest.importorskip("dask.dataframe")
+    from softsplit import DaskSoftTreeClassifier
+
+    X, y, group = people(300)
+    there, labels = on_dask(X, y)
+    apart = dd.from_pandas(group, npartitions=2)
+    mask = RateConstraint([True] * 300, "k1", at_least=0.3)
+    for given, sensitive, said in [
+        ({"constraints": mask}, None, "by a mask or by indices"),
+        ({"fairness": Parity("nobody", 0.1)}, None, "names the column 'nobody', which is not"),
+        ({"fairness": Parity("nobody", 0.1)}, apart, "not a column of X or of sensitive"),
+        ({"fairness": Parity("group", 0.1)}, group, "sensitive must be a dask array or series"),
+        ({"fairness": Parity("income", 0.1)}, None, "too many groups to compare"),
+        ({"fairness": Parity("town", 0.1, cut=1.0)}, None, "holds no numbers to cut"),
+        ({"fairness": Parity("town", 0.1, of="k7")}, None, "names the class 'k7'"),
+        ({"constraints": RateConstraint(("town", "rom"), "k1", at_least=0.3)}, None, "no value"),
+        ({"monotone": {"town": "+"}}, None, "a category without an order"),
+    ]:
+        with pytest.raises(ValueError, match=said) as caught:
+            DaskSoftTreeClassifier(client=client, **given).fit(there, labels, sensitive=sensitive)
+        assert "\n" not in str(caught.value)
+
+
+# --- devices and engines --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many_rows(monkeypatch):
+    """Few rows count as many: the last descents ask the engine."""
+    few = EliminationOptions(rows=SampleSizes(support=200, middle=300))
+    monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
 
 
 @pytest.mark.parametrize("choice", [False, True])
-@pytest.mark.parametrize("place", [{"device": "cpu"}, {"engine": "elsewhere"}])
-@pytest.mark.parametrize("name", [name for name, (_, works) in REQUIREMENTS.items() if not works])
-def test_refused_on_a_device_or_behind_an_engine(name, place, choice):
-    """Before the device or the engine is asked for: neither need be there."""
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_behind_an_engine(name, choice, many_rows):
+    X, y = rows(700)
+    make = partial(SoftTreeClassifier, **SETTINGS)
+    if choice:
+        few = {key: v for key, v in SETTINGS.items() if key != "depth"}
+        make = partial(SoftTreeClassifierCV, depths=[1], cv=2, **few)
+    assert_kept(name, make(engine=TwoHalves.of, **REQUIREMENTS[name]).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("name", ["monotone", "parity", "constraints"])
+def test_refused_with_the_expected_cost_behind_an_engine(name):
     X, y = rows()
-    tree = SoftTreeClassifierCV(cv=2) if choice else SoftTreeClassifier()
-    tree.set_params(**REQUIREMENTS[name][0], **place)
-    with pytest.raises(ValueError, match=IN_MEMORY_ONLY) as caught:
+    tree = SoftTreeClassifier(loss="cost", engine=TwoHalves.of, **SETTINGS, **REQUIREMENTS[name])
+    with pytest.raises(ValueError, match="loss='cost' need the rows in the memory") as caught:
         tree.fit(X, y)
-    assert name in str(caught.value) and "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, works) in REQUIREMENTS.items() if works])
-def test_kept_on_a_device(name):
+@pytest.mark.parametrize("name", REQUIREMENTS)
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+def test_on_a_device(name, kind, many_rows):
     torch = pytest.importorskip("torch", reason="PyTorch (softsplit[gpu]) is not installed")
-    X, y = rows()
+    X, y = rows(700)
+    X = X.astype(kind)
     for device in ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]:
-        tree = SoftTreeClassifier(device=device, **SETTINGS, **REQUIREMENTS[name][0]).fit(X, y)
-        assert_kept(name, tree)
+        tree = SoftTreeClassifier(device=device, **SETTINGS, **REQUIREMENTS[name]).fit(X, y)
+        assert_kept(name, tree, X, y)

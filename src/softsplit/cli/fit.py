@@ -121,11 +121,9 @@ def fit(
                 "--report": report, "--by": by,
                 "--groups": groups, "--encoding": encoding, "--cost": cost,
                 "--ridge": ridge, "--steepness": steepness,
-                "--parity": parity, "--equal-opportunity": equal_opportunity, "--rate": rate,
-                "--equalized-odds": equalized_odds, "--sensitive-only": sensitive_only,
-                "--min-rate": min_rate, "--loss cost": loss is options.LossName.cost,
+                "--loss cost": loss is options.LossName.cost,
+                "--min-rate CLASS=NUMBER": any("=" in text for text in min_rate or ()),
                 "--curves": curves not in ("auto", 0), "--teacher": teacher,
-                "--monotone": monotone,
                 "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
             }
         )  # fmt: skip
@@ -146,6 +144,9 @@ def fit(
                 "max_terms": max_terms,
                 "max_questions": max_questions,
                 **column_rules((), required, forbidden_together, at_most_one, feature_cost),
+                "monotone": monotone_effects(monotone),
+                "min_class_rate": minimum_rates(min_rate, ()),
+                "constraints": rate_constraints(rate),
                 "selection": selection.value,
                 "class_weight": "balanced" if class_weight else None,
                 "scoring": metric,
@@ -153,6 +154,10 @@ def fit(
                 "n_jobs": jobs or -1,
                 "random_state": seed,
             },
+            fairness=lambda names: fairness_of(
+                names, parity, equal_opportunity, equalized_odds, favourable
+            ),
+            apart=sensitive_only or (),
             model=model,
             quiet=quiet,
             as_json=as_json,

@@ -16,6 +16,7 @@ number of workers, so that the same call returns the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +57,9 @@ class RowEngine(Protocol):
         True if an evaluation takes less time than one over a large sample in this process.
     in_threads(n)
         The same rows with passes shared by n threads, for ``n_jobs``.
+    summed(work)
+        The sum of ``work(samples)`` over all rows, which come as ``Samples`` of some of them at a
+        time, where they are; ``work`` can be pickled. See ``summed``.
     """
 
     @property
@@ -126,6 +130,13 @@ def with_columns(
     if of_columns is None or len(columns) in (0, rows.n_features):
         return rows, columns
     return of_columns(columns), np.arange(len(columns))
+
+
+def summed(rows: RowEngine, work: Callable[[Samples], FloatArray]) -> FloatArray:
+    """Return the sum of ``work`` over all rows; over a large sample where an engine has no way."""
+    own = getattr(rows, "summed", None)
+    found: FloatArray = work(rows.sample()) if own is None else own(work)
+    return found
 
 
 class RowsElsewhere(ValueError):

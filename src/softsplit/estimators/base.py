@@ -251,12 +251,12 @@ def training_rows(
     assert matrix is not None
     rated = None
     if required:
-        if not isinstance(matrix, np.ndarray) or estimator.device or estimator.engine != "memory":
+        if issparse(matrix):
             raise ValueError(
-                "constraints and fairness need rows in the memory of this process that are not "
-                "sparse; leave device and engine as they are, and give X as an array or a table."
+                "constraints and fairness are for tables that are not wide and sparse; make X "
+                "dense, or leave them out."
             )
-        found = find_column(table, sensitive, len(labels))
+        found = find_column(on_host(table), sensitive, len(labels))
         wanted = 0.0 if is_auto(estimator.min_class_rate) else estimator.min_class_rate
         rated = rated_rows(
             required, RatedTable(labels, classes, weight, found), parse.make_rates(wanted, classes)

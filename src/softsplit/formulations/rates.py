@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement, minimum_rate
@@ -111,7 +112,7 @@ class RateConstraint:
                 f"rows of a RateConstraint must be a mask, indices or (column, value), got "
                 f"{shown(rows)}."
             )
-        if len(rows) == 2 and not all(_is_index(one) or isinstance(one, bool) for one in rows):
+        if _names_value(rows):
             column = known.column(rows[0])
             places = [n for n, value in enumerate(column.values) if _same(value, rows[1])]
             if not places:
@@ -121,7 +122,7 @@ class RateConstraint:
                     f"it holds {held}."
                 )
             return f"{_text(rows[0])} = {_text(rows[1])}", np.isin(column.codes, places)
-        if len(rows) == 3 and rows[1] in ("<=", ">"):
+        if _names_side(rows):
             parted = known.parted(rows[0], rows[2])
             side = int(rows[1] == ">")
             return str(parted.values[side]), parted.codes == side
@@ -339,23 +340,19 @@ class RatedRows:
         return replace(self, labels=places[self.labels], requirements=kept)
 
     def limits(
-        self,
-        X: FloatArray,
-        weight: FloatArray,
-        n_classes: int,
-        transform: Callable[[FloatArray], FloatArray],
+        self, n_classes: int, placed: Callable[[NDArray[np.intp], int], RowEngine]
     ) -> RateLimits | None:
         """Return the limits on these rows of positive weight; None if nothing is left to require.
 
-        Requirements on groups without rows, in a fold say, are left out.
+        ``placed`` makes an engine of the cells of the rows and their number. Requirements on groups
+        without rows, in a fold say, are left out.
         """
         held, cells = np.unique(self.cells, return_inverse=True)
         kept = [one.among(held.tolist()) for one in self.requirements]
         requirements = tuple(one for one in kept if one is not None)
         if not requirements:
             return None
-        samples = Samples.from_arrays(X, cells, len(held), weight, transform)
-        return RateLimits(CompiledRows(samples), self.labels[held], requirements, n_classes)
+        return RateLimits(placed(cells, len(held)), self.labels[held], requirements, n_classes)
 
 
 def named_columns(constraints: Any, fairness: Any) -> list[Any]:
@@ -367,6 +364,40 @@ def named_columns(constraints: Any, fairness: Any) -> list[Any]:
         elif isinstance(one.rows, tuple) and one.rows and isinstance(one.rows[0], str):
             found.append(one.rows[0])
     return list(dict.fromkeys(found))
+
+
+def asked_columns(requirements: Sequence[Requirement]) -> dict[Any, tuple[float, ...] | None]:
+    """The columns that requirements speak of, with where they are cut; None: all values count.
+
+    Raises ValueError, in one sentence, for rows that are named by their positions.
+    """
+    found: dict[Any, tuple[float, ...] | None] = {}
+    for one in requirements:
+        if isinstance(one, GroupFairness):
+            name, cut = one.column, one.cut
+        elif one.rows is None or not isinstance(one.rows, tuple):  # the latter is refused as such
+            continue
+        elif _names_value(one.rows) or _names_side(one.rows):
+            name, cut = one.rows[0], one.rows[2] if _names_side(one.rows) else None
+        else:
+            raise ValueError(
+                "constraints name rows by a mask or by indices, which rows on Dask do not have; "
+                "name a column, as in RateConstraint(('sex', 'F'), ...)."
+            )
+        known = found.get(name, ())
+        number = _number(cut)
+        found[name] = None if known is None or number is None else (*known, number)
+    return found
+
+
+def _names_value(rows: tuple[Any, ...]) -> bool:
+    """Whether rows of a ``RateConstraint`` are (column, value)."""
+    return len(rows) == 2 and not all(_is_index(one) or isinstance(one, bool) for one in rows)
+
+
+def _names_side(rows: tuple[Any, ...]) -> bool:
+    """Whether they are (column, "<=" or ">", number)."""
+    return len(rows) == 3 and rows[1] in ("<=", ">")
 
 
 def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:

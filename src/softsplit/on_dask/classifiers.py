@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from softsplit.estimators.base import SoftTreeBase, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.formulations.rates import as_requirements, asked_columns
 from softsplit.formulations.settings import make_curves
 from softsplit.on_dask.table import collections, is_dask, stored_table
 from softsplit.support.arguments import precision
@@ -118,12 +119,13 @@ class DaskTree(SoftTreeBase):
     client: Any
     local_class: type[SoftTreeBase]
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive: Any = None) -> Self:
         """Train on X (n_samples, n_features), labels y and weights in the same partitions.
 
         X is a dask array or a dask frame of pandas partitions, with numbers, text, categories,
-        truth values, dates and missing values; it is read once, and once more where it is not all
-        numbers.
+        truth values, dates and missing values; it is read once, once more where it is not all
+        numbers, and once more under ``fairness`` and ``constraints``. ``sensitive`` holds columns
+        that these name and that are no features: a dask array, series or frame.
         """
         dask_needed()
         if self.solver != "native":
@@ -135,15 +137,10 @@ class DaskTree(SoftTreeBase):
             raise ValueError(
                 "curves is for rows in memory: on Dask effects are straight; leave it at 'auto'."
             )
-        if self.monotone is not None:
-            raise ValueError("monotone is for rows in memory; leave it out on Dask.")
-        if self.constraints is not None or self.fairness is not None:
-            raise ValueError(
-                "constraints and fairness need all rows in one process; on Dask leave them out, or "
-                "fit SoftTreeClassifier to a sample."
-            )
-        run = training_run(self)  # a wrong parameter is told before anything is read
-        found = collections(X, y, sample_weight)
+        # a wrong parameter is told before anything is read
+        asked_columns(as_requirements(self.constraints, self.fairness))
+        run = training_run(self)
+        found = collections(X, y, sample_weight, sensitive)
         with (
             working_client(self.client, run.n_jobs) as client,
             stored_table(client, found, self, weighted=sample_weight is not None) as table,

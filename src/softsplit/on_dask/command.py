@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,18 @@ def fit_dask(
     kinds: Sequence[str] | None,
     settings: Mapping[str, Any],
     *,
+    fairness: Callable[[Sequence[str]], Any],
+    apart: Sequence[str],
     model: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> bool:
-    """Choose settings on a sample and train on all rows; whether Ctrl-C cut it short."""
+    """Choose settings on a sample and train on all rows; whether Ctrl-C cut it short.
+
+    ``fairness`` reads the requirements of that name from the names of the columns; those of
+    ``apart`` are no features.
+    """
+    from softsplit.data.learning import split_names
     from softsplit.estimators.base import CutShortWarning
     from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV, dask_needed
     from softsplit.persistence import dumps_model
@@ -53,13 +60,18 @@ def fit_dask(
             f"{', '.join(shown(name, 20) for name in names[:8])}{', ...' if names[8:] else ''}."
         )
     feature_types = said_kinds(names, kinds, columns)
-    absent = [name for name in feature_types if name not in names]
+    apart = split_names(apart, names)
+    absent = [name for name in (*feature_types, *apart) if name not in names]
     if absent:
         raise ValueError(f"there is no column {shown(absent[0])} in {data}.")
+    feature_types |= dict.fromkeys(apart, "drop")
     features = frame[[n for n in names if n != target and feature_types.get(n) != "drop"]]
     feature_types = {name: kind for name, kind in feature_types.items() if kind != "drop"}
     search = DaskSoftTreeClassifierCV(
-        feature_types=feature_types or None, verbose=int(not quiet), **settings
+        feature_types=feature_types or None,
+        verbose=int(not quiet),
+        fairness=fairness(names),
+        **settings,
     )
     if not quiet:
         where = "a cluster in this process" if address == ON_THIS_MACHINE else address
@@ -70,7 +82,9 @@ def fit_dask(
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
-        search.set_params(client=client).fit(features, frame[target].map(str, meta=(target, str)))
+        labels = frame[target].map(str, meta=(target, str))
+        sensitive = frame[list(apart)] if apart else None
+        search.set_params(client=client).fit(features, labels, sensitive=sensitive)
     cut = [w.message for w in caught if isinstance(w.message, CutShortWarning)]
     for warning in cut:
         say(warning.reason)

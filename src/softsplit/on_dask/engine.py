@@ -9,6 +9,7 @@ memory take too, whatever the parts are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -19,7 +20,15 @@ from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.samples import Samples
 from softsplit.on_dask.cluster_parts import DaskParts
-from softsplit.on_dask.parts import Moments, Reading, added, first_rows, part_gram, part_sums
+from softsplit.on_dask.parts import (
+    Moments,
+    Reading,
+    added,
+    first_rows,
+    part_gram,
+    part_summed,
+    part_sums,
+)
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 
@@ -109,6 +118,9 @@ class DaskRows:
         found = self.drawn.first(take)
         totals = np.add.reduceat(found.weights, found.starts[:-1])
         return found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
+
+    def summed(self, work: Callable[[Samples], FloatArray]) -> FloatArray:
+        return reduce(np.add, self.parts.ask(part_summed, self.reading, work))
 
     def reweighed(self, seed: int, power: float) -> DaskRows:
         return replace(self, reading=replace(self.reading, drawn=(seed, power)))

@@ -25,7 +25,7 @@ way.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -110,6 +110,19 @@ class Moments:
         totals[at, 0], means[at], squares[at] = self.totals, self.means, self.squares
         return totals, means, squares
 
+    def joined(self, labels: NDArray[np.intp], classes: NDArray[Any]) -> Moments:
+        """Those of the same rows by ``classes``, of which ``labels`` are those of these ones."""
+        counts = np.bincount(labels, self.counts).astype(np.int64)
+        totals, shape = np.empty(len(classes)), (len(classes), len(self.low))
+        means, squares = np.empty(shape), np.empty(shape)
+        for k in range(len(classes)):
+            own = np.flatnonzero(labels == k)
+            each = zip(self.totals[own], self.means[own], self.squares[own], strict=True)
+            totals[k], means[k], squares[k] = reduce(_together, each)
+        return replace(
+            self, classes=classes, counts=counts, totals=totals, means=means, squares=squares
+        )
+
     def mean(self, factors: FloatArray | None = None) -> FloatArray:
         """Mean of each feature, with factors on the weights of the classes."""
         weights = self.totals if factors is None else self.totals * factors
@@ -161,7 +174,8 @@ class Part:
     kind : str
         "f4" or "f8".
     classes : array of shape (n_classes of the part,)
-        Labels of its rows, in ascending order.
+        Labels of its rows, in ascending order; under requirements on rates the numbers of their
+        cells (cells.py), which are classes that are smaller.
     starts : array of int, shape (n_classes of the part + 1,)
         As of ``Samples``.
     weighted : bool
@@ -257,6 +271,9 @@ class Reading:
         Factors on the weights of each class.
     drawn : (seed, power), optional
         Weights are multiplied by exponential random numbers to that power.
+    joined : array of int, shape (n_classes of the files,), optional
+        Where the parts are grouped by cells, the class of each, which ascends: cells of a class are
+        read as that class, and ``factors`` are of these.
     """
 
     classes: NDArray[Any]
@@ -264,11 +281,18 @@ class Reading:
     columns: NDArray[np.intp] | None = None
     factors: FloatArray | None = None
     drawn: tuple[int, float] | None = None
+    joined: NDArray[np.intp] | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """Classes as which rows are read."""
+        return len(self.classes) if self.joined is None else int(self.joined[-1]) + 1
 
     def starts(self, part: Part) -> NDArray[np.int64]:
         """Where the classes of the table begin among the rows of a part."""
-        counts = np.zeros(len(self.classes), dtype=np.int64)
-        counts[np.searchsorted(self.classes, part.classes)] = np.diff(part.starts)
+        counts = np.zeros(self.n_classes, dtype=np.int64)
+        at = np.searchsorted(self.classes, part.classes)
+        np.add.at(counts, at if self.joined is None else self.joined[at], np.diff(part.starts))
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     def pieces(self, part: Part) -> Iterator[Samples]:
@@ -287,7 +311,7 @@ class Reading:
                 weights = weights * np.repeat(self.factors, np.diff(here))
             if shares is not None:
                 weights = weights * shares[rows]
-            yield Samples(self.scaled(features), here, weights, np.zeros(len(self.classes)))
+            yield Samples(self.scaled(features), here, weights, np.zeros(self.n_classes))
 
     def scaled(self, features: FloatArray) -> FloatArray:
         """Features (n_columns, n_rows) in scaled units."""
@@ -329,6 +353,11 @@ def added(answers: Any) -> Sums:
         arrays = new if arrays is None else tuple(a + b for a, b in zip(arrays, new, strict=True))
     assert arrays is not None, "parts are never empty"
     return Sums(value, *arrays)
+
+
+def part_summed(part: Part, reading: Reading, work: Callable[[Samples], FloatArray]) -> FloatArray:
+    """``summed`` of base.py over the rows of a part."""
+    return reduce(np.add, (work(piece) for piece in reading.pieces(part)))
 
 
 def part_gram(part: Part, reading: Reading) -> FloatArray:

@@ -5,7 +5,9 @@ The knots of the quantile scaling are those of the sample, with the ends of the 
 pass counts the weight below and at each of them, so that their ranks are exact.
 
 ``collections`` takes dask arrays and frames, ``stored_table`` makes the table of them; every part
-is checked where it is read.
+is checked where it is read. Under requirements on rates another pass comes first, which tells the
+cells of the rows (cells.py), and parts are grouped by these: classes and cells are two readings of
+the same files.
 """
 
 from __future__ import annotations
@@ -23,16 +25,21 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from softsplit.engines.base import RowEngine
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.estimators.base import feature_rules
-from softsplit.formulations import formulation_of, settings
+from softsplit.formulations import formulation_of, is_auto, settings
 from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import check_values
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.rates import RatedRows, as_requirements, asked_columns
+from softsplit.on_dask.cells import Asked, CellRows, Seen, cell_rows, check_columns, seen_part
 from softsplit.on_dask.cluster_parts import DaskParts, Store, own_folder
 from softsplit.on_dask.engine import DaskRows, draw
 from softsplit.on_dask.parts import Moments, Part, Reading, part_below
 from softsplit.problem.feature_rules import FeatureRules
+from softsplit.problem.rates import RateLimits
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
@@ -47,7 +54,61 @@ from softsplit.support.messages import shown
 from softsplit.training.rows import Placed, Rows
 from softsplit.tree.scaling import OPTIONS as SCALING
 from softsplit.tree.scaling import LinearScaling, QuantileScaling, Scaling
-from softsplit.variables import Coding, column_groups, learn
+from softsplit.variables import Coding, MonotoneEffects, column_groups, learn, monotone_effects
+
+
+@dataclass(frozen=True)
+class TableCells:
+    """The rows of a table by the cells of requirements on rates.
+
+    Attributes
+    ----------
+    moments : Moments
+        Those of the cells, which are numbered in the order of their classes.
+    drawn : Samples
+        A sample of the rows in original units, by cells.
+    rated : RatedRows
+        The requirements.
+    """
+
+    moments: Moments
+    drawn: Samples
+    rated: RatedRows
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """Class of each cell."""
+        return self.rated.labels
+
+    def by_class(self, totals: FloatArray) -> Samples:
+        """The sample by classes of these ``totals``, in canonical order.
+
+        A small cell has more than its share of rows there, and these get less weight.
+        """
+        drawn, cells = self.drawn, self.drawn.labels
+        weights = drawn.weights
+        if not self._complete:
+            held = np.add.reduceat(weights, drawn.starts[:-1])
+            share = (np.bincount(self.labels, held) / totals)[self.labels]
+            weights = weights * (share * self.moments.totals / held)[cells]
+        labels = self.labels[cells]
+        made = Samples.from_arrays(drawn.features.T, labels, len(totals), weights)
+        return replace(made, class_totals=totals)
+
+    @property
+    def _complete(self) -> bool:
+        """Whether all rows are in the sample."""
+        held = np.add.reduceat(self.drawn.weights, self.drawn.starts[:-1])
+        return bool(np.allclose(held, self.moments.totals, rtol=1e-9))
+
+    def limits(self, parts: DaskParts, scaling: Scaling, n_classes: int) -> RateLimits:
+        """The requirements on all rows: in this process, if all of them are."""
+        reading = Reading(self.moments.classes, scaling)
+        drawn = replace(self.drawn, features=reading.scaled(self.drawn.features))
+        rows: RowEngine = DaskRows(parts, reading, self.moments, drawn)
+        if self._complete:
+            rows = CompiledRows(drawn)
+        return RateLimits(rows, self.labels, self.rated.requirements, n_classes)
 
 
 @dataclass(frozen=True)
@@ -62,6 +123,8 @@ class DaskTable:
         A sample of the rows in original units.
     classes, names, weighted, coding, target, groups, within, bends, rules, monotone
         As of ``Rows``.
+    cells : TableCells, optional
+        The same rows by the cells of requirements on rates, by which the parts are then grouped.
     """
 
     parts: DaskParts
@@ -75,13 +138,25 @@ class DaskTable:
     within: None = None
     bends: bool = False
     rules: FeatureRules | None = None
-    monotone: None = None
+    monotone: MonotoneEffects | None = None
+    cells: TableCells | None = None
 
     @classmethod
-    def stored(cls, parts: DaskParts, moments: Sequence[Moments], **facts: Any) -> DaskTable:
-        """The table whose parts have been stored, with what they told."""
+    def stored(
+        cls,
+        parts: DaskParts,
+        moments: Sequence[Moments],
+        cells: CellRows | None = None,
+        **facts: Any,
+    ) -> DaskTable:
+        """The table whose parts have been stored, grouped by ``cells`` if there are any."""
         all_ = Moments.added(moments)
-        return cls(parts, all_, draw(parts, all_), **facts)
+        drawn = draw(parts, all_)
+        if cells is None:
+            return cls(parts, all_, drawn, **facts)
+        by_cell = TableCells(all_, drawn, cells.rated)
+        by_class = all_.joined(by_cell.labels, cells.classes)
+        return cls(parts, by_class, by_cell.by_class(by_class.totals), cells=by_cell, **facts)
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -97,14 +172,19 @@ class DaskTable:
 
         They have the weights that they have in the table.
         """
-        counts = self.moments.counts
+        source = self if self.cells is None else self.cells
+        counts, drawn = source.moments.counts, source.drawn
         share = np.maximum(1, counts * limit // counts.sum())
-        some = self.drawn.first(np.minimum(np.diff(self.drawn.starts), share))
-        sampled = {"X", "labels", "weight", "shared", "targets", "rated"}  # no rates of a cluster
+        some = drawn.first(np.minimum(np.diff(drawn.starts), share))
+        sampled = {"X", "labels", "weight", "shared", "targets", "rated"}
         known = {one.name: getattr(self, one.name) for one in fields(Rows)
                  if one.name not in sampled}  # fmt: skip
+        labels, rated = some.labels, None
+        if self.cells is not None:
+            rated = replace(self.cells.rated, cells=labels.astype(np.intp))
+            labels = self.cells.labels[labels].astype(np.int64)
         X = np.ascontiguousarray(some.features.T)
-        return Rows(X=X, labels=some.labels, weight=some.weights, **known)
+        return Rows(X=X, labels=labels, weight=some.weights, rated=rated, **known)
 
     def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As ``Rows.placed``; there is no choice of engines."""
@@ -114,6 +194,9 @@ class DaskTable:
             factors = parse.class_factors(settings.class_weight, totals, self.classes)
             totals = parse.make_weights(totals * factors, "class_weight times sample_weight")
         reading = Reading(self.classes, scaling, factors=factors)
+        if self.cells is not None:
+            own, labels = self.cells.moments.classes, self.cells.labels
+            reading = Reading(own, scaling, factors=factors, joined=labels)
         weights, counts = self.drawn.weights, np.diff(self.drawn.starts)
         if factors is not None:
             weights = weights * np.repeat(factors, counts)
@@ -125,7 +208,10 @@ class DaskTable:
             mean = scaling.transform(self.moments.mean(factors)[None])[0]
         known = self.moments
         summary = FeatureSummary.known(known.low, known.high, mean, known.whole)
-        return Placed(scaling, rows, summary, class_factors=factors)
+        limits = None
+        if self.cells is not None:
+            limits = self.cells.limits(self.parts, scaling, len(self.classes))
+        return Placed(scaling, rows, summary, class_factors=factors, rate_limits=limits)
 
     def scaling(self, kind: str) -> Scaling:
         """As ``fit_scaling`` of all rows."""
@@ -185,23 +271,37 @@ class Expected(NamedTuple):
     names: tuple[Any, ...] | None
     kinds: tuple[str, ...] | None
     coding: Coding | None = None
+    cells: CellRows | None = None
 
 
 @dataclass(frozen=True)
 class Collections:
-    """Checked dask collections; a part is rows, labels and weights of a partition, delayed."""
+    """Checked dask collections.
+
+    A part is rows, labels, weights and sensitive columns of a partition, delayed; the last two may
+    be None. ``empty`` are rows and sensitive columns of a partition without any.
+    """
 
     parts: Sequence[Any]
     expected: Expected
     numbers: bool
     target: str | None
+    empty: tuple[Any, Any]
 
-    def stores(self, coding: Coding | None) -> list[Store]:
+    def stores(self, coding: Coding | None, cells: CellRows | None) -> list[Store]:
         """What stores each partition."""
         from dask.delayed import delayed
 
-        store = partial(delayed(store_part, pure=False), self.expected._replace(coding=coding))
+        expected = self.expected._replace(coding=coding, cells=cells)
+        store = partial(delayed(store_part, pure=False), expected)
         return [partial(store, part) for part in self.parts]
+
+    def seen(self, asked: Asked) -> list[Any]:
+        """What the partitions have in the columns ``asked`` for, delayed."""
+        from dask.delayed import delayed
+
+        see = delayed(see_part, pure=False)
+        return [see(asked, part, number) for number, part in enumerate(self.parts)]
 
     def some(self) -> Any:
         """Rows from all partitions, delayed: enough to learn a coding from."""
@@ -211,7 +311,7 @@ class Collections:
         return [some(part, number, each) for number, part in enumerate(self.parts)]
 
 
-def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
+def collections(X: Any, y: Any, sample_weight: Any, sensitive: Any = None) -> Collections:
     """The partitions of dask collections that belong together."""
     import dask.array as da
     import dask.dataframe as dd
@@ -236,16 +336,27 @@ def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
     refuse_twins(expected.names or ())
     if not expected.n_features:
         raise ValueError("X has no columns; a table is needed.")
-    given = [X, _checked("y", y, X)]
+    given = [X, _checked("y", y, X), None, None]
     if sample_weight is not None:
-        given.append(_checked("sample_weight", sample_weight, X))
+        given[2] = _checked("sample_weight", sample_weight, X)
+    if sensitive is not None:
+        given[3] = _checked("sensitive", sensitive, X, table=True)
     target = getattr(y, "name", None) if isinstance(y, dd.Series) else None
     target = target if isinstance(target, str) and target else None
-    return Collections(_together(given), expected, numbers, target)
+    return Collections(_together(given), expected, numbers, target, (_empty(X), _empty(given[3])))
 
 
-def _checked(name: str, values: Any, X: Any) -> Any:
-    """Labels or weights in the partitions of X."""
+def _empty(values: Any) -> Any:
+    """A partition of a dask collection without rows; None for None."""
+    if hasattr(values, "columns"):
+        return pd.DataFrame(columns=values.columns)
+    if hasattr(values, "chunks"):
+        return np.zeros((0, *values.shape[1:]))
+    return None if values is None else pd.Series([], dtype=object, name=values.name)
+
+
+def _checked(name: str, values: Any, X: Any, *, table: bool = False) -> Any:
+    """Labels, weights or other columns in the partitions of X; a ``table`` may have several."""
     import dask.array as da
     import dask.dataframe as dd
 
@@ -253,7 +364,8 @@ def _checked(name: str, values: Any, X: Any) -> Any:
         values = values[values.columns[0]]
     if isinstance(values, da.Array) and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    if not isinstance(values, da.Array | dd.Series) or values.ndim != 1:
+    wide = table and isinstance(values, dd.DataFrame)
+    if not wide and (not isinstance(values, da.Array | dd.Series) or values.ndim != 1):
         raise ValueError(
             f"{name} must be a dask array or series with one entry for each row of X, got "
             f"{type(values).__name__}."
@@ -275,7 +387,7 @@ def _checked(name: str, values: Any, X: Any) -> Any:
 
 
 def _together(given: Sequence[Any]) -> list[Any]:
-    """Rows, labels and weights by partition.
+    """Rows, labels, weights and sensitive columns by partition; None stays None.
 
     Dask reads two columns of one frame together, and may join small files when it plans to read
     few columns of them: frames are taken apart as one, so that the plan is the same for all.
@@ -285,15 +397,20 @@ def _together(given: Sequence[Any]) -> list[Any]:
 
     if any(isinstance(one, da.Array) for one in given):
         parts = [one.to_delayed() if isinstance(one, da.Array)
-                 else one.to_delayed(optimize_graph=False) for one in given]  # fmt: skip
-        return list(zip(*(np.ravel(one).tolist() for one in parts), strict=True))
+                 else one.to_delayed(optimize_graph=False)
+                 for one in given if one is not None]  # fmt: skip
+        lists = iter([np.ravel(one).tolist() for one in parts])
+        count = len(np.ravel(parts[0]))
+        return list(
+            zip(*([None] * count if one is None else next(lists) for one in given), strict=True)
+        )
     meta = pd.Series([], dtype=object)
     packed = dd.map_partitions(packed_part, *given, meta=meta, align_dataframes=False)
     return list(packed.to_delayed())
 
 
 def packed_part(*parts: Any) -> tuple[Any, ...]:
-    """Rows, labels and weights of a partition of frames."""
+    """Rows, labels, weights and sensitive columns of a partition of frames."""
     return parts
 
 
@@ -315,7 +432,7 @@ def store_part(
     expected: Expected, part: Sequence[Any], number: int, folder: str
 ) -> tuple[Part | None, Facts | None]:
     """Check the rows of a partition and write them to a file; nothing of an empty one."""
-    X, y, weight = (*part, None)[:3]
+    X, y, weight, sensitive = part
     with _named(number):
         labels, weights = _labels(X, y), _weights(X, weight)
         counted = weights > 0
@@ -324,12 +441,25 @@ def store_part(
             return None, None
         refuse_mixed_labels(labels)
         check_classification_targets(labels)
+        told = LABELS.get(labels.dtype.kind, "text")
+        if expected.cells is not None:
+            labels = expected.cells.of(X, sensitive, labels)
     classes = np.unique(labels[counted])
     at = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
     samples = Samples.from_arrays(matrix, at, len(classes), weights)
     kind = "f4" if matrix.dtype == np.float32 else "f8"
     stored = Part.write(samples, classes, kind, number, *own_folder(folder))
-    return stored, Facts(Moments.of(samples, classes), LABELS.get(classes.dtype.kind, "text"))
+    return stored, Facts(Moments.of(samples, classes), told)
+
+
+def see_part(asked: Asked, part: Sequence[Any], number: int) -> tuple[Seen, str]:
+    """The combinations of class and values in a partition (cells.py), and what its labels are."""
+    X, y, weight, sensitive = part
+    with _named(number):
+        labels, weights = _labels(X, y), _weights(X, weight)
+        refuse_mixed_labels(labels)
+        found = seen_part(asked, X, sensitive, labels, weights)
+    return found, LABELS.get(labels.dtype.kind, "text")
 
 
 @contextmanager
@@ -413,18 +543,24 @@ def stored_table(
 ) -> Iterator[DaskTable]:
     """The table on the workers of a client; its files are removed in the end."""
     coding, feature_types = None, estimator.feature_types
+    cells = _cells(client, found, estimator)
     if feature_types is not None or not found.numbers:
         coding = _learned(client, found, feature_types)
-    parts = DaskParts(client, found.stores(coding))
+    parts = DaskParts(client, found.stores(coding, cells))
     try:
         try:
             facts = parts.store()
         except GapsFound:
             parts.close()
             coding = _learned(client, found, feature_types)
-            parts = DaskParts(client, found.stores(coding))
+            parts = DaskParts(client, found.stores(coding, cells))
             facts = parts.store()
-        _check_facts(facts)
+        _check_labels([one.labels for one in facts])
+        all_ = Moments.added(one.moments for one in facts) if facts else None
+        classes = np.zeros(0) if all_ is None else all_.classes
+        classes = classes if cells is None else cells.classes
+        _check_classes(classes)
+        assert all_ is not None
         names = found.expected.names
         if names is not None and not all(isinstance(name, str) for name in names):
             names = None
@@ -433,31 +569,50 @@ def stored_table(
         if coding is not None:
             columns, names = coding.names, coding.column_names
         rules = feature_rules(estimator, coding, columns)
-        moments = [one.moments for one in facts]
-        all_ = Moments.added(moments)
         check_values(rules, all_.low, all_.high)
         yield DaskTable.stored(
             parts,
-            moments,
+            [one.moments for one in facts],
+            cells,
             names=None if names is None else np.array(names, dtype=object),
             weighted=weighted,
             coding=coding,
             target=found.target,
             groups=column_groups(coding, columns, estimator.groups),
             rules=rules,
+            monotone=monotone_effects(estimator.monotone, coding, columns, classes),
         )
     finally:
         parts.close()
 
 
-def _check_facts(facts: Sequence[Facts]) -> None:
-    kinds = list(dict.fromkeys(one.labels for one in facts))
+def _cells(client: Any, found: Collections, estimator: Any) -> CellRows | None:
+    """What finds the cells of requirements on rates, after a pass over the source for it."""
+    required = as_requirements(estimator.constraints, estimator.fairness)
+    if not required:
+        return None
+    asked = asked_columns(required)
+    check_columns(asked, *found.empty)
+    pairs = client.gather(client.compute(found.seen(asked)))
+    told = [(seen, kind) for seen, kind in pairs if len(seen.labels)]
+    _check_labels([kind for _, kind in told])
+    parts = [seen for seen, _ in told]
+    classes = np.unique(np.concatenate([seen.labels for seen in parts])) if parts else np.zeros(0)
+    _check_classes(classes)
+    wanted = 0.0 if is_auto(estimator.min_class_rate) else estimator.min_class_rate
+    return cell_rows(asked, parts, required, classes, parse.make_rates(wanted, classes))
+
+
+def _check_labels(told: Sequence[str]) -> None:
+    kinds = list(dict.fromkeys(told))
     if len(kinds) > 1:
         raise ValueError(
             f"y holds {kinds[0]} in some partitions and {kinds[1]} in others; make the labels all "
             "text or all numbers."
         )
-    classes = Moments.added(one.moments for one in facts).classes if facts else ()
+
+
+def _check_classes(classes: NDArray[Any]) -> None:
     if len(classes) < 2:
         raise ValueError(
             f"y has {'only one class' if len(classes) else 'no class of positive weight'}; a "

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.base import RowEngine, Sums
+from softsplit.engines.base import RowEngine, SomeColumns, Sums, with_columns
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
@@ -181,12 +181,16 @@ class RateLimits:
             made.append(replace(one, margin=part * room))
         return replace(self, requirements=tuple(made))
 
+    def with_margin(self, margin: float) -> RateLimits:
+        """Return the limits with bounds that are tighter by ``margin``."""
+        return replace(
+            self, requirements=tuple(replace(one, margin=margin) for one in self.requirements)
+        )
+
     @property
     def asked(self) -> RateLimits:
         """The limits without margins."""
-        return replace(
-            self, requirements=tuple(replace(one, margin=0.0) for one in self.requirements)
-        )
+        return self.with_margin(0.0)
 
     @cached_property
     def grain(self) -> float:
@@ -218,12 +222,13 @@ class RateLimits:
         """Number of linear constraints."""
         return len(self._lines)
 
-    def of_columns(self, columns: NDArray[np.intp]) -> RowEngine:
-        """The rows with a subset of their columns; with all of them if it is empty."""
-        if len(columns) in (0, self.rows.n_features):
-            return self.rows
-        cells = self.rows.sample()
-        return CompiledRows(replace(cells, features=np.ascontiguousarray(cells.features[columns])))
+    def with_columns(self, columns: NDArray[np.intp]) -> tuple[SomeColumns, NDArray[np.intp]]:
+        """The rows with at least ``columns``, and the positions of these, as ``with_columns``."""
+        if not isinstance(self.rows, CompiledRows) or len(columns) in (0, self.rows.n_features):
+            return with_columns(self.rows, columns)
+        cells = self.rows.samples
+        some = replace(cells, features=np.ascontiguousarray(cells.features[columns]))
+        return CompiledRows(some), np.arange(len(columns))
 
     def on_sample(self, limit: int) -> tuple[Samples, RateLimits]:
         """Return about ``limit`` rows by class, stratified by cells, and the limits on these.

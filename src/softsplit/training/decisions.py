@@ -10,18 +10,24 @@ question in turn all leaf classes and a grid of cuts along its sorted sums are c
 weights of cells in leaves come from cumulative sums. The price rises from round to round; the best
 walk that meets the requirements is kept, and if there is none, the one nearest to it. Under
 monotone effects only leaf classes in their order are compared.
+
+Decisions are counted where the rows are; cuts and leaf classes are searched on those in this
+process, which are a sample where the others are on a cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.base import summed
+from softsplit.engines.samples import Samples
 from softsplit.problem.rates import RateLimits
 from softsplit.reading.walk import Arriving, Walk, arrivals, shortest
 from softsplit.support.arrays import FloatArray
@@ -56,27 +62,41 @@ class DecisionOptions:
     single_margin: float = 0.1
     """What a bound of a single rate is tightened by at most."""
 
+    searches: int = 3
+    """Times that a walk is searched on a sample of rows that are elsewhere: the error of a rate on
+    100,000 rows is 0.2 points, and the second walk mostly holds on all rows."""
+
 
 OPTIONS = DecisionOptions()
 
 
 def decided_cells(walk: Walk, limits: RateLimits, scaling: Scaling, n_classes: int) -> FloatArray:
     """Weight of each cell for which the walk predicts each class, (n_cells, n_classes)."""
-    samples = limits.rows.sample()
-    rows = Arriving(samples.features, samples.labels, samples.weights)
     empty = replace(walk, counts=np.zeros((len(limits.labels), len(walk.classes))))
-    counts = empty.counted(rows, scaling, None).counts
+    counts = summed(limits.rows, partial(_arriving, empty, scaling))
     return counts @ np.eye(n_classes)[walk.classes]
+
+
+def _arriving(walk: Walk, scaling: Scaling, samples: Samples) -> FloatArray:
+    """Weight of each cell that arrives in each leaf."""
+    rows = Arriving(samples.features, samples.labels, samples.weights)
+    return walk.counted(rows, scaling, None).counts
 
 
 def decided_by_mixture(
     tree: TreeParameters, steepness: float, limits: RateLimits, gains: FloatArray
 ) -> FloatArray:
     """The same where the class is that of the mixture."""
-    samples = limits.rows.sample()
     votes = gains.T @ tree.leaf_classes
+    return summed(limits.rows, partial(_mixed, tree, steepness, votes))
+
+
+def _mixed(
+    tree: TreeParameters, steepness: float, votes: FloatArray, samples: Samples
+) -> FloatArray:
+    """Weight of each cell for which each class has the most votes, (n_cells, n_classes)."""
     shares = leaf_probabilities(split_scores(tree, samples.features), steepness)
-    found, said = np.zeros((len(limits.labels), len(gains))), np.argmax(votes @ shares, axis=0)
+    found, said = np.zeros((samples.n_classes, len(votes))), np.argmax(votes @ shares, axis=0)
     np.add.at(found, (samples.labels, said), samples.weights)
     return found
 
@@ -84,6 +104,39 @@ def decided_by_mixture(
 def worst(limits: RateLimits, decided: FloatArray) -> float:
     """Largest violation of the limits by decisions."""
     return float(np.max(limits.shortfalls(decided), initial=0.0))
+
+
+def rated_walk(
+    walk: Walk,
+    tree: TreeParameters,
+    steepness: float,
+    scaling: Scaling,
+    limits: RateLimits,
+    gains: FloatArray,
+    allowed: Callable[[NDArray[np.intp]], bool],
+) -> Walk:
+    """Return the walk that ``RatedWalk`` finds, judged on all rows.
+
+    Where it has searched on a sample, what its decisions miss on all rows is added to the margins
+    of the bounds, and it searches again; the walk is kept that comes nearest.
+    """
+
+    def searched(tighter: RateLimits) -> Walk:
+        return RatedWalk(walk, tree, steepness, scaling, tighter, gains, allowed).search()
+
+    best, least, margin = searched(limits), np.inf, 0.0
+    if limits.rows.sample().n_rows >= limits.rows.n_rows:
+        return best
+    found = best
+    for left in reversed(range(OPTIONS.searches)):
+        missed = worst(limits, decided_cells(found, limits, scaling, len(gains)))
+        if missed < least:
+            best, least = found, missed
+        if missed <= limits.grain or not left:
+            break
+        margin += missed
+        found = searched(limits.with_margin(margin))
+    return best
 
 
 class RatedWalk:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.compiled import CompiledRows, InMemory
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine
 from softsplit.engines.samples import Samples
@@ -49,8 +49,8 @@ from softsplit.solvers.base import Solution
 from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.decisions import RatedWalk, decided_by_mixture, decided_cells, worst
-from softsplit.training.rows import Placed, Rows, RowsThere, TrainingRows, Within
+from softsplit.training.decisions import decided_by_mixture, decided_cells, rated_walk, worst
+from softsplit.training.rows import Placed, Rows, TrainingRows, Within
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.scaling import LinearScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects
@@ -398,7 +398,7 @@ class Prepared:
         if missed_by > limits.grain:
             gains = np.eye(len(rates)) if costs is None else decision_gains(costs)
             known = made, self.problem.steepness, self.scaling, limits, gains
-            walk = RatedWalk(walk, *known, self._order_of(walk)).search()
+            walk = rated_walk(walk, *known, self._order_of(walk))
             walk = walk.counted(counted, self.scaling, None, self.class_factors)
         return made, walk, costs
 
@@ -460,6 +460,12 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         refuse_beside_monotone(settings, rows)
     placed = known or rows.placed(kind, settings)
     engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
+    required = rows.monotone is not None or placed.rate_limits is not None
+    if required and not formulation.prunes and not isinstance(engine, InMemory | SparseRows):
+        raise ValueError(
+            "monotone, fairness and constraints with loss='cost' need the rows in the memory of "
+            "this process; set loss='log', or leave device, engine and Dask out."
+        )
     wide = engine if isinstance(engine, SparseRows) else None
     if not isinstance(settings.engine, str):
         check_engine(engine if wide is None else wide.block, topology.n_branches)
@@ -592,12 +598,7 @@ def refuse_beside_monotone(settings: ModelSettings, rows: TrainingRows) -> None:
         raise ValueError(
             "monotone is for loss='log' and loss='cost'; leave it out for other losses."
         )
-    if settings.device is not None or settings.engine != "memory" or not isinstance(rows, Rows):
-        raise ValueError(
-            "monotone is for rows in the memory of this process; leave device and engine out, or "
-            "leave monotone out."
-        )
-    if isinstance(rows, RowsThere) or not isinstance(rows.X, np.ndarray):
+    if isinstance(rows, Rows) and not isinstance(rows.X, np.ndarray):
         raise ValueError(
             "monotone is for tables and dense matrices; make X dense, or leave monotone out."
         )

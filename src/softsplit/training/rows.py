@@ -260,9 +260,12 @@ class Rows:
         weight, factors = rows.training_weight(settings), rows.class_factors(settings)
         table = vars(rows).get("tensor", None)
         table = rows.X if table is None else table
+        # first-order conditions of requirements need more digits than single precision has
+        required = whole.rated is not None or whole.monotone is not None
+        exact = required and settings.device is not None
         single = str(table.dtype).endswith("float32")
-        make = make_engine(settings.engine, settings.device, single=single)
-        if formulation.keeps_single or not single:
+        make = make_engine(settings.engine, settings.device, single=single and not exact)
+        if (formulation.keeps_single or not single) and not exact:
             there = arrived(
                 table, rows.labels, n_classes, weight, kind,
                 device=settings.device, counts=rows.weight,
@@ -274,16 +277,19 @@ class Rows:
         scaling = fit_scaling(kind, whole.X, whole.weight)
         samples = make_samples(
             rows.X, rows.labels, n_classes, weight, scaling,
-            device=settings.device, stay_single=formulation.keeps_single,
+            device=settings.device, stay_single=formulation.keeps_single and not exact,
         )  # fmt: skip
         summary, labelled = FeatureSummary.of(whole.X, whole.weight, samples.mean), None
         if rows is not whole:
             samples = replace(samples, per_row=len(rows.labels) / len(whole.labels))
             known = whole.labels, n_classes, whole.training_weight(settings)
             labelled = Samples.from_arrays(whole.X, *known, scaling.transform)
-        limits = None
-        if whole.rated is not None:
-            limits = whole.rated.limits(whole.X, whole.weight, n_classes, scaling.transform)
+
+        def by_cells(cells: NDArray[np.intp], n_cells: int) -> RowEngine:
+            known = cells.astype(np.int64), n_cells, whole.weight, scaling
+            return make(make_samples(whole.X, *known, device=settings.device))
+
+        limits = None if whole.rated is None else whole.rated.limits(n_classes, by_cells)
         return Placed(
             scaling, make(samples), summary,
             class_factors=factors, labelled=labelled, rate_limits=limits,

@@ -74,6 +74,8 @@ def supports(problem: TrainingProblem) -> str | None:
         return "knows no groups of features"
     if problem.binding_rules is not None:
         return "knows no rules about features"
+    if problem.rate_limits is not None:
+        return "knows no constraints and no fairness"
     if problem.rated and not (method is descended_by_cost and costs_alike(problem)):
         return "knows minimum class rates only where every error of a class costs the same"
     if pair.local.surrogate != pair.global_.surrogate and 0.0 not in pair.strengths:

@@ -13,6 +13,8 @@ sums with the table W - P c, P_gk = sum_q multiplier_q B_qgk.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,7 +69,9 @@ class RatedObjective(RemoteObjective):
         free: NDArray[np.bool_],
         rows: RowEngine | None = None,
     ) -> None:
-        cells = CellRows(limits.rows.sample())
+        cells: RowEngine = limits.rows
+        if isinstance(cells, CompiledRows):
+            cells = CellRows(cells.samples)
         super().__init__(cells, table, leaf_classes, IDENTITY, steepness, terms, free)
         self.limits, self.other = limits, rows
         self.by_cell = table[limits.labels]
@@ -97,10 +101,12 @@ class RatedObjective(RemoteObjective):
         return float(value)
 
     def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
-        """All second derivatives of the smooth part; those of the cost on the rows of the cells."""
-        terms, limits = self.terms, self.limits
-        samples = limits.rows.sample()
-        found = tree_hessian(samples, theta, self._table(active), self.steepness)
+        """All second derivatives of the smooth part; those of the cost on the rows of the cells.
+
+        They are asked for if the engine of the cells has ``curvature``.
+        """
+        terms, limits, engine = self.terms, self.limits, cast(Any, self.rows)
+        found = engine.curvature(theta, self._table(active), IDENTITY, self.steepness)
         for q in np.flatnonzero(active > 0.0):
             table = limits.coefficients[q] @ self.leaf_classes
             slope = self._sums(theta, table, IDENTITY).splits.ravel()

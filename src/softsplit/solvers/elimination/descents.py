@@ -32,13 +32,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from softsplit.engines.base import RowEngine, SomeColumns, Sums, with_columns
+from softsplit.engines.base import Sums, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.samples import Samples
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.elimination.lbfgs import (
     LBFGS,
@@ -99,6 +100,9 @@ class AllRows(Protocol):
 
     def masses(self, tree: SupportTree) -> ClassMasses:
         """The class masses of trees shaped like ``tree``."""
+
+    def sampled(self) -> AllRows | None:
+        """The same over a sample in this process, of the rates too; None if the rows are there."""
 
 
 def class_shares(problem: TrainingProblem) -> FloatArray:
@@ -242,6 +246,9 @@ class RowDescents:
         """The class masses of trees shaped like ``tree``."""
         return RowMasses(self.on(tree), tree.shape)
 
+    def sampled(self) -> None:
+        """Return None: the rows are in this process."""
+
     def descend(
         self,
         tree: SupportTree,
@@ -301,22 +308,20 @@ class RowDescents:
 class EngineFunction:
     """The function of objective.py over all rows of an engine, for trees shaped like ``tree``.
 
-    It is a ``ClassMasses`` too. ``rows`` have the columns of the tree (any, if it has none) and are
-    grouped otherwise than by class: of these the masses of the groups are known.
+    It is a ``ClassMasses`` too. With ``limits`` the rows are grouped by the cells of these.
     """
 
     def __init__(
-        self, problem: TrainingProblem, tree: SupportTree, rows: RowEngine | None = None
+        self, problem: TrainingProblem, tree: SupportTree, limits: RateLimits | None = None
     ) -> None:
-        self.rows: SomeColumns
-        if rows is None:
+        if limits is None:
             self.rows, self.columns = with_columns(problem.rows, tree.columns)
         else:
-            self.rows, self.columns = rows, np.arange(len(tree.columns))
+            self.rows, self.columns = limits.with_columns(tree.columns)
         self.pseudo = problem.loss.leaf_rule.pseudo_counts  # type: ignore[attr-defined]
         self.steepness = problem.steepness / problem.n_features * self.rows.n_features
         self.shape = tree.shape
-        self.totals = (problem.rows if rows is None else rows).class_totals
+        self.totals = (problem if limits is None else limits).rows.class_totals
 
     def parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Return the splits, the leaves' distributions, and the term of their prior."""
@@ -380,6 +385,7 @@ class EngineDescents:
     def __init__(self, problem: TrainingProblem, budget: Budget, few: RowDescents) -> None:
         self.problem, self.budget, self.few, self.options = problem, budget, few, few.options
         self.steps = 0
+        self._sampled: RowDescents | None = None
         self._engine = few.options.engine
         self._rounding = float(getattr(problem.rows, "rounding", self._engine.rounding))
 
@@ -403,6 +409,13 @@ class EngineDescents:
     def masses(self, tree: SupportTree) -> EngineFunction:
         """The class masses of trees shaped like ``tree``."""
         return EngineFunction(self.problem, tree)
+
+    def sampled(self) -> RowDescents:
+        """Descents over a sample that is stratified by the cells of the rates."""
+        if self._sampled is None:
+            few = self.problem.on_sample(self.options.rows.support)
+            self._sampled = RowDescents(few, self.budget, few.samples, self.options)
+        return self._sampled
 
     def descend(
         self, tree: SupportTree, shrinkage: Shrinkage, max_iter: int, decrease: float, tol: float

@@ -478,6 +478,12 @@ class RateOptions:
     ordered_steps, ordered_decrease : int, float
         Most steps of a descent within a monotone order between two updates of the multipliers, and
         the decrease, as a part of the value, at which it ends.
+    lengths : tuple of float
+        Parts of a Newton step that are tried where each trial spares many passes over rows
+        elsewhere.
+    elsewhere : float
+        Largest slope of the mean loss at which a tree of rows elsewhere is left as it is after its
+        quadratic programs; descents to the last digits would take thousands of passes.
     at_bound : float
         What is nearer to a bound than this at the end of quadratic programs is at the bound.
     """
@@ -504,6 +510,8 @@ class RateOptions:
     flat: float = 1e-12
     ordered_steps: int = 500
     ordered_decrease: float = 1e-12
+    lengths: tuple[float, ...] = (1.0, 0.3, 0.1)
+    elsewhere: float = 1e-6
     at_bound: float = 1e-9
 
 

@@ -196,7 +196,7 @@ def rates_of(rows: AllRows, tree: SupportTree) -> BoundedRates:
     of_classes = ClassRates(rows.masses(tree), problem.minimum_rates)
     if limits is None:
         return of_classes
-    others = CellRates(limits, EngineFunction(problem, tree, limits.of_columns(tree.columns)))
+    others = CellRates(limits, EngineFunction(problem, tree, limits))
     return AllRates([of_classes, others] if np.any(problem.minimum_rates > 0) else [others])
 
 

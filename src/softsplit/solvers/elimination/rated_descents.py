@@ -71,8 +71,14 @@ def with_rates(
 
     With ``support`` only the coefficients of the tree's support move; rates of any rows are then
     approached by sequential quadratic programs and Newton steps on the first-order conditions,
-    after which there is mostly nothing left to do.
+    after which there is mostly nothing left to do. A tree of rows elsewhere is led to the rates of
+    a sample first, from where those Newton steps are often enough.
     """
+    few = None if rows.problem.rate_limits is None else rows.sampled()
+    prices = np.zeros(0)
+    if few is not None:
+        end = with_rates(few, tree, penalties, ridge, tol, support=support)
+        tree, prices = (end.tree, end.multipliers) if end.over else (tree, prices)
     if rows.problem.order is not None:
         return _in_order(rows, tree, rows.problem.order, ridge, tol)
     options, budget = rows.options.rates, rows.budget
@@ -81,15 +87,24 @@ def with_rates(
     if support and rows.problem.rate_limits is not None:
         low, high = tree.vector_bounds(rows.problem.bounds)
         function, root = rows.function(tree, Shrinkage(ridge), tree.free), None
+        if few is not None and np.any(prices):
+            space = Support(tree.vector, tree.free, low, high, function, rates)
+            x, terms.multipliers = _on_conditions(rows, space, tree.vector, prices, options)
+            tree = tree.moved_to(x)
+            steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=True)
+            if _holds(steps, terms, x, tol):
+                return RatedEnd(tree, True, terms.multipliers)
         if not rows.problem.bounds.finite and tree.free.sum() <= options.most_parameters:
-            root = _curvature_root(rows.hessian(tree, ridge, None), total, options.flat)
+            curved = (rows if few is None else few).hessian(tree, ridge, None)
+            root = _curvature_root(curved, total, options.flat)
         space = Support(tree.vector, tree.free, low, high, function, rates, root)
         x, terms.multipliers = _quadratic_programs(rows, space, total, options)
         if np.any(terms.multipliers):
             x, terms.multipliers = _on_conditions(rows, space, x, terms.multipliers, options)
         tree = tree.moved_to(x)
     steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=support)
-    if np.any(terms.multipliers) and _holds(steps, terms, tree.vector, tol):
+    enough = tol if few is None else max(tol, options.elsewhere * total)
+    if np.any(terms.multipliers) and _holds(steps, terms, tree.vector, enough):
         return RatedEnd(tree, True, terms.multipliers)
     over, met, worst = False, False, [np.inf] * options.patience
     for _ in range(options.rounds):
@@ -215,18 +230,23 @@ def _on_conditions(
                 0.5 * (curved + curved.T), rates.slopes(x)[active][:, index], options.flat * total
             )
         change = inverse @ np.concatenate([-slope, short])
-        moved, prices = x.copy(), held.copy()
-        moved[index] += change[: len(index)]
-        prices[active] += change[len(index) :]
-        within = np.all(prices >= 0) and np.all(moved >= low) and np.all(moved <= high)
-        there = lagrangian(moved, prices) if within else (slope, short)
-        nearer = far(*there)
-        if within and nearer < 0.5 * left:
-            x, held, (slope, short), left = moved, prices, there, nearer
-            rows.steps += 1
-        elif fresh:
+        taken = False
+        for length in options.lengths if rows.sampled() is not None else (1.0,):
+            moved, prices = x.copy(), held.copy()
+            moved[index] += length * change[: len(index)]
+            prices[active] += length * change[len(index) :]
+            within = np.all(prices >= 0) and np.all(moved >= low) and np.all(moved <= high)
+            there = lagrangian(moved, prices) if within else (slope, short)
+            nearer = far(*there)
+            taken = bool(within and nearer < (1.0 - 0.5 * length) * left)
+            if taken:
+                x, held, (slope, short), left = moved, prices, there, nearer
+                rows.steps += 1
+                inverse = inverse if length == 1.0 else None
+                break
+        if not taken and fresh:
             break
-        else:
+        if not taken:
             inverse = None  # the curvature has changed
     return x, held
 

@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from softsplit.engines.base import samples_of
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import RATE_SLACK
@@ -152,10 +153,11 @@ def _priced_rows(
     """Return the rows of a problem with rates, which also count as the classes that these price.
 
     See ``EliminationRun._priced``. ``multipliers`` end with those of the lines of ``rate_limits``.
+    Both engines must have their rows in this process.
     """
     limits, own = problem.rate_limits, problem.samples
     assert limits is not None
-    cells = limits.rows.sample()
+    cells = samples_of(limits.rows)
     prices = limits.prices(multipliers[len(multipliers) - len(limits) :])
     prices = prices - prices.min(axis=1, keepdims=True)
     said = class_probabilities(tree, cells.features, problem.steepness)
@@ -323,7 +325,10 @@ class EliminationRun:
         """
         if number == len(self._again):
             known = self._rated[id(found), problem.ridge, tight]
-            rows = _priced_rows(problem, known.solution.parameters, known.multipliers)
+            here = problem
+            if getattr(problem.rows, "samples", None) is None:
+                here = problem.on_sample(self.options.rows.support)
+            rows = _priced_rows(here, known.solution.parameters, known.multipliers)
             free = replace(problem.unrated, rows=rows)
             again = EliminationRun(
                 free, self.start, self.budget, self.options, compared=self.few.compared
