@@ -56,7 +56,7 @@ if command:
 """
 
 UNKNOWN = "solver {!r} is unknown; choose one of 'native'"
-NO_COMMAND = "No such command {!r}."
+NO_COMMAND = "there is no command {!r}; "
 NOT_HERE = "{} needs an option that provides {!r}, and this copy of softsplit has none; "
 ASKED = {
     "ipopt": ({"solver": "ipopt"}, None, UNKNOWN.format("ipopt")),
