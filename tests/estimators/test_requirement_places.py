@@ -29,7 +29,7 @@ REQUIREMENTS = {
     "required": {"required": ["d"]},
     "forbidden_together": {"forbidden_together": [["a", "b"]]},
     "at_most_one": {"at_most_one": [["a", "b", "c"]]},
-    "feature_costs": {"feature_costs": {"a": 50.0, "b": 0.5}},
+    "feature_costs": {"feature_costs": {"a": 500.0, "b": 0.5}},
     "min_class_rate": {"min_class_rate": {0: 0.72, 1: 0.0}},
     "parity": {"fairness": Parity("a", 0.1, cut=0.5)},
     "equal_opportunity": {"fairness": EqualOpportunity("a", 0.1, cut=0.0)},
