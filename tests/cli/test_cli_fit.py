@@ -75,7 +75,7 @@ def test_sizes_are_given_in_numbers(tmp_path):
     assert max(line["features"] for line in walked) <= 2
     refused = invoke("fit", path, "-t", "risk", "--loss", "cost", "--max-terms", 2)
     assert refused.exit_code == 2
-    assert "max_terms needs loss='log' and penalty='count'" in " ".join(refused.output.split())
+    assert "--max-terms needs --loss log and --scope size" in " ".join(refused.output.split())
 
 
 def test_the_papers_model_is_an_option_away(tmp_path):

@@ -84,3 +84,20 @@ def test_effects_costs_and_parity_together(tmp_path):
     assert abs(said[sex == "F"].mean() - said[sex == "M"].mean()) <= 0.05 + 1e-6
     assert "mri" not in X.columns[tree.selected_features_]
     assert tree.get_params()["feature_costs"] == {"mri": 30.0}
+
+
+@pytest.mark.parametrize("apart", [[], ["--sensitive-only", "age"]])
+def test_a_column_of_numbers_is_cut_and_named_by_value(table, tmp_path, apart):
+    rows = pd.read_csv(table)
+    rows["grade"] = np.where(rows.a > 0, 2.0, 1.0)
+    rows.to_csv(table, index=False)
+    model = tmp_path / "m.json"
+    options = ["--parity", "age>40=0.1", "--rate", "good on grade=2 <= 0.5", "--min-rate", "0.2"]
+    done = invoke(table, *options, *apart, "--model", str(model))
+    assert done.exit_code == 0, done.output
+    tree = load_model(model)
+    said = tree.predict_proba(rows.drop(columns="credit"))[:, 1]
+    assert abs(said[rows.age > 40].mean() - said[rows.age <= 40].mean()) <= 0.1 + 1e-6
+    assert said[rows.grade == 2].mean() <= 0.5 + 1e-6
+    (line,) = [one for one in done.output.splitlines() if one.startswith("the same tree")]
+    assert "--min-rate 0.2" in line and ("--sensitive-only age" in line) == bool(apart)

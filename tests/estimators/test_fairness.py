@@ -67,6 +67,27 @@ def test_parity_holds_for_probabilities_and_decisions(n_groups, weighted):
     assert tree.solution_.stationarity < 1e-4
 
 
+def test_an_array_apart_is_the_one_column_that_x_does_not_have():
+    X, y = biased_rows(2)
+    X, group = X.assign(town=np.where(X.b > 0, "ulm", "bonn")), X.group
+    wanted = [Parity("sex", 0.1), Parity("town", 0.2)]
+    tree = small_tree(fairness=wanted).fit(X.drop(columns="group"), y, sensitive=group.to_numpy())
+    assert [record.groups for record in tree.tree_.rates] == [("F", "M"), ("bonn", "ulm")]
+    for two in ([Parity("sex", 0.1), Parity("race", 0.1)], [Parity("race", 0.1), *wanted]):
+        with pytest.raises(ValueError, match="which is not a column of X or of sensitive"):
+            small_tree(fairness=two).fit(X.drop(columns="group"), y, sensitive=group.to_numpy())
+
+
+def test_decisions_miss_a_bound_by_one_row_of_its_own_groups():
+    X, y = biased_rows(2)
+    few = RateConstraint(np.arange(4), 1, at_most=0.9)
+    tree = small_tree(fairness=Parity("group", 0.05), constraints=few).fit(X, y)
+    own = {record.name.partition(" ")[0]: record for record in tree.tree_.rates}
+    smallest = X.group.value_counts().min()
+    assert_allclose(own["parity"].grain, 1 / smallest)
+    assert_allclose(sorted(record.grain for record in tree.tree_.rates), [1 / smallest, 1 / 4])
+
+
 def test_multiplier_is_the_slope_of_the_loss_by_the_bound():
     X, y = biased_rows(seed=5)
     given = {"decision": "mixture", "local_strength": 0.0, "global_strength": 0.0, "depth": 1}

@@ -273,7 +273,7 @@ def test_long_names_and_many_strange_values_are_cut_on_the_command_line(tmp_path
     rows = [f"{',' * 20}{'yn'[i % 2]}" for i in range(9)]
     path.write_text("\n".join([",".join([*(f"{long}{j}" for j in range(20)), "y"]), *rows]))
     said = command("fit", path, "-t", "y", "-m", model, "-q")[1]
-    assert said.startswith("X has no column that a tree can use: ") and "12 more" in said
+    assert said.startswith("the table has no column that a tree can use: ") and "12 more" in said
 
 
 def test_rows_without_a_class_are_left_out_and_answered(tmp_path):

@@ -111,9 +111,13 @@ def learn(
 def _apart(
     frame: pd.DataFrame, names: Collection[str], kept: NDArray[np.bool_]
 ) -> pd.DataFrame | None:
-    """The columns ``names`` of the rows ``kept``; None if none is named."""
+    """The columns ``names`` of the rows ``kept``, numbers as such; None if none is named."""
     require_columns(frame, names)
-    return frame[list(names)][kept].reset_index(drop=True) if names else None
+    if not names:
+        return None
+    found = frame[list(names)][kept].reset_index(drop=True)
+    numbers = {name: read(found[name], number_of) for name in found}
+    return found.assign(**{name: values for name, values in numbers.items() if values is not None})
 
 
 def class_texts(column: pd.Series) -> NDArray[Any]:

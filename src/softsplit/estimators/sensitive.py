@@ -11,22 +11,22 @@ from softsplit.formulations.rates import FindColumn, Grouped
 from softsplit.support.messages import shown
 from softsplit.variables import CodedRows
 from softsplit.variables.contents import distinct, table_columns
+from softsplit.variables.variable import NUMBER
 
 
 def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
     """Return what finds a column by its name, first in ``sensitive`` and then in X.
 
-    ``sensitive`` is a table, a Series, or an array of one column, which every name means.
-    Columns of X without names are known by their position.
+    ``sensitive`` is a table, a Series, or an array of one column, which has the first name that is
+    asked for and not in X. Columns of X without names are known by their position.
     """
     if sensitive is None and isinstance(X, CodedRows):
         sensitive = X.apart
     apart = None if sensitive is None else _apart(sensitive, n_rows)
+    given: list[Any] = []  # the name of a column without one
 
     def find(name: Any) -> Grouped:
-        if apart is not None and len(apart) == 1 and None in apart:
-            return _grouped(apart[None])
-        if apart is not None and name in apart:
+        if apart is not None and name is not None and name in apart:
             return _grouped(apart[name])
         if isinstance(X, CodedRows):
             found = _coded(X, name)
@@ -34,6 +34,9 @@ def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
             names, columns = table_columns(X)
             known = list(range(len(columns))) if names is None else names
             found = _grouped(columns[known.index(name)]) if name in known else None
+        if found is None and apart is not None and None in apart and given in ([], [name]):
+            given[:] = [name]
+            return _grouped(apart[None])
         if found is None:
             place = "of X" if apart is None else "of X or of sensitive"
             raise ValueError(
@@ -83,7 +86,7 @@ def _coded(X: CodedRows, name: Any) -> Grouped | None:
     if name not in names or not X.cells:
         return None
     cells, variable = X.cells[names.index(name)], X.coding.variables[names.index(name)]
-    if cells.content is not None:
+    if cells.content is not None and variable.kind != NUMBER:
         return _grouped(pd.Series([None, *cells.content[1]], dtype=object)[cells.content[0] + 1])
     numbers = pd.Series(np.where(cells.missing, np.nan, cells.numbers))
     if variable.levels:

@@ -171,7 +171,7 @@ def _numbers(
 
 def _key(value: Any) -> tuple[bool, Any]:
     """A value as a key; the flag keeps True apart from 1, which Python calls equal."""
-    return isinstance(value, bool | str), value
+    return isinstance(value, bool | np.bool_ | str), value
 
 
 def _is_number(value: Any) -> bool:

@@ -193,11 +193,22 @@ class RateLimits:
         return self.with_margin(0.0)
 
     @cached_property
-    def grain(self) -> float:
-        """The share of one row in the smallest group: rates of decisions have such steps."""
+    def grains(self) -> FloatArray:
+        """The share of one row in the smallest group of each requirement, (n_requirements,): rates
+        of decisions have such steps."""
         totals = self.rows.class_totals
-        groups = [list(group.cells) for one in self.requirements for group in one.groups]
-        return self.rows.mean_weight / float(min(totals[cells].sum() for cells in groups))
+        smallest = [
+            min(totals[list(group.cells)].sum() for group in one.groups)
+            for one in self.requirements
+        ]
+        found: FloatArray = self.rows.mean_weight / np.array(smallest, dtype=float)
+        return found
+
+    @cached_property
+    def line_grains(self) -> FloatArray:
+        """The same for each line, (n_lines,)."""
+        found: FloatArray = self.grains[[line.requirement for line in self._lines]]
+        return found
 
     @cached_property
     def coefficients(self) -> FloatArray:

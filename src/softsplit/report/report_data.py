@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from softsplit.data.learning import LabelledRows
 from softsplit.estimators.alternatives import Alternatives
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.stability import Stability
-from softsplit.formulations import formulation_of
+from softsplit.formulations import formulation_of, is_auto
+from softsplit.formulations.rates import named_columns
+from softsplit.formulations.settings import make_rates
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.conformal import HeldOutScores, passed_on
 from softsplit.reading.model import TreeModel
@@ -339,8 +342,8 @@ def strength_of(tree: SoftTreeClassifier) -> float | None:
 def fit_options(tree: SoftTreeClassifier) -> str | None:
     """Return the options of ``softsplit fit`` for the settings of a tree; None if it has none.
 
-    What is the same for all trees of a table is not among them: columns, class weights and rates,
-    groups and the effort.
+    What is the same for all trees of a table is not among them: columns, class weights, groups and
+    the effort.
     """
     formulation, strength = formulation_of(tree.loss), strength_of(tree)
     scopes = [
@@ -388,6 +391,11 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
     if len(favoured) > 1:
         return None
     written += [f"--favourable {shlex.quote(str(one))}" for one in favoured]
+    asked = named_columns(tree.constraints, tree.fairness)
+    coding = tree.tree_.coding
+    features = [one.name for one in coding.variables] if coding is not None else names
+    written += [f"--sensitive-only {shlex.quote(str(one))}" for one in asked if one not in features]
+    written += _minimum_options(tree)
     if tree.cost_matrix is not None:
         costs = np.asarray(tree.cost_matrix, dtype=float)
         own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])
@@ -396,6 +404,16 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
         pairs = zip(tree.classes_.tolist(), own.tolist(), strict=True)
         written += [f"--cost {shlex.quote(f'{k}={_short(c)}')}" for k, c in pairs if c != 1.0]
     return " ".join([*written, f"--seed {tree.random_state}"])
+
+
+def _minimum_options(tree: SoftTreeClassifier) -> list[str]:
+    """The minimum rates that were asked for."""
+    if is_auto(tree.min_class_rate):
+        return []
+    if isinstance(tree.min_class_rate, Real):
+        return [f"--min-rate {_short(float(tree.min_class_rate))}"]
+    rates = zip(tree.classes_.tolist(), make_rates(tree.min_class_rate, tree.classes_), strict=True)
+    return [f"--min-rate {shlex.quote(f'{k}={_short(float(r))}')}" for k, r in rates if r > 0]
 
 
 def _listed(given: Any) -> list[Any]:

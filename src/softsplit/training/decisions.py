@@ -102,8 +102,8 @@ def _mixed(
 
 
 def worst(limits: RateLimits, decided: FloatArray) -> float:
-    """Largest violation of the limits by decisions."""
-    return float(np.max(limits.shortfalls(decided), initial=0.0))
+    """Largest violation of the limits by decisions, beyond one row of the smallest group."""
+    return float(np.max(limits.shortfalls(decided) - limits.line_grains, initial=0.0))
 
 
 def rated_walk(
@@ -132,7 +132,7 @@ def rated_walk(
         missed = worst(limits, decided_cells(found, limits, scaling, len(gains)))
         if missed < least:
             best, least = found, missed
-        if missed <= limits.grain or not left:
+        if missed == 0.0 or not left:
             break
         margin += missed
         found = searched(limits.with_margin(margin))
@@ -220,7 +220,7 @@ class RatedWalk:
         chosen = np.eye(self.n_classes)[labellings]
         by_leaf = np.einsum("qgk,cgl->cqlk", self.limits.coefficients, mass, optimize=True)
         short = self.limits.least - np.einsum("cqlk,slk->csq", by_leaf, chosen, optimize=True)
-        violated = np.maximum(short.max(axis=2), 0.0)
+        violated = np.maximum((short - self.limits.line_grains).max(axis=2), 0.0)
         value = np.einsum("clk,slk->cs", worth, chosen, optimize=True)
         self._keep(t, bounds, cuts, labellings, violated, value)
         score = value - price * violated
@@ -263,7 +263,7 @@ class RatedWalk:
         value: FloatArray,
     ) -> None:
         """Remember the best walk so far: one that meets the limits, or comes nearest to them."""
-        met = violated <= self.limits.grain
+        met = violated == 0.0
         if np.any(met):
             place = np.unravel_index(int(np.argmax(np.where(met, value, -np.inf))), value.shape)
             rank = (True, float(value[place]), 0.0)

@@ -318,7 +318,7 @@ class Prepared:
                 tuple(limits.group_rates(n, decided).tolist()),
                 tuple(float(totals[list(group.cells)].sum()) for group in one.groups),
                 float(costs_of[n]),
-                limits.grain,
+                float(limits.grains[n]),
             )
             for n, one in enumerate(limits.requirements)
         )
@@ -395,7 +395,7 @@ class Prepared:
             return best
         limits = limits.asked.with_minimum(rates)
         missed_by = worst(limits, decided_cells(walk, limits, self.scaling, len(rates)))
-        if missed_by > limits.grain:
+        if missed_by > 0.0:
             gains = np.eye(len(rates)) if costs is None else decision_gains(costs)
             known = made, self.problem.steepness, self.scaling, limits, gains
             walk = rated_walk(walk, *known, self._order_of(walk))
