@@ -121,6 +121,6 @@ HOSTILE = [
     ),
     (
         {"constraints": RateConstraint(None, 1, at_most=0.1), "min_class_rate": 0.6},
-        "cannot hold together",
+        "min_class_rate of 1 and the bound of the rate of 1 cannot hold together",
     ),
 ]

@@ -93,11 +93,15 @@ def test_a_column_of_numbers_is_cut_and_named_by_value(table, tmp_path, apart):
     rows.to_csv(table, index=False)
     model = tmp_path / "m.json"
     options = ["--parity", "age>40=0.1", "--rate", "good on grade=2 <= 0.5", "--min-rate", "0.2"]
+    others = ["good on b > -1.5 >= 0.2", "good on b <= 0.5 given bad <= 0.4"]
+    options += [word for one in others for word in ("--rate", one)]
     done = invoke(table, *options, *apart, "--model", str(model))
     assert done.exit_code == 0, done.output
     tree = load_model(model)
     said = tree.predict_proba(rows.drop(columns="credit"))[:, 1]
     assert abs(said[rows.age > 40].mean() - said[rows.age <= 40].mean()) <= 0.1 + 1e-6
     assert said[rows.grade == 2].mean() <= 0.5 + 1e-6
+    assert said[(rows.b <= 0.5) & (rows.credit == "bad")].mean() <= 0.4 + 1e-6
     (line,) = [one for one in done.output.splitlines() if one.startswith("the same tree")]
+    assert all(f"--rate '{one}'" in line for one in others)
     assert "--min-rate 0.2" in line and ("--sensitive-only age" in line) == bool(apart)

@@ -285,7 +285,8 @@ HOSTILE = {  # others are in requirement_cases.py
             ],
             "fairness": Parity("group", 0.1),
         },
-        "cannot hold together",
+        "the bound of the rate of 1 on group = F, the bound of the rate of 1 on group = M and "
+        "parity of group cannot hold together: no probabilities",
     ),
     "own loss": ({"fairness": Parity("group", 0.1), "loss": LogLoss()}, "loss='cost' only"),
     "engine": ({"fairness": Parity("group", 0.1), "engine": print}, "the engine must be an object"),

@@ -367,7 +367,8 @@ def named_columns(constraints: Any, fairness: Any) -> list[Any]:
 
 
 RATE = re.compile(
-    r"(?P<of>.+?)(?: on (?P<column>.+?)=(?P<value>.+?))?\s*(?P<side><=|>=)\s*(?P<bound>[^<>=]+)"
+    r"(?P<of>.+?)(?: on (?P<column>.+?)\s*(?P<where>=|<=|>)\s*(?P<value>.+?))?"
+    r"(?: given (?P<given>.+?))?\s*(?P<side><=|>=)\s*(?P<bound>[^<>=]+)"
 )
 
 
@@ -414,12 +415,17 @@ def rate_constraints(given: Sequence[str] | None) -> list[Any] | None:
         if parts is None:
             raise ValueError(
                 f"--rate {shown(text)} is not understood; write it as 'CLASS on COLUMN=VALUE <= "
-                "NUMBER'."
+                "NUMBER' or 'CLASS on COLUMN > NUMBER <= NUMBER'."
             )
-        rows = None if parts["column"] is None else (parts["column"], parts["value"])
+        rows: tuple[Any, ...] | None = None
+        if parts["where"] == "=":
+            rows = parts["column"], parts["value"]
+        elif parts["where"] is not None:
+            number = _number("--rate", parts["value"], -math.inf)
+            rows = parts["column"], parts["where"], number
         side = "at_most" if parts["side"] == "<=" else "at_least"
         bound = _share("--rate", parts["bound"])
-        found.append(RateConstraint(rows, parts["of"], **{side: bound}))
+        found.append(RateConstraint(rows, parts["of"], given=parts["given"], **{side: bound}))
     return found or None
 
 

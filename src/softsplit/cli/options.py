@@ -282,8 +282,9 @@ Rate = Annotated[
     typer.Option(
         "--rate",
         metavar="'CLASS on COLUMN=VALUE <= NUMBER'",
-        help="Bound of the expected rate of a class on some rows, <= or >=; without 'on ...' on "
-        "all rows. May be repeated.",
+        help="Bound of the expected rate of a class, <= or >=, on some rows: COLUMN=VALUE, "
+        "COLUMN > NUMBER or COLUMN <= NUMBER; without 'on ...' on all rows, with 'given CLASS' "
+        "among those of a class. May be repeated.",
         rich_help_panel=REQUIREMENTS,
     ),
 ]

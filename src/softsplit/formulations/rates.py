@@ -479,13 +479,22 @@ def _refuse_contradictions(rows: RatedRows, known: RatedTable, minimum: FloatArr
 
     if possible((*own, *some)):
         return
-    for end in range(1, len(some) + 1):
-        if not possible((*own, *some[:end])):
-            raise ValueError(
-                f"the requirement on the {some[end - 1].name} cannot hold together with "
-                f"{'the others' if end > 1 or own else 'itself'}: no probabilities at all meet "
-                "them; widen a bound."
-            )
+    against = [*own, *some]
+    for one in tuple(against):  # what is left without a requirement that it does not need
+        fewer = [other for other in against if other is not one]
+        if fewer and not possible(tuple(fewer)):
+            against = fewer
+    names = list(dict.fromkeys(_rate_name(one, known.classes) for one in against))
+    both = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    told = "cannot hold together" if len(against) > 1 else "cannot hold"
+    raise ValueError(f"{both} {told}: no probabilities at all meet them; widen a bound.")
+
+
+def _rate_name(one: RateRequirement, classes: NDArray[Any]) -> str:
+    """What a requirement is called in a sentence."""
+    if one.name == "min_class_rate":
+        return f"min_class_rate of {_text(classes[one.of])}"
+    return one.name.partition(":")[0] if one.compares else f"the bound of the {one.name}"
 
 
 def _share(name: str, value: Any, default: float) -> float:

@@ -424,12 +424,16 @@ def _listed(given: Any) -> list[Any]:
 
 def _is_rate(one: Any) -> bool:
     """Whether a ``RateConstraint`` has an option of the command."""
-    plain = one.rows is None or (len(one.rows) == 2 and isinstance(one.rows[0], str))
-    return plain and one.given is None and (one.at_least is None or one.at_most is None)
+    plain = one.rows is None or (isinstance(one.rows, tuple) and isinstance(one.rows[0], str))
+    return plain and (one.at_least is None or one.at_most is None)
 
 
 def _rate_option(one: Any) -> str:
-    where = "" if one.rows is None else f" on {one.rows[0]}={one.rows[1]}"
+    where = ""
+    if one.rows is not None:
+        column, how, *number = one.rows
+        where = f" on {column} {how} {number[0]:g}" if number else f" on {column}={how}"
+    where += "" if one.given is None else f" given {one.given}"
     side = f" <= {one.at_most:g}" if one.at_least is None else f" >= {one.at_least:g}"
     return f"--rate {shlex.quote(f'{one.of}{where}{side}')}"
 
