@@ -207,11 +207,12 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
         "[waiting.jsonl](waiting.jsonl). `SoftTreeClassifierCV()`, histogram boosting of "
         "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
         "of the data set test them.",
-        "Seconds are processor time of one fit on one thread after all code was compiled: the "
-        "machine of two cores did other work all the time, which makes them too large for all "
-        "methods, by up to two times. Single fits, so that differences of accuracy below a point "
-        "on one table say little. Lines without a load were measured in the same way, on the same "
-        "rows, by trials outside the script; what has no figure was not measured.",
+        "Seconds are processor time of one fit after all code was compiled; a tree takes one "
+        "thread, boosting both. Trees and boosting with 5,000 rows are of an idle machine of two "
+        "ARM cores, the other lines of the same machine beside other work, which makes them up to "
+        "two times too large for all methods. Single fits, so that differences of accuracy below "
+        "a point on one table say little. Lines without a load were measured in the same way, on "
+        "the same rows, by trials outside the script; what has no figure was not measured.",
         *times(found[found["part"] == "middle"]),
         *copies(found[found["part"] == "memory"]),
     ]
