@@ -66,7 +66,10 @@ class CellRows:
     rated: RatedRows
 
     def of(self, X: Any, sensitive: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the cell of each row of a partition; any for rows of combinations never seen."""
+        """Return the cell of each row of a partition.
+
+        Rows of weight zero may have a combination that was not counted; they get any cell.
+        """
         codes = np.empty((len(labels), len(self.asked)), dtype=np.intp)
         for n, column in enumerate(_columns(self.asked, X, sensitive, len(labels))):
             known = [self.places[n].get(_key(value), -1) for value in column.values]

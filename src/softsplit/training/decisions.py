@@ -11,6 +11,9 @@ weights of cells in leaves come from cumulative sums. The price rises from round
 walk that meets the requirements is kept, and if there is none, the one nearest to it. Under
 monotone effects only leaf classes in their order are compared.
 
+Where no walk of a tree holds the requirements, or only at a loss of accuracy, ``decided`` of run.py
+trains the tree again under tighter bounds (``DecisionOptions.margins``).
+
 Decisions are counted where the rows are; cuts and leaf classes are searched on those in this
 process, which are a sample where the others are on a cluster.
 """

@@ -1,9 +1,8 @@
 """Branches and leaves moved together, where requirements on rates bind.
 
-The stages move the branches while the leaves stay, and the leaves by a linear program while the
-routing stays. Where a rate binds, both must move at once to keep it, and such turns can end above a
-point that meets the first-order conditions. Sequential quadratic programs (SLSQP: Kraft 1988) then
-go on from there over
+The stages alternate: they move the branches with the leaves fixed, then the leaves with the routing
+fixed. Where a rate binds, alternating can end at a point that is not a KKT point of the whole
+problem. Sequential quadratic programs (SLSQP: Kraft 1988) then continue over
 
     x = (weights, thresholds, leaf classes) of the free branches and leaves
 
@@ -197,9 +196,9 @@ def _space_of(problem: TrainingProblem, tree: TreeParameters, tied: float) -> _S
     signs[: sizes.size] = np.where(tree.weights < 0, -1.0, 1.0).ravel()
     most = np.where(tree.weights < 0, -bounds.low, bounds.high)
     least = np.where(tree.weights < 0, -bounds.high, bounds.low) * (not paying)
-    shape = tree.leaf_classes.size
-    low = np.concatenate([least.ravel(), bounds.threshold_low, np.zeros(shape)])
-    high = np.concatenate([most.ravel(), bounds.threshold_high, np.ones(shape)])
+    n_shares = tree.leaf_classes.size
+    low = np.concatenate([least.ravel(), bounds.threshold_low, np.zeros(n_shares)])
+    high = np.concatenate([most.ravel(), bounds.threshold_high, np.ones(n_shares)])
     begun = (signs * _entries(tree))[moving][first]
     box = np.column_stack([low, high])[moving][first]
     return _Space(tree, of, signs, begun, box)
