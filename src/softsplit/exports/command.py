@@ -41,11 +41,13 @@ def export(
         Path | None, typer.Option("--out", "-o", help="Write here; default: standard output.")
     ] = None,
     dialect: Annotated[
-        DialectName, typer.Option("--dialect", help="SQL: the database.")
-    ] = DialectName.postgres,
+        DialectName | None,
+        typer.Option("--dialect", help="SQL: the database.", show_default="postgres"),
+    ] = None,
     table: Annotated[
-        str, typer.Option("--table", help="SQL: name of the table; it is quoted.")
-    ] = "rows",
+        str | None,
+        typer.Option("--table", help="SQL: name of the table; it is quoted.", show_default="rows"),
+    ] = None,
     schema: Annotated[
         str | None, typer.Option("--schema", help="SQL: schema of the table.")
     ] = None,
@@ -72,6 +74,10 @@ def export(
     check_files({"--out": out}, model=model)
     if to == Language.excel and out is None:
         raise ValueError("a workbook is no text; name a file with --out, such as tree.xlsx.")
+    of_sql = {"--dialect": dialect, "--table": table, "--schema": schema, "--keep": keep}
+    given = [option for option, value in of_sql.items() if value]
+    if given and to != Language.sql:
+        raise ValueError(f"{given[0]} is for --to sql; leave it out with --to {to.value}.")
     tree = load_stored(model)
     if to == Language.excel:
         from softsplit.exports.excel import export_excel
@@ -82,8 +88,9 @@ def export(
     elif to == Language.sql:
         from softsplit.exports.sql import export_sql
 
-        place = table if schema is None else (schema, table)
-        text = export_sql(tree, place, out, dialect=dialect.value, keep=keep, reasons=reasons)
+        name, database = table or "rows", dialect or DialectName.postgres
+        place = name if schema is None else (schema, name)
+        text = export_sql(tree, place, out, dialect=database.value, keep=keep, reasons=reasons)
     else:
         from softsplit.exports.c import export_c
         from softsplit.exports.javascript import export_javascript
