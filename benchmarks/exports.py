@@ -3,12 +3,12 @@
     python benchmarks/exports.py agree [NAME ...] [--runners sqlite,c]    data sets, both losses
     python benchmarks/exports.py million [--rows 1000000]                 DuckDB and SQLite
 
-agree: a tree on at most 400 rows of each data set as it is published (texts and gaps included),
-asked about at most 100 others, by every program that this machine has (tests/export_runs.py). A
-line gives the largest difference from ``predict_proba`` and the rows with another class.
+agree: a tree on at most 400 rows of each data set as it is published (texts and missing values
+included), asked about at most 100 others, by every program that this machine has
+(tests/export_runs.py). A line gives the largest difference from ``predict_proba`` and the rows with another class.
 
-million: a tree on numbers alone, and one on numbers, categories and gaps, each with its rows in a
-table of the database. Times are of the processor, on one thread, the best of three; of SQLite, one.
+million: a tree on numbers alone, and one on numbers, categories and missing values, each with its
+rows in a table of the database. Times are of the processor, on one thread, the best of three; of SQLite, one.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def numbers(n_rows: int, seed: int) -> pd.DataFrame:
 
 
 def mixed(n_rows: int, seed: int) -> pd.DataFrame:
-    """Four columns of numbers with gaps, and three of categories."""
+    """Four columns of numbers with missing values, and three of categories."""
     rng = np.random.default_rng(seed)
     frame = numbers(n_rows, seed).iloc[:, :4]
     frame = frame.mask(rng.random(frame.shape) < 0.05)
@@ -124,7 +124,7 @@ def best(action: Callable[[], object], times: int = TIMES) -> float:
 
 def million(n_rows: int) -> None:
     lines = []
-    for title, make in (("8 numbers", numbers), ("4 numbers, 3 categories, gaps", mixed)):
+    for title, make in (("8 numbers", numbers), ("4 numbers, 3 categories, missing values", mixed)):
         X = make(2_000, 0)
         tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, classes(X))
         rows = make(n_rows, 1)

@@ -5,7 +5,7 @@
 
 The problems are those of tests/ordinary_problems.py, which also says what must hold: no exception,
 no warning other than limits reached, never worse than the most frequent class by more than two
-standard errors on left-out rows. The exit code of "table" is 1 if any problem has a complaint.
+standard errors on held-out rows. The exit code of "table" is 1 if any problem has a complaint.
 """
 
 from __future__ import annotations
