@@ -5,10 +5,12 @@
 
 agree: a tree on at most 400 rows of each data set as it is published (texts and missing values
 included), asked about at most 100 others, by every program that this machine has
-(tests/export_runs.py). A line gives the largest difference from ``predict_proba`` and the rows with another class.
+(tests/export_runs.py). A line gives the largest difference from ``predict_proba`` and the rows
+with another class.
 
 million: a tree on numbers alone, and one on numbers, categories and missing values, each with its
-rows in a table of the database. Times are of the processor, on one thread, the best of three; of SQLite, one.
+rows in a table of the database. Times are of the processor, on one thread, the best of
+three; of SQLite, one.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def test_on_dask_the_tree_is_that_of_rows_in_memory(name, client):
 
 
 def people(n_rows: int, n_classes: int = 2) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
-    """A table with a category and missing values, labels as text, and a column of three groups apart."""
+    """A table with a category and missing values, text labels, and a column of three groups."""
     rng = np.random.default_rng(1)
     group = rng.choice(["p", "q", "r"], n_rows, p=[0.5, 0.4, 0.1])
     X = pd.DataFrame(
