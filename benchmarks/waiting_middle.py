@@ -45,6 +45,9 @@ SHAPES = ("3000x600", "100000x100", "1000x5000")
 FEWEST_TEST, MOST_TEST = 1000, 5000
 """Rows kept aside to test on."""
 
+FEWEST_SECONDS = 30.0
+"""Seconds that EBM gets at least."""
+
 MEDIAN, WORST, COPIES = 5.0, 15.0, 4.0
 """What is aimed at: times of boosting in the median and at worst, copies of the input."""
 
@@ -60,6 +63,9 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES))
     parser.add_argument("--busy", type=int, default=0, help="busy processes beside it")
     parser.add_argument("--limit", type=float, default=600, help="seconds of a single fit")
+    parser.add_argument(
+        "--patience", type=float, help="stop EBM after so many times the seconds of the tree"
+    )
     parser.add_argument("--label", default="now", help="version that is measured")
     args = parser.parse_args()
     if args.part == "table":
@@ -115,11 +121,16 @@ def make_method(method: str) -> Any:
 def middle(args: argparse.Namespace) -> None:
     for n_rows in args.rows:
         for name in args.datasets:
-            rows = draw(name, n_rows)
+            rows, limit = draw(name, n_rows), args.limit
             for method in args.methods if rows is not None else ():
                 told = {"part": "middle", "label": args.label, "dataset": name, "asked": n_rows}
                 told |= {"method": method, "busy": args.busy, "load": round(os.getloadavg()[0], 1)}
-                add_line(**told, **in_child(measured_fit, args.limit, method, rows))
+                found = in_child(
+                    measured_fit, limit if method == "ebm" else args.limit, method, rows
+                )
+                if method == "tree" and args.patience and "wall" in found:
+                    limit = min(args.limit, max(FEWEST_SECONDS, args.patience * found["wall"]))
+                add_line(**told, **found)
 
 
 def in_child(work: Any, limit: float, *given: Any) -> dict[str, Any]:
@@ -131,7 +142,7 @@ def in_child(work: Any, limit: float, *given: Any) -> dict[str, Any]:
             return found
         except multiprocessing.TimeoutError:
             pool.terminate()
-            return {"error": f"more than {limit:g} seconds"}
+            return {"error": f"more than {limit:.0f} seconds", "over": round(limit)}
         except ImportError as error:
             return {"error": str(error)}
 
@@ -222,10 +233,11 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
 def times(found: pd.DataFrame) -> list[str]:
     if found.empty:
         return []
-    found = found[found["busy"] == 0]
+    found = found[found["busy"] == 0].copy()
+    found["over"] = found.get("over", np.nan)
     wide = found.pivot_table(
-        index=["asked", "dataset"], columns=["label", "method"], values=["cpu", "accuracy"],
-        sort=False,
+        index=["asked", "dataset"], columns=["label", "method"],
+        values=["cpu", "accuracy", "wall", "over"], sort=False,
     ).sort_index(level=0, sort_remaining=False)  # fmt: skip
     facts = found.groupby(["asked", "dataset"])[["rows", "classes"]].max()
 
@@ -233,7 +245,9 @@ def times(found: pd.DataFrame) -> list[str]:
         key = (figure, label, method)
         return wide[key] if key in wide else pd.Series(np.nan, index=wide.index)
 
-    seconds = {m: of("cpu", "now", m) for m in METHODS}
+    seconds, clock = ({m: of(one, "now", m) for m in METHODS} for one in ("cpu", "wall"))
+    over = of("over", "now", "ebm")
+    by_clock = (clock["tree"] / clock["boosting"]).dropna()
     before, ratio = of("cpu", "before", "tree"), seconds["tree"] / seconds["boosting"]
     right = {m: 100 * of("accuracy", "now", m) for m in METHODS}
     right_before = 100 * of("accuracy", "before", "tree")
@@ -244,20 +258,25 @@ def times(found: pd.DataFrame) -> list[str]:
     table = [
         [
             key[1], int(facts.loc[key, "rows"]), int(facts.loc[key, "classes"]),
-            *(shown(s[key]) for s in (before, *seconds.values(), ratio)),
+            *(shown(s[key]) for s in (before, seconds["tree"], seconds["boosting"])),
+            shown(seconds["ebm"][key]) if np.isnan(over[key]) else f"over {over[key]:.0f}",
+            shown(ratio[key]),
             *(shown(s[key], 1) for s in (right_before, *right.values())),
         ]
         for key in wide.index
     ]  # fmt: skip
     known, both = ratio.dropna(), (right["tree"] - right_before).dropna()
-    measured = seconds["ebm"].dropna().index
-    faster = int((seconds["tree"] < seconds["ebm"]).sum())
+    ended, faster = seconds["ebm"].notna(), seconds["tree"] < seconds["ebm"]
+    outlasted = clock["tree"] < over  # EBM was stopped after the tree had ended
     worst = known.idxmax()
     said = [
         f"Against boosting on {len(known)} tables: {known.median():.1f} times its processor time "
         f"in the median (aim {MEDIAN:g}), {known.max():.1f} at worst ({worst[1]} with "
-        f"{int(facts.loc[worst, 'rows']):,} rows; aim {WORST:g}). Faster than EBM on {faster} of "
-        f"the {len(measured)} tables where that has ended."
+        f"{int(facts.loc[worst, 'rows']):,} rows; aim {WORST:g}); by the clock "
+        f"{by_clock.median():.1f} and {by_clock.max():.1f}. Faster than EBM on "
+        f"{int(faster.sum())} of the {int(ended.sum())} tables where EBM ended, and on "
+        f"{int(outlasted.sum())} of the {int(over.notna().sum())} where it was stopped "
+        '("over": seconds by the clock).'
     ]
     if len(both):
         gain = (before / seconds["tree"]).dropna().median()
@@ -267,7 +286,7 @@ def times(found: pd.DataFrame) -> list[str]:
             f"{both.max():+.1f}), processor time divided by {gain:.1f} in the median."
         )
     texts = ["## Time", *said, markdown(head, table)]
-    wrong = found["error"].dropna() if "error" in found else []
+    wrong = found.loc[found["over"].isna(), "error"].dropna() if "error" in found else []
     texts += [
         f"{found.loc[i, 'method']} on {found.loc[i, 'dataset']}, {int(found.loc[i, 'asked']):,} "
         f"rows: {error}."
