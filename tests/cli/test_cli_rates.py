@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from slow_cases import slow
 from softsplit import export_text, load_model
 from softsplit.cli import app
 from softsplit.report import comparison
@@ -63,6 +64,7 @@ def test_wrong_options_are_told_in_one_sentence(table, options, said):
     assert said in " ".join(done.output.split())
 
 
+@pytest.mark.slow
 def test_effects_costs_and_parity_together(tmp_path):
     rng = np.random.default_rng(1)
     sex = rng.choice(["F", "M"], 160)
@@ -86,7 +88,7 @@ def test_effects_costs_and_parity_together(tmp_path):
     assert tree.get_params()["feature_costs"] == {"mri": 30.0}
 
 
-@pytest.mark.parametrize("apart", [[], ["--sensitive-only", "age"]])
+@pytest.mark.parametrize("apart", [["--sensitive-only", "age"], *slow([])])
 def test_a_column_of_numbers_is_cut_and_named_by_value(table, tmp_path, apart):
     rows = pd.read_csv(table)
     rows["grade"] = np.where(rows.a > 0, 2.0, 1.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from places import ROOT
+from slow_cases import slow
 
 pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
 
@@ -22,7 +23,18 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 10
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+# Each of these trains for seconds; all are run before a release, and drawn by "make gallery".
+LONG = {"plot_monotone", "plot_groups", "plot_feature_costs", "plot_score_card"}
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        *(one for one in EXAMPLES if one.name not in LONG),
+        *slow(*(one for one in EXAMPLES if one.name in LONG)),
+    ],
+    ids=lambda example: example.name,
+)
 def test_example_runs(example: gallery.Example, tmp_path: Path) -> None:
     picture = tmp_path / "picture.png"
     printed, n_figures = gallery.run(example, picture)

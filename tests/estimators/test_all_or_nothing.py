@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import softsplit.estimators.classifier_cv
 import softsplit.training.run
+from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 
 RNG = np.random.default_rng(0)
@@ -39,7 +40,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("make", [tree, search])
+@pytest.mark.parametrize("make", [tree, *slow(search)])
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_refit_that_fails_leaves_the_old_tree(failure, make):
     parameters, rows, labels, error = FAILURES[failure]
@@ -54,7 +55,7 @@ def test_a_refit_that_fails_leaves_the_old_tree(failure, make):
     assert model.classes_.tolist() == [0, 1] and export_text(model) == text
 
 
-@pytest.mark.parametrize("make", [tree, pytest.param(search, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [tree, *slow(search)])
 def test_a_first_fit_that_fails_leaves_no_tree(make):
     model = make(min_class_rate=1.0)
     with pytest.raises(ValueError, match="min_class_rate"):

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from monotone_cases import coded_violations
+from slow_cases import slow
 from softsplit import (
     EqualizedOdds,
     Parity,
@@ -76,7 +77,7 @@ def assert_both_hold(tree, frame):
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4, 5)])
 def test_random_problems_hold_both(loss, seed):
     n_classes = 2 + seed % 3
     frame, y = loans(seed, n_classes)
@@ -188,6 +189,7 @@ def test_slopes_of_rates_in_the_chart_are_those_of_differences(n_classes):
         assert_allclose(found[:, place], (moved[0] - moved[1]) / 2e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_choice_and_the_path_hold_both():
     frame, y = loans(1, n_rows=120)
     wished = {"monotone": WISH, "fairness": Parity("sex", 0.05)}

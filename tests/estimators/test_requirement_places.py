@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+from slow_cases import slow
 from softsplit import (
     EqualizedOdds,
     EqualOpportunity,
@@ -141,7 +142,7 @@ def few_drawn(monkeypatch):
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
 
 
-@pytest.mark.parametrize("choice", [False, True])
+@pytest.mark.parametrize("choice", [False, *slow(True)])
 @pytest.mark.parametrize("name", REQUIREMENTS)
 def test_on_dask(name, choice, client):
     there, labels = on_dask(*rows())
@@ -265,7 +266,7 @@ def many_rows(monkeypatch):
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
 
 
-@pytest.mark.parametrize("choice", [False, True])
+@pytest.mark.parametrize("choice", [False, *slow(True)])
 @pytest.mark.parametrize("name", REQUIREMENTS)
 def test_behind_an_engine(name, choice, many_rows):
     X, y = rows(700)

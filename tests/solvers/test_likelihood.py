@@ -18,6 +18,7 @@ from likelihood_cases import (
     random_problem,
     value,
 )
+from slow_cases import slow
 from softsplit import SoftTreeClassifier
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.bounds import Bounds
@@ -117,7 +118,7 @@ def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
 # Known optima.
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *slow(1)])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_global_optimum_of_one_split_on_a_line(seed, n_classes):
     """Descents of slope, place and leaves from 25 points, by the formula alone."""
@@ -135,15 +136,15 @@ def best_subset(problem, strength):
     return min(lowest_of_one_split(problem, used, starts=5) + strength * sum(used) for used in sets)
 
 
+@pytest.mark.parametrize("seed", [0, *slow(1, 2)])
 @pytest.mark.parametrize(("strength", "ridge"), [(0.7, 0.3), (2.0, 1.0), (4.5, 0.3)])
-def test_elimination_finds_the_best_subset(strength, ridge):
+def test_elimination_finds_the_best_subset(strength, ridge, seed):
     """One split, four features: each of the sixteen supports is fitted by the formula alone."""
-    for seed in range(3):
-        X, y = learnable_rows(seed, n_rows=40)
-        pair = PenaltyPair.of(counting(), 0.4 * strength, 0.6 * strength)
-        problem = problem_of(X, y, penalties=pair, ridge=ridge)
-        found = best_of(problem, n_starts=10)
-        assert found.objective == pytest.approx(best_subset(problem, strength), abs=1e-6)
+    X, y = learnable_rows(seed, n_rows=40)
+    pair = PenaltyPair.of(counting(), 0.4 * strength, 0.6 * strength)
+    problem = problem_of(X, y, penalties=pair, ridge=ridge)
+    found = best_of(problem, n_starts=10)
+    assert found.objective == pytest.approx(best_subset(problem, strength), abs=1e-6)
 
 
 # The reference.
