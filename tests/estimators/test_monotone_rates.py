@@ -231,10 +231,10 @@ def test_what_was_not_met_is_named():
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])
-def test_decisions_stay_in_order_where_they_are_moved_to_hold_a_bound(loss):
+@pytest.mark.parametrize("seed", [5, *slow(8)])
+def test_decisions_stay_in_order_where_they_are_moved_to_hold_a_bound(loss, seed):
     """Tight bounds, under which cuts and classes of leaves are searched for."""
-    for seed in (5, 8):
-        frame, y = loans(seed, n_rows=100)
-        given = settings(loss, len(y))
-        tree = SoftTreeClassifier(monotone=WISH, fairness=Parity("sex", 0.0), **given)
-        assert_both_hold(tree.fit(frame, y), frame)
+    frame, y = loans(seed, n_rows=100)
+    given = settings(loss, len(y))
+    tree = SoftTreeClassifier(monotone=WISH, fairness=Parity("sex", 0.0), **given)
+    assert_both_hold(tree.fit(frame, y), frame)

@@ -191,15 +191,15 @@ def people(n_rows: int, n_classes: int = 2) -> tuple[pd.DataFrame, np.ndarray, p
     return X, y, pd.Series(group, name="group")
 
 
-@pytest.mark.parametrize(("n_classes", "fairness"), [
+@pytest.mark.parametrize("case", [
     (2, Parity("town", 0.05)),
-    (3, Parity("town", 0.05)),
-    (2, EqualizedOdds("group", 0.08)),
+    *slow((3, Parity("town", 0.05)), (2, EqualizedOdds("group", 0.08))),
 ])  # fmt: skip
-def test_on_dask_bounds_hold_on_rows_that_were_not_drawn(n_classes, fairness, client, few_drawn):
+def test_on_dask_bounds_hold_on_rows_that_were_not_drawn(case, client, few_drawn):
     dd = pytest.importorskip("dask.dataframe")
     from softsplit import DaskSoftTreeClassifier
 
+    n_classes, fairness = case
     X, y, group = people(1500, n_classes)
     there, labels = on_dask(X, y, 3)
     apart = dd.from_pandas(group, npartitions=3)
