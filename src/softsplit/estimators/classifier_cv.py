@@ -170,7 +170,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         level further, and on while leaves hold 25 rows on average (50 with loss "cost") and, with
         more than 3,000 rows, a tree of all columns has up to 4,200 coefficients. After the
         second, a depth is tried only if the one before it was the best so far by more than one
-        standard error.
+        standard error; with more than 3,000 rows it must also have lowered the log-loss by two per
+        cent.
     scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
         Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard",) where effects
         may bend (``curves``) or there are more than 1.5 million cells, and ("standard", "quantile")

@@ -69,6 +69,17 @@ class ChoiceRules:
         Number of those first folds.
     deeper_errors : float
         The next depth is tried where one is better than those before it by so many standard errors.
+    deeper_gain : float
+        With more than ``RowBudgets.halved`` rows it must also have lowered the log-loss by this
+        part: the next level takes twice as long and asks twice as many questions, and gains less
+        than the last one as a rule.
+    small_loss : float
+        A smaller log-loss counts as this one there: a tenth of that of a coin. Trees below it are
+        right on 99 of 100 rows, and a part of the rest would be worth no level.
+    grown_depth : int
+        From this depth on, with as many rows, trees are grown from those of the depth before and
+        race with no others, which hardly ever win there. Two levels race in any case: no single
+        split begins to separate a chessboard.
     finalists : int
         Most candidates that are judged at all strengths.
     on_all_folds : int
@@ -110,6 +121,9 @@ class ChoiceRules:
     draws_rows: bool
     first_folds: int = 2
     on_all_folds: int = 2
+    deeper_gain: float = 0.0
+    small_loss: float = 0.07
+    grown_depth: int = 4
     most_coefficients: float = inf
     bent_scales: tuple[str, ...] = ()
     short: int | None = None

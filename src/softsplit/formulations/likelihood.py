@@ -122,6 +122,7 @@ class LikelihoodFormulation(Formulation):
         varied=("steepness", "ridge"),
         one_by_one=True,
         deeper_errors=1.0,
+        deeper_gain=0.02,
         finalists=1,
         keeps_folds=True,
         scores_rows=True,

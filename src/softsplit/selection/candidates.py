@@ -216,9 +216,8 @@ class CandidateSearch:
 
     def _halves(self, choice: ChoiceRules) -> bool:
         """Whether settings compete on the first folds alone (``RowBudgets.halved``)."""
-        many = len(self.trainer.rows.labels) > ROWS.halved or self.trainer.large
         fewer = choice.first_folds < self.board.n_folds
-        return many and fewer and choice.one_by_one and self.trainer.scoring.samplewise
+        return self.trainer.many and fewer and choice.one_by_one and self.trainer.scoring.samplewise
 
     def _folds(self, choice: ChoiceRules) -> range:
         """The folds on which settings are compared."""
@@ -228,10 +227,9 @@ class CandidateSearch:
         """Judge a candidate on the other folds, at the better half of its strengths."""
         if not self.board.folds or self.trainer.run.budget.exhausted:
             return
-        price, choice = PRICES[self.selection], candidate.formulation.choice
-        known = [key for key in self.board.folds if key[0] == candidate]
-        known.sort(key=lambda key: -self.board.net(key, price))
-        fractions = tuple(sorted(key[1] for key in known[: (len(known) + 1) // 2]))
+        choice = candidate.formulation.choice
+        n_known = sum(key[0] == candidate for key in self.board.folds)
+        fractions = self._best_strengths(candidate, n_known)
         rest = range(choice.first_folds, self.board.n_folds)
         if self.trainer.large:
             self.trainer.memory.clear()
@@ -276,6 +274,9 @@ class CandidateSearch:
     def _complete(self, candidate: Candidate) -> None:
         """Score a candidate at the strengths that it lacks."""
         missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
+        if self._halves(candidate.formulation.choice):
+            known = self._best_strengths(candidate, len(self.fractions[::2]))
+            missing = [f for f in missing if known[0] < f < known[-1]]
         self._evaluate([candidate], tuple(missing))
 
     def _leader(self, first: Candidate) -> Candidate:
@@ -294,9 +295,19 @@ class CandidateSearch:
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
         """A few strengths from the middle; every other where one elimination serves them all."""
-        if all(candidate.penalty == "count" for candidate in candidates):
-            return self.fractions[::2]
-        return _screen(self.fractions)
+        if not all(candidate.penalty == "count" for candidate in candidates):
+            return _screen(self.fractions)
+        some, choice = self.fractions[::2], candidates[0].formulation.choice
+        if not self._halves(choice) or not self.board.folds:
+            return some
+        strongest = self._best_strengths(self._leader(candidates[0]), len(some))[-1]
+        return tuple(fraction for fraction in some if fraction <= strongest)
+
+    def _best_strengths(self, candidate: Candidate, count: int) -> tuple[float, ...]:
+        """The best strengths of a candidate, half of ``count``, in ascending order."""
+        known = [key for key in self.board.folds if key[0] == candidate]
+        known.sort(key=lambda key: -self.board.net(key, PRICES[self.selection]))
+        return tuple(sorted(key[1] for key in known[: (count + 1) // 2]))
 
     def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
         """Try one depth after the other, as long as the last one was clearly better."""
@@ -316,7 +327,13 @@ class CandidateSearch:
         choice = leader.formulation.choice
         judged = len(self._folds(choice)) / self.board.n_folds
         errors = choice.deeper_errors * judged**0.5  # as large a difference as on all folds
-        return not self.board.close(self.board.best(before), best, errors)
+        other = self.board.best(before)
+        if self._halves(choice):
+            loss = -self.board.worth(other)
+            least = choice.deeper_gain * max(loss, choice.small_loss)
+            if self.board.worth(best) + loss < least:
+                return False
+        return not self.board.close(other, best, errors)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
@@ -327,7 +344,12 @@ class CandidateSearch:
         families = len({candidate._replace(ridge=0.0) for candidate in candidates})
         self.observer.working(f"comparing {names[0]}{more}", families * len(self._folds(choice)))
         if self._halves(choice):
-            self.trainer.evaluate(candidates, fractions, self.board, self._folds(choice))
+            first, hopeful = 0, list(candidates)
+            if candidates[0].max_terms is not None:  # most are far behind
+                first, price = 1, PRICES[self.selection]
+                self.trainer.evaluate(candidates, fractions, self.board, range(first))
+                hopeful = [c for c in candidates if self.board.hopeful(c, first, price)]
+            self.trainer.evaluate(hopeful, fractions, self.board, self._folds(choice)[first:])
         elif self.seen and choice.one_by_one:
             count = min(choice.first_folds, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))

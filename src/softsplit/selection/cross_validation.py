@@ -55,18 +55,24 @@ def problems_along(
 
 
 def fold_paths(
-    prepared: Prepared, run: Run, shallower: Sequence[Path] = (), *, compared: bool = True
+    prepared: Prepared,
+    run: Run,
+    shallower: Sequence[Path] = (),
+    *,
+    compared: bool = True,
+    grown: int = 0,
 ) -> list[Path]:
     """Return a path from each start of a run.
 
     ``shallower`` are the paths of a smaller depth on the same rows, whose trees the starts grow.
+    The first ``grown`` starts have grown trees alone, which race with no other.
     """
     problem, solver = prepared.problem, run.solver
     refuse_unsupported(solver, problem)
     children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
     paths: list[Path] = []
     for number, child in enumerate(children):
-        start = numbered_start(problem, solver, number, child)
+        start = numbered_start(problem, solver, number, child, grown=number < grown)
         if number < len(shallower):
             start = replace(start, shallower=shallower[number].winner)
         paths.append(solver.path(problem, start, run.budget, compared=compared))
@@ -205,6 +211,11 @@ class FoldTrainer:
     def large(self) -> bool:
         """Whether copies of the rows are made for the first folds only (``halved_cells``)."""
         return isinstance(self.rows.X, np.ndarray) and self.rows.X.size > ROWS.halved_cells
+
+    @property
+    def many(self) -> bool:
+        """Whether settings compete on the first folds alone (``RowBudgets.halved``)."""
+        return len(self.rows.labels) > ROWS.halved or self.large
 
     def _keeps(self, candidate: Candidate, fold: int) -> bool:
         """Whether the problem and the paths of a fold are kept for other candidates."""
@@ -394,7 +405,10 @@ class FoldTrainer:
             key = (family[0].family, fold)
             paths = self.memory.paths.get(key)
             if paths is None:
-                paths = fold_paths(prepared, run, self.memory.shallower(*key))
+                shallower = self.memory.shallower(*key)
+                least = family[0].formulation.choice.grown_depth
+                grown = len(shallower) if self.many and family[0].depth >= least else 0
+                paths = fold_paths(prepared, run, shallower, grown=grown)
                 if self._keeps(*key):
                     self.memory.paths[key] = paths
             limited = prepared.with_terms(family[0].max_terms)
@@ -513,7 +527,7 @@ def refit_from(
         starts = sorted(starts, key=few.objective)[:FOLLOWED]
     alone = alone or budget.exhausted
     if follows and sampled and not alone:
-        fresh = fold_paths(replace(prepared, problem=few), run, compared=False)
+        fresh = fold_paths(replace(prepared, problem=few), run, compared=False, grown=1)
         starts = [*starts, best_path(fresh, few, budget, tight=False).parameters]
     workers = run.workers(n_rows, len(starts) + 1) if run.solver.releases_gil else 1
     sizes = sample_sizes(problem, run.solver)
@@ -528,7 +542,8 @@ def refit_from(
         return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
     if follows:
         own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
-        fresh = [] if alone or sampled else fold_paths(prepared, run, compared=False)
+        grown = 1 if n_rows > ROWS.halved else 0
+        fresh = [] if alone or sampled else fold_paths(prepared, run, compared=False, grown=grown)
         return best_path([*own, *fresh], problem, budget, workers)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):

@@ -237,16 +237,30 @@ def _run_start(
 
 
 def numbered_start(
-    problem: TrainingProblem, solver: Solver, index: int, child: np.random.SeedSequence
+    problem: TrainingProblem,
+    solver: Solver,
+    index: int,
+    child: np.random.SeedSequence,
+    *,
+    grown: bool = False,
 ) -> Start:
-    """Draw the start with this number from its own random numbers."""
-    return _drawn(problem, solver, StartJob(index, child, solver.start_rule(problem, index)))
+    """Draw the start with this number from its own random numbers.
+
+    ``grown``: the solver is to grow a tree, and this one is what it has until then.
+    """
+    job = StartJob(index, child, solver.start_rule(problem, index))
+    if not grown:
+        return _drawn(problem, solver, job)
+    return replace(_drawn(problem, solver, job, candidates=0), rule="grown")
 
 
-def _drawn(problem: TrainingProblem, solver: Solver, job: StartJob) -> Start:
+def _drawn(
+    problem: TrainingProblem, solver: Solver, job: StartJob, candidates: int | None = None
+) -> Start:
     rng = np.random.default_rng(job.child)
     if job.leaves is None:
-        start = draw_start(job.rule, problem, rng, solver.n_candidates(problem))
+        further = solver.n_candidates(problem) if candidates is None else candidates
+        start = draw_start(job.rule, problem, rng, further)
     else:
         start = draw_like(problem, rng, job.leaves)
     return replace(start, seed=int(job.child.generate_state(1)[0]))

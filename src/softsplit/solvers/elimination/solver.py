@@ -351,6 +351,7 @@ class EliminationRun:
         if self.start.rule == "given" and len(self._starts) == 1:
             return self._starts[0]
         grow, shallower = self.start.rule == "growth", self.start.shallower
+        alone = self.start.rule == "grown"
         known = None if shallower is None else SupportTree.of(shallower, self.problem)
         screened: SupportTree | None = None
         if self.problem.penalties.counts:
@@ -360,11 +361,11 @@ class EliminationRun:
             if self.problem.rules is not None:
                 always = always | np.isin(self.problem.rules.of, self.problem.rules.required)
             screened = screened_race(
-                self.few, self._starts, grow=grow, shallower=known, always=always
+                self.few, self._starts, grow=grow, shallower=known, alone=alone, always=always
             )
         if screened is not None and self.problem.n_features > self.options.screening.most_columns:
             return screened
-        unscreened = race(self.few, self._starts, grow=grow, shallower=known)
+        unscreened = race(self.few, self._starts, grow=grow, shallower=known, alone=alone)
         return unscreened if screened is None else self._better(screened, unscreened, limits)
 
     def _path_from(self, winner: SupportTree, limits: SizeLimits) -> EliminationPath | JoinedPaths:
