@@ -124,14 +124,13 @@ def test_errors_keep_problem_and_advice_apart():
 def test_ctrl_c_while_other_trees_are_looked_for_ends_the_work_and_draws_no_card(light):
     rows = rows_of_people()
     tree = fit_tree(rows, GIVEN).tree
-    path = walk_path(tree, rows)
 
     class Stopped:
         def alternatives(self, n, *, time_limit):
             own = Alternative.of(tree, tree, 0.0, 0.0)
             return Alternatives((), own, n, interrupted=True)
 
-    data = make_report_data("people", rows, path, search=Stopped())
+    data = make_report_data("people", rows, walk_path(tree, rows, search=Stopped()))
     assert data.interrupted and data.stability is None and data.alternatives is None
     assert "The score card is missing: Ctrl-C came before." in render_report(data)
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from softsplit.support import compiling
+from softsplit.support import compiling, processes
 from softsplit.support.compiling import CompileNotice
 from softsplit.support.messages import announce
 from softsplit.training import precompile
@@ -119,5 +119,5 @@ def test_one_process_of_a_pool_speaks(monkeypatch, caplog, name, speaks):
     ],
 )
 def test_the_time_to_compile_counts_other_work(monkeypatch, load, said):
-    monkeypatch.setattr(precompile, "_n_cores", lambda: 2)
+    monkeypatch.setattr(processes, "n_cores", lambda: 2)
     assert precompile.told_duration(15, load) == said

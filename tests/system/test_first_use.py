@@ -149,9 +149,38 @@ def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
 def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(monkeypatch):
     asked: list[str] = []
     for name in ("compile_together", "warm_up"):
-        monkeypatch.setattr(precompile, name, asked.append)
+        monkeypatch.setattr(precompile, name, lambda loss, *_: asked.append(loss))
     make_ready(EliminationSolver(), timed=True)
     assert asked == ["log", "log"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "expected"),
+    [
+        (SoftTreeClassifier, {}, False),
+        (SoftTreeClassifier, {"penalty": "l1"}, True),
+        (SoftTreeClassifierCV, {}, False),
+        (SoftTreeClassifierCV, {"penalties": ["l1"]}, True),
+        (SoftTreeClassifierCV, {"penalties": ["count", "l1"]}, True),
+    ],
+)
+def test_code_for_penalties_with_slopes_is_made_ready_where_there_are_some(
+    kind, settings, expected, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(running, "make_ready", lambda *_, smooth, **__: seen.append(smooth))
+    kind(n_starts=1, random_state=0, **settings).fit(X, Y)
+    assert seen[0] is expected
+
+
+def test_small_trees_without_slopes_are_those_whose_penalties_count(monkeypatch):
+    trained = []
+    monkeypatch.setattr(precompile, "compile_together", lambda loss: None)
+    monkeypatch.setattr(precompile, "train_tiny", trained.append)
+    for loss, smooth in (("log", False), ("log", True), ("cost", False)):
+        precompile.warm_up.__wrapped__(loss, smooth)
+    counts = [[one.penalties.counts for one in problems] for problems in trained]
+    assert counts == [[True], [False, True], [False, False]]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +196,7 @@ def test_code_that_sums_many_rows_is_ready_before_a_limit_counts(
 ):
     asked: list[str] = []
     monkeypatch.setattr(precompile, "compile_together", lambda loss, *more: asked.extend(more))
-    monkeypatch.setattr(precompile, "warm_up", lambda loss: None)
+    monkeypatch.setattr(precompile, "warm_up", lambda *_: None)
     monkeypatch.setattr(running, "warm_up_samples", lambda: None)
     called: list[str] = []
     units = {name: lambda name=name: called.append(name) for name in precompile.UNITS}
@@ -209,7 +238,7 @@ X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
 @pytest.mark.parametrize("timed", [True, False])
 def test_every_run_is_made_ready(kind, timed, monkeypatch):
     seen = []
-    monkeypatch.setattr(running, "make_ready", lambda solver, timed, summed: seen.append(timed))
+    monkeypatch.setattr(running, "make_ready", lambda solver, timed, **_: seen.append(timed))
     kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
     assert seen and set(seen) == {timed}
     seen.clear()

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from softsplit.support import processes
 from softsplit.training import precompile as module
 from softsplit.training.precompile import (
     SharedJobs,
@@ -34,8 +35,8 @@ class Recorder:
         monkeypatch.setattr(module, "UNITS_OF_LOSS", {"log": ("a", "b")})
         monkeypatch.setattr(module, "_done", set())
         monkeypatch.setattr(subprocess, "Popen", self.start)
-        monkeypatch.setattr(module, "parent_process", lambda: None)
-        monkeypatch.setattr(module, "_n_cores", lambda: 2)
+        monkeypatch.setattr(processes, "parent_process", lambda: None)
+        monkeypatch.setattr(processes, "n_cores", lambda: 2)
         monkeypatch.delenv(module.SWITCH, raising=False)
 
     def call(self, unit):
@@ -131,8 +132,8 @@ def test_an_interruption_leaves_no_process_behind(recorder):
     [
         (sys, "executable", "/opt/spreadsheet"),
         (sys, "executable", None),
-        (module, "parent_process", object),
-        (module, "_n_cores", lambda: 1),
+        (processes, "parent_process", object),
+        (processes, "n_cores", lambda: 1),
         (module, "_shared_jobs", lambda: None),
     ],
 )
@@ -179,7 +180,7 @@ def test_the_other_process_does_not_look_into_the_working_directory(tmp_path, mo
     (tmp_path / "numba.py").write_text("open('run', 'w').close()")
     (tmp_path / "softsplit.py").write_text("open('run', 'w').close()")
     monkeypatch.chdir(tmp_path)
-    other = module._start("import softsplit.engines.samples")
+    other = processes.start_python("import softsplit.engines.samples")
     assert other is not None and other.wait(120) == 0
     assert not (tmp_path / "run").exists()
 

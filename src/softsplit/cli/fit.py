@@ -31,6 +31,7 @@ from softsplit.cli.outputs import (
     check_files,
     figures_object,
     figures_text,
+    plain_methods_beside,
     write_report,
     write_text,
 )
@@ -173,6 +174,7 @@ def fit(
         drop=[*(drop or ()), *(sensitive_only or ())] or None,
         keep=keep, category=categorical, date=date,
     )  # fmt: skip
+    beside = plain_methods_beside(context, rows, jobs) if report is not None else None
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
     from softsplit.persistence import dumps_model
@@ -229,7 +231,7 @@ def fit(
         with heartbeat(quiet, "making the report", left) as tell:
             report_data, interrupted = _reported(
                 table.name, rows, found, settings, report, left, tell=tell, by=groups_told,
-                refer=refer,
+                refer=refer, beside=beside,
             )  # fmt: skip
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""

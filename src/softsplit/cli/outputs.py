@@ -7,7 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from softsplit.support.output_files import check_outputs, write_file
+from softsplit.support.processes import Beside
+from softsplit.support.row_budgets import ROWS
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
@@ -15,6 +19,12 @@ if TYPE_CHECKING:
     from softsplit.report import ReportData
     from softsplit.report.metrics import Interval
 
+
+PLAIN_METHODS = "softsplit.selection.baselines"
+"""Loaded in another process, and not here: it takes two seconds."""
+
+BESIDE_CELLS = 20_000
+"""Cells from which on plain methods take longer than to load them."""
 
 STANDARD_INPUT = 0
 """File descriptor that ``-`` stands for."""
@@ -33,6 +43,22 @@ def check_files(
     check_outputs(outputs, {"the table that is read": read_from, "the model that is read": model})
 
 
+def plain_methods_beside(
+    context: typer.Context, rows: LabelledRows, jobs: int | None
+) -> Beside | None:
+    """Start a process that loads plain methods for a report, and ends with the command.
+
+    None for one thread, for few rows, where plain methods take less time than to load them, and
+    for many, where trees need all cores.
+    """
+    if jobs == 1 or rows.matrix.size < BESIDE_CELLS or len(rows.y) >= ROWS.held_out:
+        return None
+    beside = Beside.start([PLAIN_METHODS])
+    if beside is not None:
+        context.call_on_close(beside.close)
+    return beside
+
+
 def write_report(
     path: Path,
     name: str,
@@ -46,6 +72,7 @@ def write_report(
     time_limit: float | None = None,
     repeatable: bool = False,
     search: Any = None,
+    beside: Beside | None = None,
     page_rows: int | None = None,
     held_out: LabelledRows | None = None,
     by: Any = None,
@@ -53,19 +80,20 @@ def write_report(
 ) -> tuple[ReportData, bool]:
     """Write the report of a tree; return its data and whether Ctrl-C cut it short.
 
-    ``page_rows`` are the rows that the page holds at most, if they are not the usual number;
-    ``held_out`` are those that it holds instead of training rows, and
-    ``by`` is a column, and the group of each row, by which figures are told.
+    ``beside`` is a process for plain methods. ``page_rows`` are the rows that
+    the page holds at most, if they are not the usual number; ``held_out`` are those that it holds
+    instead of training rows, and ``by`` is a column, and the group of each row, by which figures
+    are told.
     """
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
 
     walked = walk_path(
         tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or -1, say=tell,
-        time_limit=time_limit,
+        time_limit=time_limit, search=search, beside=beside,
     )  # fmt: skip
-    tell("looking for other trees, and training on resamples")
-    report_data = make_report_data(name, rows, walked, provenance, search, by=by, refer=refer)
+    tell("training on resamples")
+    report_data = make_report_data(name, rows, walked, provenance, by=by, refer=refer)
     report_data = replace(report_data, held_out_rows=held_out)
     tell("drawing the page")
     if page_rows is not None:

@@ -10,13 +10,21 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import groups_by, load, load_stored, option_advice, read
-from softsplit.cli.outputs import as_object, check_files, figures_object, write_report, write_text
+from softsplit.cli.outputs import (
+    as_object,
+    check_files,
+    figures_object,
+    plain_methods_beside,
+    write_report,
+    write_text,
+)
 from softsplit.support.messages import visible
 
 EPILOG = "Example: softsplit report tree.json patients.csv --out tree.html"
 
 
 def report(
+    context: typer.Context,
     model: options.Model,
     data: Annotated[
         str | None,
@@ -99,6 +107,7 @@ def report(
             out, table.name, rows, tree, provenance,
             seed=seed, jobs=jobs, tell=tell, time_limit=time_limit or None, page_rows=page_rows,
             held_out=unseen, by=groups, refer=refer,
+            beside=plain_methods_beside(context, rows, jobs),
         )  # fmt: skip
     if as_json:
         print_json(

@@ -292,7 +292,8 @@ class SoftTreeClassifier(SoftTreeBase):
             rows = rows if targets is None else taught_rows(rows, targets)
             prepared = prepare(model_settings(self, X), rows)
             around.working("loading numerical code")
-            run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
+            run = run.adapted(prepared, partial(validated_rows, self))
+            run = run.ready(prepared.problem, smooth=not prepared.problem.penalties.counts)
             around.working("finishing the tree")
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)

@@ -344,7 +344,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         trainer, axes["teacher"] = self._taught(trainer, rows, all_rows)
         many = whole.problem if whole.n_rows > ROWS.row_sums else None
-        run, n_all = run.ready(many), whole.n_rows if self.strengths is None else 0
+        smooth = not whole.problem.penalties.counts or len(axes["penalty"]) > 1
+        run = run.ready(many, smooth=smooth)
+        n_all = whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
@@ -433,7 +435,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         costs = self.best_estimator_.cost_matrix
         settings = replace(compared.trainer.settings, cost_matrix=costs)
         compared = replace(compared, trainer=replace(compared.trainer, settings=settings))
-        run = training_run(self).ready()
+        run = training_run(self)  # its code is ready since the choice
         run = replace(run, budget=replace(Budget(tol=run.budget.tol), time_limit=time_limit))
         found: list[Alternative] = []
         with one_blas_thread(), run.budget.interruptible():

@@ -333,7 +333,8 @@ def _trained_anew(made: EditedTree, X: Any, y: Any, sample_weight: Any) -> SoftT
             "themselves."
         )
     prepared = allowed(prepare(model_settings(anew, X), rows))
-    run = run.adapted(prepared, partial(validated_rows, anew)).ready(prepared.problem)
+    run = run.adapted(prepared, partial(validated_rows, anew))
+    run = run.ready(prepared.problem, smooth=not prepared.problem.penalties.counts)
     keep_outcome(anew, prepared, train(prepared, run), run.solver.zero_threshold, rows=rows)
     return anew
 

@@ -44,6 +44,7 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.options import late
 from softsplit.support.parallel import one_blas_thread
+from softsplit.support.processes import Beside
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import sample_sizes
@@ -192,10 +193,11 @@ def _walked(
     given = given_grid(strengths)
     n_points = positive_integer("n_points", n_points, MOST_RUNS)
     keep = positive_integer("keep", keep, MOST_RUNS)
-    run = run.ready(prepared.problem if prepared.n_rows > ROWS.row_sums else None)
+    counts = prepared.problem.penalties.counts
+    many = prepared.problem if prepared.n_rows > ROWS.row_sums else None
+    run = run.ready(many, smooth=not counts)
     grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
-    counts = prepared.problem.penalties.counts
     follows = STRENGTHS.local_part if counts and is_auto(base.local_strength) else 0.0
     pairs = grid_pairs(grid, scope, prepared.problem, follows)
     if by == "n_features":
@@ -333,12 +335,14 @@ def assess(
     say: Callable[[str], None] = lambda _: None,
     baselines: bool = True,
     between: Callable[[], None] = lambda: None,
+    beside: Beside | None = None,
 ) -> Assessment:
     """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
 
     All are judged on the same rows: in folds, or with ``held_out`` on a fifth. An interruption
     ends the work: what was judged by then is told. Without ``baselines`` trees are judged alone;
-    ``between`` is called when they were, before the other methods are.
+    ``between`` is called when they were, before the other methods are. A process ``beside`` this
+    one judges other methods from the beginning.
     """
     base = clone(base)
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
@@ -355,6 +359,7 @@ def assess(
         say=say,
         baselines=baselines,
         between=between,
+        beside=beside,
     )
 
 

@@ -138,10 +138,11 @@ def report(
     search = search if hasattr(search, "alternatives") else None
     with never_lost(), watched(tree.verbose, Budget(time_limit=time_limit)) as observer:
         walked = walk_path(
-            tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit, say=observer.working
-        )
-        observer.working("looking for other trees, and training on resamples")
-        data = make_report_data(name or "data", rows, walked, search=search, by=groups, refer=refer)
+            tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit, say=observer.working,
+            search=search,
+        )  # fmt: skip
+        observer.working("training on resamples")
+        data = make_report_data(name or "data", rows, walked, by=groups, refer=refer)
         observer.working("drawing the page")
         unseen = None if held_out is None else _held_out_rows(model, held_out)
         data = replace(data, page_rows=page_rows, held_out_rows=unseen)

@@ -35,6 +35,8 @@ from softsplit.selection.assessment import Assessment
 from softsplit.selection.strengths import price, priced, shares_of
 from softsplit.solvers import Budget
 from softsplit.support.messages import visible
+from softsplit.support.processes import Beside
+from softsplit.support.row_budgets import ROWS
 from softsplit.support.version import __version__
 
 
@@ -69,6 +71,9 @@ class ComparisonOptions:
         Other bounds of a tree with ``fairness`` that are judged, as multiples of its own.
     alternatives : int
         Other trees as good as the chosen one that are shown.
+    share_beside : float
+        Part of the time left that the search for them gets while another process judges plain
+        methods, which may need both cores in the rest.
     hurried_trees : int
         Trees that a page shows after Ctrl-C: the chosen one and those next to it.
     resamples : int
@@ -82,13 +87,14 @@ class ComparisonOptions:
     path_starts: int = 5
     judged_starts: int = 2
     path_cells: int = 1_200_000
-    held_out_from: int = 5000
+    held_out_from: int = ROWS.held_out
     trained_cells: int = 1_200_000
     fewest_rows: int = 1000
     near: float = 0.15
     fresh_seed: int = 1
     bound_factors: tuple[float, ...] = (0.5, 2.0, 4.0)
     alternatives: int = 5
+    share_beside: float = 0.5
     hurried_trees: int = 3
     resamples: int = 10
     resampled_cells: int = 60_000
@@ -122,6 +128,8 @@ class JudgedPath:
         Trees of the path that were not trained, for lack of time.
     budget : Budget
         Of all that belongs to the report.
+    alternatives : Alternatives, optional
+        Other trees of the search that has chosen the tree.
     """
 
     trees: tuple[SoftTreeClassifier, ...]
@@ -133,6 +141,7 @@ class JudgedPath:
     bounds: tuple[BoundPoint, ...] = ()
     missing: int = 0
     budget: Budget = field(default_factory=Budget)
+    alternatives: Alternatives | None = None
 
 
 def make_report_data(
@@ -140,7 +149,6 @@ def make_report_data(
     rows: LabelledRows,
     path: JudgedPath,
     provenance: tuple[tuple[str, str], ...] = (),
-    search: Any = None,
     by: tuple[str, pd.Categorical] | None = None,
     refer: float = 0.9,
 ) -> ReportData:
@@ -156,8 +164,6 @@ def make_report_data(
         The tree among other trees, see :func:`walk_path`.
     provenance : tuple of (str, str)
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
-    search : SoftTreeClassifierCV, optional
-        What has chosen the tree, if it still knows what it compared.
     by : tuple of (str, array), optional
         A column by whose groups figures are told, and the group of each row.
     refer : float
@@ -172,7 +178,6 @@ def make_report_data(
         ("Missing values", known if missing else "none"),
         ("Software", f"softsplit {__version__}"),
     )
-    alternatives = _alternatives(search, path.budget)
     stability = _stability(path, rows)
     return ReportData(
         name=name,
@@ -186,18 +191,19 @@ def make_report_data(
         missing=path.missing,
         interrupted=path.budget.stopped,
         hurried=path.budget.exhausted,
-        alternatives=alternatives,
+        alternatives=path.alternatives,
         stability=stability,
         by=by,
         refer=checked_confidence(refer, "refer"),
     )
 
 
-def _alternatives(search: Any, budget: Budget) -> Alternatives | None:
-    """Other trees of a search, if it remembers any, as far as there is time."""
+def _alternatives(search: Any, budget: Budget, say: Say, share: float = 1.0) -> Alternatives | None:
+    """Other trees of a search, if it remembers any, in a share of the time that is left."""
     if search is None or budget.exhausted:
         return None
-    limit = None if budget.time_limit is None else budget.remaining
+    say("looking for other trees")
+    limit = None if budget.time_limit is None else share * budget.remaining
     try:
         found: Alternatives = search.alternatives(OPTIONS.alternatives, time_limit=limit)
     except ValueError:  # of a copy, or of a table that was not remembered
@@ -235,6 +241,8 @@ def walk_path(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     say: Say = lambda _: None,
+    search: Any = None,
+    beside: Beside | None = None,
 ) -> JudgedPath:
     """Train trees like the given one at other strengths, and judge all on held-out rows.
 
@@ -254,6 +262,11 @@ def walk_path(
         Seconds after which what is done is returned.
     say : callable
         Is handed a line about every step of the work.
+    search : SoftTreeClassifierCV, optional
+        What has chosen the tree, for alternatives if it still knows what it compared.
+    beside : Beside, optional
+        A process that judges plain methods while this one works on the trees, unless there are so
+        many rows that a fifth is held out: trees then need all cores.
     """
     base = clone(tree).set_params(n_starts=OPTIONS.judged_starts, verbose=0, time_limit=None)
     base.set_params(n_jobs=None)
@@ -280,15 +293,24 @@ def walk_path(
             base, *rows.part(drawn), grid, budget, n_starts=OPTIONS.path_starts, n_jobs=n_jobs
         )
 
+    others: list[Alternatives | None] = []
+
+    def meanwhile() -> None:
+        if not made:
+            made.append(walked())
+        if helper is not None:  # plain methods have had a core of their own, and get this one too
+            others.append(_alternatives(search, budget, say, OPTIONS.share_beside))
+
     # Plain methods come last: they may take all of the time. Of few rows the trees of the slider
     # take a moment and come first; of many, a tree that is judged is worth more than another one.
+    helper = None if held_out else beside
     made = [] if held_out else [walked()]
     say(f"judging {len(grid)} trees and four plain methods on held-out rows")
     trained = _most(OPTIONS.trained_cells, rows.matrix) if held_out else None
     found = assess(
         base, *rows.part(), grid, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed,
         n_jobs=n_jobs, held_out=held_out, most_trained=trained, budget=budget, say=say,
-        between=lambda: None if made else made.append(walked()),
+        between=meanwhile, beside=helper,
     )  # fmt: skip
     trees, again = made[0] if made else walked()
     missing = len(grid) - len(trees)
@@ -315,6 +337,7 @@ def walk_path(
             near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
             missing, kept = missing + len(kept) - len(near), sorted(near)
         found = replace(found, trees=tuple(found.trees[i] for i in kept))
+    alternatives = others[0] if others else _alternatives(search, budget, say)
     return JudgedPath(
         tuple(trees[i] for i in kept),
         kept.index(place),
@@ -325,6 +348,7 @@ def walk_path(
         bounds,
         missing,
         budget,
+        alternatives,
     )
 
 

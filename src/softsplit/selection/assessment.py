@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,24 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.rates import RatedRows
 from softsplit.formulations.settings import class_weights
-from softsplit.selection.baselines import BASELINES, TITLES, Trained, train_baseline
+from softsplit.selection.baselines import (
+    BASELINES,
+    TITLES,
+    Trained,
+    train_baseline,
+    train_beside,
+)
 from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import (
+    WaitingTasks,
     in_threads,
     n_threads,
     n_workers,
     one_blas_thread,
-    while_time,
 )
+from softsplit.support.processes import Beside, ProcessEnded
 from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 
@@ -169,6 +177,7 @@ def assess(
     say: Say = lambda _: None,
     baselines: bool = True,
     between: Callable[[], None] = lambda: None,
+    beside: Beside | None = None,
 ) -> Assessment:
     """Predict held-out rows with the trees of a path and then with the baselines.
 
@@ -189,6 +198,8 @@ def assess(
         Whether the other methods are judged too.
     between : callable
         Called when the trees were judged, before the other methods take their time.
+    beside : Beside, optional
+        A process that trains the other methods from the beginning, beside the trees.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
@@ -208,32 +219,46 @@ def assess(
         if len(judged_folds) < len(splits):
             say(f"judging trees on held-out rows: {_part(len(judged_folds), splits)}")
 
-    def compare(task: tuple[str, int]) -> tuple[Trained, int]:
+    def compared(train_one: Callable[..., Trained], task: tuple[str, int]) -> tuple[Trained, int]:
         name, fold = task
         train, test = splits[fold]
         weights = trainer.class_weights(train)
         own, other = rows.fold(train, test)
         straight = slice(None) if rows.coding is None else np.flatnonzero(~rows.coding.hinges)
         features = own.X[:, straight], other.X[:, straight]
-        say(f"judging for comparison: {TITLES[name]}, {_part(fold, splits)}")
         threads = max(1, n_threads(trainer.run.n_jobs) // workers)
-        found = train_baseline(name, features[0], own.labels, features[1], weights, seed, threads)
+        found = train_one(name, features[0], own.labels, features[1], weights, seed, threads)
         homes = found.used
         if rows.coding is not None:  # of a table, its columns
             homes = np.array(rows.coding.places)[rows.coding.homes[straight][found.used]]
         return found, len(np.unique(homes))
 
+    def here(task: tuple[str, int]) -> tuple[Trained, int]:
+        say(f"judging for comparison: {TITLES[task[0]]}, {_part(task[1], splits)}")
+        return compared(train_baseline, task)
+
+    def there(process: Beside, task: tuple[str, int]) -> tuple[Trained, int]:
+        try:
+            return compared(partial(process.call, train_beside), task)
+        except ProcessEnded:
+            if process.closed:
+                raise
+            return here(task)
+
     workers = n_workers(trainer.run.n_jobs, len(splits))
+    tasks = [(name, fold) for name in BASELINES for fold in range(len(splits))]
+    waiting: WaitingTasks[Any, tuple[Trained, int]] = WaitingTasks(tasks if baselines else [])
     with budget.interruptible(), one_blas_thread():
         say(f"judging trees on held-out rows: {_part(0, splits)}")
+        if beside is not None:
+            waiting.work(partial(there, beside), beside.wait)
         in_threads(run, range(len(splits)), workers, budget.stop)
         between()
-        tasks = [(name, fold) for name in BASELINES for fold in range(len(splits))]
         with warnings.catch_warnings():  # slow convergence at the weakest strength, rare classes
             warnings.simplefilter("ignore")
-            done = while_time(
-                compare, tasks if baselines else [], workers, lambda: budget.exhausted
-            )
+            for _ in range(workers if beside is None else max(1, workers - 1)):
+                waiting.work(here)
+            done = waiting.results(lambda: budget.exhausted)
         for place, (found, n_used) in done.items():
             (name, fold), test = tasks[place], splits[tasks[place][1]][1]
             plain[name].proba[test] = found.proba

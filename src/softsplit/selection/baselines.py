@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.parallel import one_blas_thread
 
 Codes = NDArray[np.int64]
 
@@ -120,6 +121,12 @@ def train_baseline(
         proba = np.zeros((len(test), n_classes))
         proba[:, seen] = model.predict_proba(test)
     return Trained(proba, used)
+
+
+def train_beside(*arguments: Any) -> Trained:
+    """``train_baseline`` in a process of its own, as in this one: with one thread of BLAS."""
+    with one_blas_thread():
+        return train_baseline(*arguments)
 
 
 def _logistic(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:

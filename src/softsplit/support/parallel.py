@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -110,47 +110,55 @@ def in_threads(
 Result = TypeVar("Result")
 
 
-def while_time(
-    work: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    workers: int,
-    over: Callable[[], bool],
-    poll: float = 0.05,
-) -> dict[int, Result]:
-    """Return the results of the tasks, by their places, that are done before it is ``over``.
+class WaitingTasks(Generic[Task, Result]):
+    """Tasks that threads take one after another, for code of other libraries, which looks at no
+    budget: the threads are left to themselves when the time has ended, and what they find then is
+    dropped."""
 
-    For code of other libraries, which looks at no budget: it runs in threads that are left to
-    themselves when the time has ended, and what they find then is dropped.
-    """
-    found: dict[int, Result] = {}
-    errors: list[BaseException] = []
-    waiting, ended = list(range(len(tasks)))[::-1], threading.Semaphore(0)
-    changing, closed = threading.Lock(), threading.Event()
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self._left = list(range(len(tasks)))[::-1]
+        self._found: dict[int, Result] = {}
+        self._errors: list[BaseException] = []
+        self._ended = threading.Semaphore(0)
+        self._changing, self._closed = threading.Lock(), threading.Event()
 
-    def run() -> None:
-        while not closed.is_set():
-            with changing:
-                if not waiting:
-                    return
-                place = waiting.pop()
-            try:
-                result = work(tasks[place])
-                with changing:
-                    if not closed.is_set():
-                        found[place] = result
-            except BaseException as error:
-                errors.append(error)
-            ended.release()
+    def work(
+        self, work: Callable[[Task], Result], ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """Start one more thread that takes tasks, after ``ready`` has returned."""
+        threading.Thread(target=self._run, args=(work, ready), daemon=True).start()
 
-    for _ in range(workers):
-        threading.Thread(target=run, daemon=True).start()
-    try:
-        done = 0
-        while done < len(tasks) and not errors and not over():
-            done += ended.acquire(timeout=poll)
-    finally:
-        with changing:
-            closed.set()
-    if errors:
-        raise errors[0]
-    return found
+    def results(self, over: Callable[[], bool], poll: float = 0.05) -> dict[int, Result]:
+        """Wait until all tasks are done, or it is ``over``; return results by their places."""
+        try:
+            done = 0
+            while done < len(self._tasks) and not self._errors and not over():
+                done += self._ended.acquire(timeout=poll)
+        finally:
+            self.close()
+        if self._errors:
+            raise self._errors[0]
+        return self._found
+
+    def close(self) -> None:
+        """Drop all tasks that are not done."""
+        with self._changing:
+            self._closed.set()
+
+    def _run(self, work: Callable[[Task], Result], ready: Callable[[], None]) -> None:
+        try:
+            ready()
+            while (place := self._next()) is not None:
+                result = work(self._tasks[place])
+                with self._changing:
+                    if not self._closed.is_set():
+                        self._found[place] = result
+                self._ended.release()
+        except BaseException as error:
+            self._errors.append(error)
+            self._ended.release()
+
+    def _next(self) -> int | None:
+        with self._changing:
+            return None if self._closed.is_set() or not self._left else self._left.pop()

@@ -31,6 +31,9 @@ class RowBudgets:
     """The same for more cells than these, of which copies are made for each fold: no more than two
     folds are then held at a time."""
 
+    held_out: int = 5_000
+    """From so many rows on a report holds out a fifth of them, and has no folds."""
+
     importances: int = 100_000
     """Most rows from which the importances of features are computed."""
 

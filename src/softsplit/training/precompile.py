@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from multiprocessing import parent_process
 from pathlib import Path
 from threading import Lock, Timer
 from typing import IO, Any
@@ -58,7 +56,7 @@ from softsplit.solvers.elimination.second_order import hessian, inverse_fisher
 from softsplit.solvers.elimination.splicing import Splicing
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.support import options
+from softsplit.support import options, processes
 from softsplit.support.compiling import notice, place_on_disk
 from softsplit.support.interruption import never_lost
 from softsplit.training.multistart import multistart, search_around
@@ -103,11 +101,16 @@ OPTIONS = PrecompileOptions(expected={"log": 15, "cost": 45})
 
 
 def make_ready(
-    solver: Solver, *, timed: bool, summed: type[np.floating[Any]] | None = None
+    solver: Solver,
+    *,
+    timed: bool,
+    summed: type[np.floating[Any]] | None = None,
+    smooth: bool = True,
 ) -> None:
     """Compile the code that ``solver`` needs; load it too if the run is ``timed``.
 
-    ``summed`` is the precision of many rows, which are summed piece by piece. Compiling takes many
+    ``summed`` is the precision of many rows, which are summed piece by piece, and ``smooth`` says
+    whether penalties may have slopes: those that count need less code. Compiling takes many
     seconds on a new installation, and loading about one in a new process. Neither counts as
     training.
     """
@@ -117,7 +120,7 @@ def make_ready(
         more = () if summed is None or code != "log" else (UNITS_OF_SUMS[summed],)
         compile_together(code, *more)
         if timed:
-            warm_up(code)
+            warm_up(code, smooth)
             for name in more:
                 UNITS[name]()
     if timed and any(part.compiled_code for part in parts):
@@ -125,12 +128,17 @@ def make_ready(
 
 
 @cache
-def warm_up(loss: str) -> None:
-    """Train small trees in every way in which larger ones are trained, once in a process."""
+def warm_up(loss: str, smooth: bool = True) -> None:
+    """Train small trees in every way in which larger ones are trained, once in a process.
+
+    If not ``smooth``, without the ways that only penalties with slopes need: on a new installation
+    these are seven seconds of compiling.
+    """
     compile_together(loss)
     warm_up_samples()
     UNITS["importances"]()
-    train_tiny(TINY_PROBLEMS[loss]())
+    problems = TINY_PROBLEMS[loss]()
+    train_tiny([one for one in problems if smooth or one.penalties.counts] or problems)
 
 
 @cache
@@ -160,7 +168,7 @@ def compile_together(loss: str, *more: str) -> None:
     with _one_at_a_time:
         if not {loss, *more} <= _done:
             jobs = _shared_jobs()
-            if jobs is not None and _may_start_processes():
+            if jobs is not None and processes.may_start_processes():
                 units = (*UNITS_OF_LOSS[loss], *more)
                 left = [name for name in units if not jobs.is_done(name)]
                 if left:
@@ -181,7 +189,7 @@ def told_duration(expected: int, load: float | None = None) -> str:
         load = 0.0
         with suppress(AttributeError, OSError):
             load = os.getloadavg()[0]
-    crowd = max(1.0, (load + 2) / max(_n_cores(), 2))
+    crowd = max(1.0, (load + 2) / max(processes.n_cores(), 2))
     about = 5 * round(expected * crowd / 5)
     return f"about {about} seconds" + (" on this busy machine" if crowd >= 1.5 else "")
 
@@ -228,12 +236,12 @@ def _shared_jobs() -> SharedJobs | None:
 
 def _compile(jobs: SharedJobs, names: tuple[str, ...]) -> None:
     """Compile in two other processes: here Ctrl-C would wait for the compiler, for seconds."""
-    others: list[subprocess.Popen[bytes]] = []
+    others = []
     with never_lost(), _no_collection():
         try:
-            for backwards in (False, True) if _may_start_processes() else ():
+            for backwards in (False, True) if processes.may_start_processes() else ():
                 call = f"help_compile({names!r}, backwards={backwards})"
-                other = _start(f"from {__name__} import help_compile; {call}")
+                other = processes.start_python(f"from {__name__} import help_compile; {call}")
                 others += [] if other is None else [other]
             while any(other.poll() is None for other in others):
                 time.sleep(OPTIONS.poll)
@@ -255,35 +263,9 @@ def _start_the_rest(jobs: SharedJobs) -> None:
         pass
     if free:
         code = f"from {__name__} import compile_the_rest; compile_the_rest()"
-        starter = _start(code, "-I", "-S", "-c", DETACH, sys.executable)
+        starter = processes.start_python(code, "-I", "-S", "-c", DETACH, sys.executable)
         if starter is not None:
             starter.wait()
-
-
-def _start(code: str, *before: str) -> subprocess.Popen[bytes] | None:
-    """Start the same Python with the same paths; -P keeps the working directory out of them."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    quiet = subprocess.DEVNULL
-    try:
-        return subprocess.Popen(
-            [sys.executable, *before, "-P", "-c", code],
-            env=environment, stdin=quiet, stdout=quiet, stderr=quiet,
-        )  # fmt: skip
-    except OSError:
-        return None
-
-
-def _may_start_processes() -> bool:
-    """Return False in a pool, where others compile already, and where Python is embedded."""
-    plain = "python" in Path(sys.executable or "").name.lower() and not hasattr(sys, "frozen")
-    return plain and parent_process() is None and _n_cores() > 1
-
-
-def _n_cores() -> int:
-    """Return the number of cores that this process may use, where the system tells."""
-    with suppress(AttributeError):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _calls(names: Iterable[str]) -> dict[str, Callable[[], Any]]:

@@ -94,16 +94,17 @@ class Run:
         many = n_rows > ROWS.parallel_folds
         return n_workers(n_threads(self.n_jobs) if many else self.n_jobs, n_tasks)
 
-    def ready(self, problem: TrainingProblem | None = None) -> Run:
+    def ready(self, problem: TrainingProblem | None = None, *, smooth: bool = True) -> Run:
         """Compile the code of the solver and return the run with its clock set back.
 
         Called after all input was checked: on a new installation compiling takes seconds. The
-        ``problem`` is given where starts are made on samples of its rows, if these are many.
+        ``problem`` is given where starts are made on samples of its rows, if these are many;
+        ``smooth`` says whether penalties may have slopes.
         """
         began, limit = self.budget.now(), self.budget.time_limit
         prepared = began - self.budget.began
         summed = None if problem is None else _summed(problem, self.solver)
-        make_ready(self.solver, timed=limit is not None, summed=summed)
+        make_ready(self.solver, timed=limit is not None, summed=summed, smooth=smooth)
         spent = self.budget.now() - began
         if limit is not None:  # keeping a tree takes about as long as preparing the rows
             limit -= min(prepared, RESERVED * limit)

@@ -6,7 +6,14 @@ import threading
 
 import pytest
 
-from softsplit.support.parallel import while_time
+from softsplit.support.parallel import WaitingTasks
+
+
+def while_time(work, tasks, workers, over):
+    waiting = WaitingTasks(tasks)
+    for _ in range(workers):
+        waiting.work(work)
+    return waiting.results(over)
 
 
 def test_all_results_come_back_where_there_is_time():
@@ -42,3 +49,13 @@ def test_errors_and_interruptions_are_raised_here():
 
     with pytest.raises(KeyboardInterrupt):
         while_time(broken, [1], 1, lambda: False)
+
+
+def test_a_worker_that_is_not_ready_takes_nothing():
+    never, taken = threading.Event(), []
+    waiting = WaitingTasks([1, 2, 3])
+    waiting.work(lambda task: taken.append(task), lambda: never.wait(60) and None)
+    waiting.work(lambda task: 10 * task)
+    assert waiting.results(lambda: False) == {0: 10, 1: 20, 2: 30}
+    never.set()
+    assert taken == []
