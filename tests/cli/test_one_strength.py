@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_wine
 from typer.testing import CliRunner
 
+from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, load_model
 from softsplit.cli.app import app
 from softsplit.data import Table, learn
@@ -36,7 +37,9 @@ def table(tmp_path_factory):
     return path, frame
 
 
-@pytest.mark.parametrize("options", [(), ("--scope", "local"), ("--loss", "cost", "--depth", 1)])
+@pytest.mark.parametrize(
+    "options", [(), *slow(("--scope", "local"), ("--loss", "cost", "--depth", 1))]
+)
 def test_the_printed_settings_give_the_chosen_tree_again(table, tmp_path, options):
     path, _ = table
     first, second, page = tmp_path / "1.json", tmp_path / "2.json", tmp_path / "r.html"
