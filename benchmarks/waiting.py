@@ -32,6 +32,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--busy", type=int, default=0, help="busy processes beside it")
     parser.add_argument("--times", type=int, default=6, help="interruptions of each kind of work")
     parser.add_argument("--kinds", nargs="*", default=list(WORK), help="kinds of work to interrupt")
+    parser.add_argument("--together", type=int, default=1, help="kinds interrupted side by side")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="keep the figures, and make the page")
     args = parser.parse_args()
@@ -320,62 +322,70 @@ def processor_seconds(pid: int) -> float:
 
 def interrupt(args: argparse.Namespace) -> dict[str, Any]:
     """Ctrl-C at random moments; seconds until the call is back, and what it came back with."""
-    rng = random.Random(args.seed)
-    kinds: dict[str, Any] = {}
-    for kind in args.kinds:
-        child = subprocess.Popen(
-            [sys.executable, __file__, "child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        assert child.stdin is not None and child.stdout is not None
-
-        def ask(text: str, child: Any = child) -> str:
-            child.stdin.write(f"{text}\n")
-            child.stdin.flush()
-            return str(child.stdout.readline())
-
-        ask(kind)
-        ask("go")
-        began = time.monotonic()  # once to the end or to its limit: the length of the work
-        if not select.select([child.stdout], [], [], LONGEST)[0]:
-            child.send_signal(signal.SIGINT)
-        first = json.loads(child.stdout.readline())
-        length = min(first["ended"] - began, LONGEST)
-        waits, hows, late, spent = [], [], [], []
-        for _ in range(args.times):
-            ask("go")
-            time.sleep(rng.uniform(0.0, length))
-            sent, known = time.monotonic(), processor_seconds(child.pid)
-            child.send_signal(signal.SIGINT)
-            answer = json.loads(child.stdout.readline())
-            if answer["ended"] < sent:  # it was done before
-                hows.append("done before")
-                continue
-            waits.append(round(answer["ended"] - sent, 2))
-            spent.append(round(answer["spent"] - known, 2))
-            hows.append(answer["how"])
-            if waits[-1] > BACK:
-                late.append([waits[-1], [p for p in dict.fromkeys(answer["places"]) if p]])
-        child.stdin.close()
-        child.wait()
-        kinds[kind] = {
-            "length": round(length, 1),
-            "waits": waits,
-            "spent": spent,
-            "load": round(os.getloadavg()[0], 1),
-            "in_time": sum(wait <= BACK for wait in waits),
-            "ends": {how: hows.count(how) for how in sorted(set(hows))},
-            "late": late,
-        }
-        print(kind, kinds[kind], file=sys.stderr, flush=True)
+    with ThreadPoolExecutor(args.together) as pool:
+        found = pool.map(lambda kind: interrupted(kind, args.times, args.seed), args.kinds)
+        kinds = dict(zip(args.kinds, found, strict=True))
     every = [wait for kind in kinds.values() for wait in kind["waits"]]
     return {
         "times": len(every),
         "in_time": sum(wait <= BACK for wait in every),
         "median": statistics.median(every) if every else None,
         "slowest": max(every, default=None),
+        "together": args.together,
         "kinds": kinds,
     }
+
+
+def interrupted(kind: str, times: int, seed: int) -> dict[str, Any]:
+    """The same for one kind of work, in a process of its own."""
+    rng = random.Random(f"{seed} {kind}")
+    child = subprocess.Popen(
+        [sys.executable, __file__, "child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert child.stdin is not None and child.stdout is not None
+
+    def ask(text: str, child: Any = child) -> str:
+        child.stdin.write(f"{text}\n")
+        child.stdin.flush()
+        return str(child.stdout.readline())
+
+    ask(kind)
+    ask("go")
+    began = time.monotonic()  # once to the end or to its limit: the length of the work
+    if not select.select([child.stdout], [], [], LONGEST)[0]:
+        child.send_signal(signal.SIGINT)
+    first = json.loads(child.stdout.readline())
+    length = min(first["ended"] - began, LONGEST)
+    waits: list[float] = []
+    hows, late, spent = [], [], []
+    while len(waits) < times and len(hows) < 2 * times:
+        ask("go")
+        time.sleep(rng.uniform(0.0, length))
+        sent, known = time.monotonic(), processor_seconds(child.pid)
+        child.send_signal(signal.SIGINT)
+        answer = json.loads(child.stdout.readline())
+        if answer["ended"] < sent:  # it was done before
+            hows.append("done before")
+            continue
+        waits.append(round(answer["ended"] - sent, 2))
+        spent.append(round(answer["spent"] - known, 2))
+        hows.append(answer["how"])
+        if waits[-1] > BACK:
+            late.append([waits[-1], [p for p in dict.fromkeys(answer["places"]) if p]])
+    child.stdin.close()
+    child.wait()
+    found = {
+        "length": round(length, 1),
+        "waits": waits,
+        "spent": spent,
+        "load": round(os.getloadavg()[0], 1),
+        "in_time": sum(wait <= BACK for wait in waits),
+        "ends": {how: hows.count(how) for how in sorted(set(hows))},
+        "late": late,
+    }
+    print(kind, found, file=sys.stderr, flush=True)
+    return found
 
 
 # --- single calls --------------------------------------------------------------------------------
