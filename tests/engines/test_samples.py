@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from helpers import random_rows, random_tree
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import DrawnRows, Samples, centred
 from softsplit.problem.loss import ExpectedCost
 from softsplit.support.row_budgets import ROWS
 
@@ -204,3 +204,26 @@ def test_a_sample_is_shared_for_as_long_as_somebody_has_it():
     del first
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_drawn_rows_are_the_stratified_sample_without_its_features(single):
+    rows = random_rows(np.random.default_rng(3), n_rows=300, n_classes=3).samples
+    if single:
+        rows = Samples(rows.features.astype(np.float32), *(getattr(rows, f) for f in FIELDS[1:]))
+    copied, drawn = rows.stratified(90), rows.drawn(90)
+    assert isinstance(drawn, DrawnRows)
+    assert drawn.source is rows
+    for name in ("starts", "weights", "labels"):
+        assert_array_equal(getattr(drawn, name), getattr(copied, name))
+    columns = np.array([2, 0])
+    assert_array_equal(drawn.lines(columns), copied.features[columns])
+    assert_array_equal(centred(drawn, 3.0), centred(copied, 3.0))
+    assert_array_equal(centred(drawn, 3.0, columns), 3.0 * (copied.features[columns] - 0.5))
+    totals = np.array([1.0, 2.0, 3.0])
+    assert_array_equal(drawn.with_totals(totals).weights, copied.with_totals(totals).weights)
+
+
+def test_all_rows_are_drawn_as_they_are():
+    rows = random_rows(np.random.default_rng(3), n_rows=50, n_classes=3).samples
+    assert rows.drawn(50) is rows

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 
+from helpers import random_tree
 from softsplit import SoftTreeClassifier
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.solvers import Budget
-from softsplit.solvers.elimination import descents as module
+from softsplit.solvers.elimination import objective as module
 from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.preparation import prepare
 
 
@@ -31,8 +36,40 @@ def test_columns_are_the_same_before_and_after_the_copy_of_all():
     assert_array_equal(descents.restricted(some).rows.features, before)
 
 
+def test_a_large_copy_of_all_columns_is_forgotten_for_a_tree_of_few():
+    descents = made()
+    tree = SupportTree.of(random_tree(np.random.default_rng(0), 4, 3, 1), descents.problem)
+    some = tree.on_columns(np.array([0, 2]))
+    assert descents.rows is descents.rows
+    held = descents.rows
+    descents.on(some)
+    assert descents.rows is held  # a small one is kept
+    sizes = replace(descents.options.rows, kept_cells=10)
+    descents.options = replace(descents.options, rows=sizes)
+    descents.on(some)
+    assert descents.rows is not held
+    assert_array_equal(descents.rows.features, held.features)
+
+
+def test_rows_of_some_columns_keep_theirs():
+    descents = made()
+    sizes = replace(descents.options.rows, kept_cells=10)
+    descents.options = replace(descents.options, rows=sizes)
+    few = descents.restricted(np.array([1, 2]))
+    held = few.rows
+    few.release()
+    assert few.rows is held
+
+
+@pytest.mark.parametrize("n_columns", [1, 63, 64, 65, 129, 200])
+def test_no_block_has_a_single_column_beside_others(n_columns):
+    blocks = [range(n_columns)[some] for some in module.column_blocks(n_columns, 10**6)]
+    assert [j for block in blocks for j in block] == list(range(n_columns))
+    assert min(map(len, blocks)) > 1 or n_columns == 1
+
+
 def test_blocks_make_up_all_columns(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_LINES", 3)
+    monkeypatch.setattr(module, "BLOCK_LINES", 2)
     monkeypatch.setattr(module, "BLOCK_CELLS", 1)
     descents = made()
     blocks = list(descents.blocks())

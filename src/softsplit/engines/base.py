@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.gram import Metric
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import DrawnRows, Samples
 from softsplit.support.arrays import FloatArray
 
 
@@ -130,6 +130,13 @@ def with_columns(
     if of_columns is None or len(columns) in (0, rows.n_features):
         return rows, columns
     return of_columns(columns), np.arange(len(columns))
+
+
+def drawn_from(rows: RowEngine, limit: int) -> Samples | DrawnRows:
+    """Return a sample as of ``sample``; of rows in this process without a copy of its features."""
+    drawn = getattr(rows, "drawn", None)
+    found: Samples | DrawnRows = rows.sample(limit) if drawn is None else drawn(limit)
+    return found
 
 
 def summed(rows: RowEngine, work: Callable[[Samples], FloatArray]) -> FloatArray:

@@ -25,7 +25,7 @@ from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.row_sums import row_sums
-from softsplit.engines.samples import OfSamples, Samples, TargetRows
+from softsplit.engines.samples import DrawnRows, OfSamples, Samples, TargetRows
 from softsplit.engines.target_pass import target_pass
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
@@ -190,6 +190,10 @@ class CompiledRows(OfSamples, InMemory):
 
     def sample(self, limit: int | None = None) -> Samples:
         return self.samples if limit is None else self.samples.stratified(limit)
+
+    def drawn(self, limit: int) -> Samples | DrawnRows:
+        """Return the same sample without a copy of its features."""
+        return self.samples.drawn(limit)
 
     def reweighed(self, seed: int, power: float) -> CompiledRows:
         shares = np.random.default_rng(seed).standard_exponential(self.n_rows)

@@ -26,8 +26,8 @@ from softsplit.support.row_budgets import ROWS
 CHUNK = 16_384
 """Rows processed at a time where a copy of all rows would take too much memory."""
 
-CHUNK_CELLS = 2_000_000
-"""Cells that are scaled at a time: a wide table is no copy of its own."""
+CHUNK_CELLS = 250_000
+"""Cells that are scaled at a time, two megabytes: small beside any table that is large."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,23 @@ class Samples:
         parts = self.features[:, first[order]], targets[:, order]
         return TargetRows(*map(np.ascontiguousarray, parts))
 
+    def lines(self, columns: slice | NDArray[np.intp]) -> FloatArray:
+        """Return the features of some columns, (n_columns, n_rows); they may be a view."""
+        return self.features[columns]
+
+    def drawn(self, limit: int, smallest: int = 30) -> Samples | DrawnRows:
+        """Return the sample of ``stratified`` without a copy of its features."""
+        if self.n_rows <= limit or self.per_row > 1.0:
+            return self.stratified(limit, smallest)
+        counts = np.diff(self.starts)
+        take = np.minimum(counts, np.maximum(smallest, counts * limit // self.n_rows))
+        rows = self._first_rows(take)
+        starts = np.searchsorted(rows, self.starts).astype(np.int64)
+        weights = self.weights[rows]
+        totals = np.add.reduceat(weights, starts[:-1])
+        weights = weights * np.repeat(self.class_totals / totals, take)
+        return DrawnRows(self, rows, starts, weights)
+
     def stratified(
         self, limit: int, smallest: int = 30, columns: NDArray[np.intp] | None = None
     ) -> Samples:
@@ -178,9 +195,11 @@ class Samples:
 
     def first(self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None) -> Samples:
         """Return the first ``counts[k]`` rows of each class k, of all or of some ``columns``."""
+        return self.part(self._first_rows(counts), columns)
+
+    def _first_rows(self, counts: NDArray[np.int64]) -> NDArray[np.intp]:
         pairs = zip(self.starts[:-1], counts, strict=True)
-        rows = np.concatenate([np.arange(low, low + size) for low, size in pairs])
-        return self.part(rows, columns)
+        return np.concatenate([np.arange(low, low + size) for low, size in pairs])
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp] | None = None) -> Samples:
         """Return ``rows``, which ascend, in double precision; ``class_totals`` is unchanged."""
@@ -195,11 +214,8 @@ class Samples:
 
     def with_totals(self, totals: FloatArray) -> Samples:
         """Return the same rows with the weights of each class scaled to its entry of ``totals``."""
-        held = np.add.reduceat(self.weights, self.starts[:-1])
-        if np.allclose(held, totals, rtol=1e-9):
-            return self
-        weights = self.weights * np.repeat(totals / held, np.diff(self.starts))
-        return replace(self, weights=weights, class_totals=totals)
+        weights = _weights_of_totals(self.weights, self.starts, totals)
+        return self if weights is None else replace(self, weights=weights, class_totals=totals)
 
     def of_class(self, k: int) -> Samples:
         """Return the rows of class ``k`` as views; the other classes are empty."""
@@ -255,6 +271,76 @@ class Samples:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         totals = np.add.reduceat(merged, starts[:-1])
         return cls(features, starts, merged, totals)
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """A sample of rows whose features stay where they are: columns are copied when asked for.
+
+    Attributes
+    ----------
+    source : Samples
+    rows : int array of shape (n_rows,)
+        Positions in ``source``, ascending.
+    starts, weights
+        As of ``Samples``.
+    """
+
+    source: Samples
+    rows: NDArray[np.intp]
+    starts: NDArray[np.int64]
+    weights: FloatArray
+    distinct: None = None
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Class index of each row, shape (n_rows,)."""
+        return np.repeat(np.arange(self.source.n_classes), np.diff(self.starts))
+
+    @property
+    def n_features(self) -> int:
+        return self.source.n_features
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
+
+    def lines(self, columns: slice | NDArray[np.intp]) -> FloatArray:
+        """Return the features of some columns, (n_columns, n_rows), in double precision."""
+        if isinstance(columns, slice):
+            columns = np.arange(*columns.indices(self.n_features))
+        found = self.source.features[np.ix_(columns, self.rows)]
+        return np.ascontiguousarray(found, dtype=float)
+
+    def with_totals(self, totals: FloatArray) -> DrawnRows:
+        """As of ``Samples``."""
+        weights = _weights_of_totals(self.weights, self.starts, totals)
+        return self if weights is None else replace(self, weights=weights)
+
+
+def centred(
+    samples: Samples | DrawnRows, unit: float, columns: NDArray[np.intp] | None = None
+) -> FloatArray:
+    """Return unit (x - 1/2) of all or some columns, (n_columns, n_rows); copied in chunks."""
+    if columns is None:
+        columns = np.arange(samples.n_features)
+    found = np.empty((len(columns), samples.n_rows))
+    step = CHUNK_CELLS // max(samples.n_rows, 1) + 1
+    for low in range(0, len(columns), step):
+        some = slice(low, low + step)
+        np.subtract(samples.lines(columns[some]), 0.5, out=found[some], dtype=float)
+    found *= unit
+    return found
+
+
+def _weights_of_totals(
+    weights: FloatArray, starts: NDArray[np.int64], totals: FloatArray
+) -> FloatArray | None:
+    """Return the weights of each class scaled to its total; None if that is theirs already."""
+    held = np.add.reduceat(weights, starts[:-1])
+    if np.allclose(held, totals, rtol=1e-9):
+        return None
+    return weights * np.repeat(totals / held, np.diff(starts))
 
 
 def first_rows(

@@ -343,11 +343,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )  # fmt: skip
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         trainer, axes["teacher"] = self._taught(trainer, rows, all_rows)
-        many = whole.problem if whole.n_rows > ROWS.row_sums else None
         smooth = not whole.problem.penalties.counts or len(axes["penalty"]) > 1
-        run = run.ready(many, smooth=smooth)
+        summed = whole.n_rows > ROWS.row_sums
+        run = run.ready(whole.problem if summed else None, smooth=smooth)
         n_all = whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows
+        trainer.tidy()
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
@@ -626,6 +627,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         fraction, trees = search.on_all_rows(candidate, fraction)
         if search.trainer.large:
             search.trainer.memory.clear()
+            search.trainer.tidy()
         lessons, self.targets_ = search.trainer.lessons, None
         if lessons is not None and candidate.teacher > 0:
             assert isinstance(rows, Rows)
@@ -633,6 +635,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             self.targets_ = rows.targets
         prepared = prepare(configured(settings_now, candidate), rows)
         prepared, starts = search.trainer.starts(prepared, trees)
+        search.trainer.tidy()
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         if starts:
             found = refit_from(starts, prepared, shares, fraction, run, alone=hurried)

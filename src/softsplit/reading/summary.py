@@ -12,7 +12,8 @@ from softsplit.support.arrays import LARGEST_WHOLE, FloatArray
 NUMBER, INTEGER, BINARY = "number", "integer", "binary"
 FEATURE_KINDS = (NUMBER, INTEGER, BINARY)
 
-ROWS_AT_ONCE = 65_536
+CELLS_AT_ONCE = 250_000
+"""Cells that are looked at together: a few megabytes, small beside a table that is large."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _countable(low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
 
 def _whole(X: FloatArray, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which of the features that are named ``whole`` hold integers alone."""
-    step = ROWS_AT_ONCE // (1 + X.shape[1] // 16) + 1  # a wide table is no copy of its own
+    step = CELLS_AT_ONCE // max(X.shape[1], 1) + 1
     for begin in range(0, len(X), step):
         rows = X[begin : begin + step, whole]
         whole[np.flatnonzero(whole)[np.any(rows != np.rint(rows), axis=0)]] = False

@@ -538,9 +538,13 @@ def chosen_walk(
     *,
     constrained: bool = False,
     held: Held | None = None,
+    scores: FloatArray | None = None,
 ) -> Chosen:
-    """Choose cuts and leaf classes of a tree on training rows; arguments as of ``fit_walk``."""
-    scores = split_scores(tree, rows.features)
+    """Choose cuts and leaf classes of a tree on training rows; arguments as of ``fit_walk``.
+
+    ``scores`` are the split scores of the rows, if they are known.
+    """
+    scores = split_scores(tree, rows.features) if scores is None else scores
     leaf_votes = gains.T @ tree.leaf_classes
     mixed = np.argmax(leaf_votes @ leaf_probabilities(scores, steepness), axis=0)
     agreement = np.zeros((len(leaf_votes), len(mixed)))

@@ -233,6 +233,7 @@ class CandidateSearch:
         rest = range(choice.first_folds, self.board.n_folds)
         if self.trainer.large:
             self.trainer.memory.clear()
+            self.trainer.tidy()
         self.observer.working(f"comparing {candidate.label} on the other folds", len(rest))
         self.trainer.evaluate([candidate], fractions, self.board, rest)
         self._tell_best(candidate, again=False)

@@ -25,12 +25,13 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.conformal import HeldOutScores
 from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
-from softsplit.selection.held_out import Scoring, TestRows
+from softsplit.selection.held_out import RoutedRows, Scoring, TestRows
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, shared, strength_unit, strengths_at
 from softsplit.selection.teachers import Lessons
 from softsplit.solvers.base import Budget, Path, Solution, Start, refuse_unsupported
 from softsplit.support.arrays import FloatArray
+from softsplit.support.heap import give_back
 from softsplit.support.parallel import in_threads
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
@@ -217,6 +218,11 @@ class FoldTrainer:
         """Whether settings compete on the first folds alone (``RowBudgets.halved``)."""
         return len(self.rows.labels) > ROWS.halved or self.large
 
+    def tidy(self) -> None:
+        """Give back the memory of rows that are not needed any more, where copies are large."""
+        if self.large:
+            give_back()
+
     def _keeps(self, candidate: Candidate, fold: int) -> bool:
         """Whether the problem and the paths of a fold are kept for other candidates."""
         choice = candidate.formulation.choice
@@ -231,8 +237,13 @@ class FoldTrainer:
             self.memory.rows[fold] = found
         return found
 
-    def _on_fold(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows]:
-        """Return the problem of a fold and its test rows; cached for each candidate."""
+    def _on_fold(
+        self, candidate: Candidate, fold: int, *, once: bool = False
+    ) -> tuple[Prepared, TestRows]:
+        """Return the problem of a fold and its test rows; cached for each candidate.
+
+        What is needed ``once`` more is not kept where copies of the rows are large.
+        """
         key = (candidate, fold)
         if key not in self.memory.prepared:
             own, other = self.fold_rows(fold)
@@ -246,10 +257,13 @@ class FoldTrainer:
             else:
                 prepared = prepare_fold(settings, own)
                 tested = TestRows.of(prepared, other, self.scoring)
-            if not self._keeps(candidate, fold):
+            del own, other
+            self.tidy()
+            if not self._keeps(candidate, fold) or (once and self.large):
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
-        return self.memory.prepared[key]
+        prepared, tested = self.memory.prepared[key]
+        return prepared, tested.anew()
 
     def starts(
         self, prepared: Prepared, trees: Mapping[int, TreeParameters]
@@ -271,17 +285,21 @@ class FoldTrainer:
 
         Factors that are not tried within the ``budget`` are not looked at.
         """
-        tested: dict[int, TestRows] = {}
+        routed: list[RoutedRows] = []
 
         def predicted(costs: FloatArray) -> NDArray[np.intp]:
-            if not tested:
-                tested.update({f: self._on_fold(candidate.family, f)[1] for f in trees})
-            return np.concatenate([tested[f].predicted(tree, costs) for f, tree in trees.items()])
+            if not routed:
+                routed.extend(self._tested(candidate, f).routed(tree) for f, tree in trees.items())
+            return np.concatenate([rows.predicted(costs) for rows in routed])
 
         held_out = np.concatenate([self._positions(f) for f in trees])
         labels, weight = self.rows.labels[held_out], self.rows.weight[held_out]
         n_classes = len(self.rows.classes)
         return call_factors(predicted, n_classes, labels, weight, lambda: budget.exhausted)
+
+    def _tested(self, candidate: Candidate, fold: int) -> TestRows:
+        """The test rows of a fold, for a look at the end of the search."""
+        return self._on_fold(candidate.family, fold, once=True)[1]
 
     def _positions(self, fold: int) -> NDArray[np.intp]:
         """The held-out rows of a fold."""
@@ -297,10 +315,7 @@ class FoldTrainer:
         """
         costs = None if costs is None else np.asarray(costs, dtype=float)
         proba = np.vstack(
-            [
-                self._on_fold(candidate.family, f)[1].probabilities(t, costs)
-                for f, t in trees.items()
-            ]
+            [self._tested(candidate, f).probabilities(t, costs) for f, t in trees.items()]
         )
         rows = np.concatenate([self._positions(f) for f in trees])
         labels, weight = self.rows.labels[rows], self.rows.weight[rows]
@@ -340,6 +355,7 @@ class FoldTrainer:
 
         def run(task: Task) -> None:
             finished[task] = self.scores(*task, fractions, known[task])
+            self.tidy()
             self.observer.part_ended()
 
         workers = self.run.workers(len(self.rows.labels), len(tasks))

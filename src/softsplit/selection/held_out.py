@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -88,26 +89,30 @@ class Scoring:
 
 @dataclass(frozen=True)
 class TestRows:
-    """Held-out rows, scaled once: all trees of a path share one scaling.
-
-    ``training`` are rows of the training part on which walks are chosen; None: mixtures decide.
-    """
+    """Held-out rows, scaled once: all trees of a path share one scaling."""
 
     prepared: Prepared
     rows: Rows
     scoring: Scoring
     scaled: FloatArray
-    training: Arriving | None = None
 
     @classmethod
     def of(cls, prepared: Prepared, rows: Rows, scoring: Scoring) -> TestRows:
-        training = None
-        if prepared.settings.decision == "walk":
-            training = prepared.arriving(ROWS.compared_walk)
         scaled = scaled_rows(prepared.scaling, rows.X).T
         if scoring.scorer is None:  # which alone looks at rows as they were given
             rows = replace(rows, X=np.empty((len(rows.labels), 0)))
-        return cls(prepared, rows, scoring, scaled, training)
+        return cls(prepared, rows, scoring, scaled)
+
+    def anew(self) -> TestRows:
+        """Return the same without ``training``, which takes memory while it is held."""
+        return replace(self)
+
+    @cached_property
+    def training(self) -> Arriving | None:
+        """Rows of the training part on which walks are chosen; None: mixtures decide."""
+        if self.prepared.settings.decision != "walk":
+            return None
+        return self.prepared.arriving(ROWS.compared_walk)
 
     def judged(self, solution: Solution) -> tuple[float, Valued | None]:
         """Return the score of a tree and, if ``samplewise``, its value on each row."""
@@ -134,17 +139,16 @@ class TestRows:
 
         ``costs`` of errors (n_classes, n_classes) are all equal if not given.
         """
-        gains = np.eye(tree.n_classes)
-        if costs is not None:
-            gains = decision_gains(costs[np.ix_(self._known, self._known)])
-        scores, steepness = split_scores(tree, self.scaled), self.prepared.problem.steepness
+        return self.routed(tree).predicted(costs)
+
+    def routed(self, tree: TreeParameters) -> RoutedRows:
+        """Return the scores of the rows at the branches of ``tree``."""
+        training, arriving = self.training, None
         # A single question of two classes turns where the mixture does.
-        if self.training is not None and (len(scores) > 1 or tree.n_classes > 2):
-            found = chosen_walk(tree, steepness, self.training, gains).predicted(scores)
-        else:
-            leaves = leaf_probabilities(scores, steepness)
-            found = np.argmax(gains.T @ tree.leaf_classes @ leaves, axis=0)
-        return np.flatnonzero(self._known)[found]
+        if training is not None and (len(tree.thresholds) > 1 or tree.n_classes > 2):
+            arriving = training._replace(features=split_scores(tree, training.features))
+        steepness = self.prepared.problem.steepness
+        return RoutedRows(tree, steepness, self._known, split_scores(tree, self.scaled), arriving)
 
     @property
     def _known(self) -> NDArray[np.bool_]:
@@ -189,6 +193,41 @@ class TestRows:
         shares = np.zeros((len(self.rows.classes), found.shape[1]))
         shares[self._known] = found
         return shares
+
+
+@dataclass(frozen=True)
+class RoutedRows:
+    """Held-out rows at the branches of one tree: all that its predictions need of them.
+
+    Attributes
+    ----------
+    known : array of bool, shape (n_classes,)
+        Which classes of the rows were trained on.
+    scores : array of shape (n_branches, n_rows)
+    arriving : Arriving, optional
+        The training rows on which the walk is chosen, with scores as features; None: the mixture
+        decides.
+    """
+
+    tree: TreeParameters
+    steepness: float
+    known: NDArray[np.bool_]
+    scores: FloatArray
+    arriving: Arriving | None
+
+    def predicted(self, costs: FloatArray | None = None) -> NDArray[np.intp]:
+        """As of ``TestRows``."""
+        tree, rows = self.tree, self.arriving
+        gains = np.eye(tree.n_classes)
+        if costs is not None:
+            gains = decision_gains(costs[np.ix_(self.known, self.known)])
+        if rows is None:
+            leaves = leaf_probabilities(self.scores, self.steepness)
+            found = np.argmax(gains.T @ tree.leaf_classes @ leaves, axis=0)
+        else:
+            walk = chosen_walk(tree, self.steepness, rows, gains, scores=rows.features)
+            found = walk.predicted(self.scores)
+        return np.flatnonzero(self.known)[found]
 
 
 def takes_weights(scorer: Scorer) -> bool:

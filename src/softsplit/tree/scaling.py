@@ -59,8 +59,9 @@ class ScalingOptions:
     most_knots: int = 500
     """Knots per feature of the quantile scaling; with fewer distinct values each is a knot."""
 
-    chunk_rows: int = 16_384
-    """Rows processed at a time where means are summed without sorting."""
+    chunk_cells: int = 300_000
+    """Cells processed at a time where means are summed without sorting: sums are exact, so that
+    the bits do not depend on it."""
 
     exact_bits: float = 52.0
     """Integers up to 2^52 add up exactly in double precision."""
@@ -375,11 +376,12 @@ def _standard_of_many(
     counts = bool(np.all(weight == np.rint(weight)))
     total = math.fsum(weight)
     unit = exact_unit(total)
+    step = OPTIONS.chunk_cells // max(X.shape[1], 1) + 1
 
     def mean(centre: FloatArray | float, power: int) -> FloatArray:
         sums = np.zeros(X.shape[1])
-        for begin in range(0, len(X), OPTIONS.chunk_rows):
-            rows = slice(begin, begin + OPTIONS.chunk_rows)
+        for begin in range(0, len(X), step):
+            rows = slice(begin, begin + step)
             values = unit * (frame.transform(X[rows].astype(float)) - centre) ** power
             if counts:
                 sums += weight[rows] @ np.rint(values)

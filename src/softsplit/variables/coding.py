@@ -144,7 +144,7 @@ class CodedRows:
             return self
         coding = old.with_knots(knots)
         X = np.empty((len(self.X), len(coding.column_names)), dtype=self.X.dtype)
-        X[:, ~coding.hinges] = self.X[:, ~old.hinges]
+        X[:, ~coding.hinges] = self.X[:, ~old.hinges] if np.any(old.hinges) else self.X
         coding.fill_hinges(X)
         places = np.flatnonzero(~coding.hinges)[np.cumsum(~old.hinges) - 1]
         shared = tuple(replace(one, first=int(places[one.first])) for one in self.shared)

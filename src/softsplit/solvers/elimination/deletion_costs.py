@@ -28,7 +28,12 @@ from scipy.special import expit
 
 from softsplit.engines.outer import TINY_PROBABILITY, logarithms
 from softsplit.engines.tree_pass import lift_values, part_of_class
-from softsplit.solvers.elimination.objective import StandardisedRows, score_columns, softmax
+from softsplit.solvers.elimination.objective import (
+    StandardisedRows,
+    column_blocks,
+    score_columns,
+    softmax,
+)
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
@@ -253,7 +258,11 @@ def quadratic_costs(
 ) -> FloatArray:  # fmt: skip
     """Return the estimated cost of every coefficient, (n_branches, n_columns)."""
     slopes = gains * gates * (1.0 - gates) / root
-    curvatures = (slopes * slopes * rows.weights) @ (rows.features * rows.features).T
+    weighed = slopes * slopes * rows.weights
+    curvatures = np.empty((len(splits), len(rows.features)))
+    for some in column_blocks(*rows.features.shape):
+        columns = rows.features[some]
+        curvatures[:, some] = weighed @ (columns * columns).T
     found: FloatArray = 0.5 * curvatures * splits[:, :-1] ** 2
     return found
 

@@ -34,7 +34,7 @@ from scipy.optimize import minimize
 
 from softsplit.engines.base import Sums, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import DrawnRows, Samples, centred
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.order import MonotoneOrder
@@ -58,6 +58,7 @@ from softsplit.solvers.elimination.objective import (
     StandardisedRows,
     TaughtRows,
     by_log_odds,
+    column_blocks,
     shrink,
     softmax,
 )
@@ -71,9 +72,7 @@ from softsplit.solvers.elimination.second_order import (
 )
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
-
-BLOCK_LINES, BLOCK_CELLS = 64, 500_000
-"""Columns are looked at in multiples of so many, and about so many cells at a time."""
+from softsplit.support.heap import give_back
 
 
 class AllRows(Protocol):
@@ -136,7 +135,7 @@ class RowDescents:
         self,
         problem: TrainingProblem,
         budget: Budget,
-        samples: Samples,
+        samples: Samples | DrawnRows,
         options: EliminationOptions = DEFAULTS,
         *,
         compared: bool = False,
@@ -147,7 +146,7 @@ class RowDescents:
         self.problem, self.budget, self.options = problem, budget, options
         self.total = float(samples.weights.sum())
         self.unit = problem.row_unit
-        nothing = np.broadcast_to(0.0, samples.features.shape)
+        nothing = np.broadcast_to(0.0, (samples.n_features, samples.n_rows))
         self.frame = StandardisedRows(nothing, samples.starts, samples.weights, rule.pseudo_counts)
         self._samples, self._scale = samples, unit
         self._rows: StandardisedRows | None = None
@@ -165,33 +164,36 @@ class RowDescents:
     def rows(self) -> StandardisedRows:
         """The rows of all columns, a copy that is made when it is first asked for."""
         if self._rows is None:
-            self._rows = self.frame._replace(features=self.standardised(slice(None)))
+            self._rows = self.frame._replace(features=centred(self._samples, self._scale))
         return self._rows
 
-    def standardised(self, columns: slice | NDArray[np.intp]) -> FloatArray:
+    def standardised(self, columns: NDArray[np.intp]) -> FloatArray:
         """Some columns of the rows, (n_columns, n_rows)."""
         if self._rows is not None:
             return np.ascontiguousarray(self._rows.features[columns])
-        found: FloatArray = np.subtract(self._samples.features[columns], 0.5, dtype=float)
-        found *= self._scale
-        return found
+        return centred(self._samples, self._scale, columns)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """All columns, some at a time, with their places: no copy of all of them is needed."""
-        n_columns, n_rows = self.frame.features.shape
-        step = BLOCK_LINES * max(1, BLOCK_CELLS // (BLOCK_LINES * max(n_rows, 1)))
-        for begin in range(0, n_columns, step):
-            some = slice(begin, min(begin + step, n_columns))
-            yield some, self.standardised(some)
+        for some in column_blocks(*self.frame.features.shape):
+            if self._rows is not None:
+                yield some, self._rows.features[some]
+            else:
+                yield some, self.standardised(np.arange(some.start, some.stop))
 
     def release(self) -> None:
-        """Forget the copy of all columns; another is made if somebody asks for it."""
-        self._rows = None
+        """Forget a large copy of all columns; another is made if somebody asks for it."""
+        if self._rows is None or self._rows is self.frame:
+            return
+        if self.frame.features.size > self.options.rows.kept_cells:
+            self._rows = None
+            give_back()
 
     def on(self, tree: SupportTree) -> StandardisedRows:
         """The rows of the columns of ``tree``."""
         if len(tree.columns) == len(self.frame.features):
             return self.rows
+        self.release()  # trees of a path only lose columns
         return self.frame._replace(features=self.standardised(tree.columns))
 
     def summed(self, tree: SupportTree) -> StandardisedRows | TaughtRows:

@@ -28,7 +28,7 @@ log-odds of the leaves (n_classes, n_leaves). Entries that are not ``free`` keep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -53,6 +53,23 @@ class PhiShape(NamedTuple):
 
 
 PHI = PhiShape()
+
+
+BLOCK_LINES, BLOCK_CELLS = 64, 100_000
+"""Columns are looked at in multiples of so many, and about so many cells at a time."""
+
+
+def column_blocks(n_columns: int, n_rows: int) -> Iterator[slice]:
+    """Yield all columns, some at a time, so that matrix products have the bits of all at once.
+
+    A single column at the end joins the others: its product is another routine's.
+    """
+    step = BLOCK_LINES * max(1, BLOCK_CELLS // (BLOCK_LINES * max(n_rows, 1)))
+    begin = 0
+    while begin < n_columns:
+        end = begin + step if n_columns - begin - step > 1 else n_columns
+        yield slice(begin, end)
+        begin = end
 
 
 class StandardisedRows(NamedTuple):

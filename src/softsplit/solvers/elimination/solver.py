@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from softsplit.engines.base import samples_of
+from softsplit.engines.base import drawn_from, samples_of
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import RATE_SLACK
@@ -199,7 +199,7 @@ class EliminationRun:
         self.problem, self.start, self.budget, self.options = problem, start, budget, options
         self.began = time.perf_counter()
         rows = options.rows.to_compare(problem.n_classes) if compared else options.rows.support
-        few = problem.rows.sample(rows).with_totals(problem.rows.class_totals)
+        few = drawn_from(problem.rows, rows).with_totals(problem.rows.class_totals)
         self.few = RowDescents(problem, budget, few, options, compared=compared)
         self._all: RowDescents | EngineDescents | None = (
             self.few if few.n_rows >= problem.rows.n_rows else None
@@ -233,8 +233,7 @@ class EliminationRun:
                     found.append(self._measured(problem, end.tree, end.status))
                 else:
                     found.append(Solution.unmeasured(problem, free, end.value, end.status))
-        if self.few.frame.features.size > self.options.rows.kept_cells:
-            self.few.release()
+        self.few.release()
         if not found:
             so_far = self._so_far(problems[0])
             found.append(self._measured(problems[0], so_far, self.budget.verdict))

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.samples import Samples
+from softsplit.engines.base import drawn_from
+from softsplit.engines.samples import DrawnRows, Samples, centred
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.starts.grouping import RIDGES
 from softsplit.solvers.starts.logistic import LOGISTIC, ridge_logistic
@@ -68,10 +69,8 @@ def mixture_trees(
     options: MixtureOptions = DEFAULTS,
 ) -> list[TreeParameters]:
     """Return ``options.trees`` times ``count`` trees."""
-    samples = problem.rows.sample(options.rows)
-    unit = problem.steepness / problem.n_features
-    rows = np.subtract(samples.features, 0.5, dtype=float)
-    rows *= unit
+    samples = drawn_from(problem.rows, options.rows)
+    rows = centred(samples, problem.steepness / problem.n_features)
     n_grouped = 0
     if 2 < problem.n_classes <= problem.topology.n_leaves:
         n_grouped = options.trees * count // 2
@@ -86,7 +85,7 @@ def mixture_trees(
 def _grouped_tree(
     problem: TrainingProblem,
     rows: FloatArray,
-    samples: Samples,
+    samples: Samples | DrawnRows,
     plan: ClassPlan,
     rng: np.random.Generator,
     options: MixtureOptions,
