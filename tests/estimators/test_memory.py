@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,9 +22,50 @@ def beyond(X, estimator=None):
 def test_hinges_and_folds_count():
     X = np.broadcast_to(0.0, (50_000, 30))
     straight = SoftTreeClassifier(curves=False)
-    assert beyond(X, straight) == pytest.approx(1.8)  # training order, and a sample twice
-    assert beyond(X, SoftTreeClassifier(curves=3)) == pytest.approx(4 * (1 + 1.8))
-    assert beyond(X[:4000], SoftTreeClassifierCV(curves=False)) == pytest.approx(4.0)
+    assert beyond(X, straight) == pytest.approx(2.8)  # training order, and copies of a sample
+    assert beyond(X, SoftTreeClassifier(curves=3)) == pytest.approx(4 * (1 + 2.8))
+    assert beyond(X[:4000], SoftTreeClassifierCV(curves=False)) == pytest.approx(9.0)
+
+
+def test_large_tables_keep_few_folds():
+    assert beyond(np.broadcast_to(0.0, (3000, 600))) == pytest.approx(3.2)
+    assert beyond(np.broadcast_to(0.0, (2000, 600))) == pytest.approx(9.0)
+    assert beyond(np.broadcast_to(0.0, (5000, 400))) == pytest.approx(6.0)  # side by side
+
+
+PEAK = """
+import warnings
+from pathlib import Path
+import numpy as np
+from sklearn.datasets import make_classification
+from softsplit import SoftTreeClassifierCV, estimate_memory
+
+warnings.simplefilter("ignore")
+
+
+def resident(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+SoftTreeClassifierCV(random_state=0).fit(*make_classification(300, 20, random_state=0))
+rng = np.random.default_rng(0)
+X = rng.standard_normal((500, 4000))
+y = X[:, 0] + X[:, 1] + rng.standard_normal(len(X)) > 0
+Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+before = resident("VmRSS")
+SoftTreeClassifierCV(random_state=0, n_jobs=1).fit(X, y)
+print(X.nbytes, resident("VmHWM") - before, estimate_memory(X))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no peaks are known")
+def test_a_choice_on_a_wide_table_takes_what_was_told_and_at_most_four_copies():
+    done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    size, peak, told = map(int, done.stdout.split())
+    assert peak < 4 * size
+    assert 0.5 * told < peak < told
 
 
 def test_texts_are_several_columns():

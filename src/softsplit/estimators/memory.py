@@ -1,13 +1,14 @@
 """Memory that a fit takes beyond its input: an estimate, and a refusal before training begins.
 
-With n rows of p columns, h knots at which a number bends, c = p (1 + h) coded columns, and m
-compared rows, a choice by cross-validation holds at its peak about
+With n rows of p columns, h knots at which a number bends, c = p (1 + h) coded columns, m compared
+rows and s rows on which the support is selected, a choice by cross-validation holds at its peak
+about
 
-    coded + max(folds, trained + sampled)
+    coded + max(f m c, n c + k s c)
 
-times 8 bytes: coded = n c where numbers bend or a table is coded, folds = m c times the copies that
-the folds at work hold, trained = n c in training order, and sampled the rows on which the support
-is selected.
+times 8 bytes: coded = n c where numbers bend or a table is coded, f the copies of the compared rows
+that the folds hold, n c all rows in training order, and k the copies of a sample that the paths
+hold. f and k were fitted to measured peaks (docs/results/waiting.md).
 """
 
 from __future__ import annotations
@@ -27,24 +28,47 @@ from softsplit.support.row_budgets import ROWS
 class MemoryOptions:
     """Copies of rows that the phases of a fit hold."""
 
-    folds: int = 2
-    """Folds whose rows are held at a time where copies are large (``RowBudgets.halved_cells``)."""
+    small_folds: float = 9.0
+    """Copies of the compared rows where all folds are kept, with two scalings: up to
+    ``RowBudgets.halved_cells`` cells."""
 
-    fold_copies: float = 2.0
-    """Copies of the compared rows that a fold holds: training and held-out rows, and the same in
-    training order; what a path standardises are a few columns, or columns for a while."""
+    folds: float = 3.2
+    """The same where there are more cells: two folds in training order, the rows of the second
+    while it is prepared, and blocks of columns."""
+
+    parallel_folds: float = 6.0
+    """The same where folds run side by side (``RowBudgets.parallel_folds``)."""
 
     support: int = 20_000
     """Rows of the sample on which the support of the last tree is selected."""
 
-    support_copies: float = 2.0
-    """Copies of that sample: the rows, and the same standardised."""
+    path: float = 1.5
+    """Copies of that sample, where it is all rows and up to ``RowBudgets.compared``: standardised,
+    of all columns and of those of a tree."""
+
+    refit_path: float = 3.2
+    """The same of more rows: the trees of the folds are compared on a sample of their own."""
+
+    sampled_path: float = 4.5
+    """The same where it is not all rows: the sample itself too."""
 
     category_columns: int = 8
     """Columns that a column which holds no numbers is taken for."""
 
-    scratch: int = 2**26
-    """Bytes for all that does not grow with the table."""
+    scratch: int = 2**24
+    """Bytes for all that does not grow with the table; compiled code is not counted."""
+
+    def fold_copies(self, compared: int, coded: int) -> float:
+        """Return f of the formula above, for ``compared`` rows of ``coded`` columns."""
+        if compared * coded <= ROWS.halved_cells:
+            return self.small_folds
+        return self.parallel_folds if compared > ROWS.parallel_folds else self.folds
+
+    def path_copies(self, n_rows: int) -> float:
+        """Return k of the formula above."""
+        if n_rows > self.support:
+            return self.sampled_path
+        return self.refit_path if n_rows > ROWS.compared else self.path
 
 
 OPTIONS = MemoryOptions()
@@ -96,10 +120,10 @@ def needed_bytes(n_rows: int, coded: int, size: int, *, copied: bool, chooses: b
     ``copied``: the coded rows are not the caller's own.
     """
     compared, sampled = min(n_rows, ROWS.compared), min(n_rows, OPTIONS.support)
-    trained = size * n_rows + 8 * OPTIONS.support_copies * sampled
+    trained = size * n_rows + 8 * OPTIONS.path_copies(n_rows) * sampled
     folds = 0.0
     if chooses:
-        folds = 8 * compared * (OPTIONS.folds * OPTIONS.fold_copies + (compared < n_rows))
+        folds = 8 * compared * (OPTIONS.fold_copies(compared, coded) + (compared < n_rows))
     return int(coded * (size * n_rows * copied + max(trained, folds))) + OPTIONS.scratch
 
 
