@@ -229,16 +229,25 @@ clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
+# pip of the Python outside installs pip in a second; where there is none, or an old one, venv does.
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "softsplit needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "making $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv --without-pip $(VENV)
+	@$(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet --no-compile pip \
+		>/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# Python compiles modules as they are imported, a fraction of those that pip would compile.
+# Python compiles modules as they are imported, a fraction of those that pip would compile. What
+# numerical code needs comes first: two processes compile it while pip installs the rest, and the
+# demo compiles what they have left.
+COMPILE := from softsplit.training.precompile import compile_for_commands; compile_for_commands
 $(VENV)/.demo: pyproject.toml | $(VENV)/.made
 	@echo "installing softsplit into $(VENV) (half a minute the first time)"
+	@$(PIP) --no-compile joblib numba scipy
+	@for backwards in False True; do \
+		PYTHONPATH=src $(BIN)/python -c "$(COMPILE)(backwards=$$backwards)" >/dev/null 2>&1 & done
 	@$(PIP) --no-compile --editable .
 	@touch $@
 

@@ -211,6 +211,14 @@ def help_compile(names: Iterable[str], *, backwards: bool) -> None:
             jobs.run(_calls(names), backwards=backwards)
 
 
+def compile_for_commands(*, backwards: bool) -> None:
+    """Compile what ``softsplit fit`` and ``demo`` need, from one end of the list.
+
+    ``make demo`` runs it twice while packages that it does without are installed.
+    """
+    help_compile((*UNITS_OF_LOSS["log"], "single-order", "importances"), backwards=backwards)
+
+
 def compile_the_rest() -> None:
     """Run the process that nobody waits for.
 
