@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numba as nb
 import pytest
+from numba.core.codegen import JITCodeLibrary
 
 import softsplit
 from fault_runs import as_a_user, damaged
@@ -59,6 +60,29 @@ def test_a_new_process_finds_what_was_compiled(doubled, tmp_path):
     assert first(3) == 6 and hits(first) == 0
     again = doubled()
     assert again(3) == 6 and hits(again) == 1
+    assert len(files(tmp_path)) == 2
+
+
+def test_an_interruption_while_the_object_file_is_handed_over_loses_only_the_file(
+    doubled, tmp_path, monkeypatch
+):
+    """Ctrl-C falls into a callback of LLVM, which drops it: numba then lacks the object file."""
+
+    def hand_over(library, value):
+        if value is not None:
+            raise KeyboardInterrupt
+
+    dropped = []
+    function = doubled()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", dropped.append)
+        lost = property(lambda library: None, hand_over)
+        patch.setattr(JITCodeLibrary, "_compiled_object", lost, raising=False)
+        assert function(3) == 6
+    assert [one.exc_type for one in dropped] == [KeyboardInterrupt]
+    assert not list((tmp_path / "__pycache__").glob("*.nbc"))
+    again = doubled()
+    assert again(3) == 6 and hits(again) == 0
     assert len(files(tmp_path)) == 2
 
 

@@ -21,7 +21,7 @@ import pickle
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
@@ -429,7 +429,19 @@ def keep_on_disk(dispatcher: Any, stamp: tuple[str, int]) -> None:
         _warn_once("there is no folder for it")
         return
     with suppress(AttributeError):  # otherwise numba's own files serve
-        dispatcher._cache._cache_file = CheckedFiles(dispatcher._cache._cache_file, stamp)
+        cache = dispatcher._cache
+        cache._cache_file = CheckedFiles(cache._cache_file, stamp)
+        cache.save_overload = partial(_save_whole, cache.save_overload)
+
+
+def _save_whole(save: Callable[[Any, Any], None], signature: Any, found: Any) -> None:
+    """Save machine code, unless Ctrl-C fell where LLVM hands over its object file.
+
+    An exception is dropped there (interruption.py), and without the file numba raises an error that
+    has nothing to do with the interruption. The code itself is whole, and runs in this process.
+    """
+    if getattr(found.library, "_compiled_object", b"") is not None:
+        save(signature, found)
 
 
 @cache
