@@ -279,7 +279,7 @@ class FinalOptions:
     rough_tol: float = 1e-3
     fine_decrease: float = 1e-13
     many: int = 3_000
-    many_per_tol: float = 0.1
+    many_per_tol: float = 1.0
     compared_steps: int = 12
     compared_decrease: float = 1e-5
     compared_trees: int = 3
