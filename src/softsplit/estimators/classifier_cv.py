@@ -59,6 +59,7 @@ from softsplit.selection.teachers import OPTIONS as TEACHING
 from softsplit.selection.teachers import Lessons, lessons_of, make_teacher
 from softsplit.solvers import Budget
 from softsplit.support.arguments import one_of, positive_integer
+from softsplit.support.heap import give_back
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown, visible
 from softsplit.support.parallel import one_blas_thread
@@ -625,9 +626,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         held_out = None if hurried else self._held_out(chosen, costs, search)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
-        if search.trainer.large:
+        if search.trainer.large or compared_alone(search, rows) is not None:
             search.trainer.memory.clear()
-            search.trainer.tidy()
+            give_back()
         lessons, self.targets_ = search.trainer.lessons, None
         if lessons is not None and candidate.teacher > 0:
             assert isinstance(rows, Rows)

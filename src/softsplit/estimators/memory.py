@@ -49,8 +49,8 @@ class MemoryOptions:
     refit_path: float = 3.2
     """The same of more rows: the trees of the folds are compared on a sample of their own."""
 
-    sampled_path: float = 4.5
-    """The same where it is not all rows: the sample itself too."""
+    sampled_path: float = 6.0
+    """The same where it is not all rows: the sample itself too, and a smaller one."""
 
     category_columns: int = 8
     """Columns that a column which holds no numbers is taken for."""
