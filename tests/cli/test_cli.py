@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
 
 import pytest
 from typer.testing import CliRunner
 
 import softsplit
 from softsplit import __main__ as program
+from softsplit import cli
 from softsplit.capacity import command as vc_module
 from softsplit.cli import app, console
+from softsplit.support.parallel import WaitingTasks
 
 
 def invoke(*arguments: str, **environment: str):
@@ -157,3 +161,19 @@ def test_ctrl_c_while_the_program_is_loaded_is_said(monkeypatch, capsys) -> None
     assert capsys.readouterr().err == (
         "softsplit: interrupted before there was anything to keep.\n"
     )
+
+
+def test_a_command_does_not_wait_for_code_of_other_libraries_that_still_runs(monkeypatch):
+    ended, go_on = [], threading.Event()
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(cli, "main", lambda: sys.exit(130))
+    with pytest.raises(SystemExit):
+        program.main()
+    assert ended == []
+    waiting = WaitingTasks(["long"])
+    waiting.work(lambda task: go_on.wait(60))
+    assert waiting.results(lambda: True) == {}
+    with pytest.raises(SystemExit):
+        program.main()
+    go_on.set()
+    assert ended == [130]
