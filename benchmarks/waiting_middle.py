@@ -220,11 +220,13 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
         "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
         "of the data set test them.",
         "Seconds are processor time of one fit after all code was compiled; a tree takes one "
-        "thread, boosting both. Trees and boosting with 5,000 rows are of an idle machine of two "
-        "ARM cores, the other lines of the same machine beside other work, which makes them up to "
-        "two times too large for all methods. Single fits, so that differences of accuracy below "
-        "a point on one table say little. Lines without a load were measured in the same way, on "
-        "the same rows, by trials outside the script; what has no figure was not measured.",
+        "thread, boosting both. Boosting with 5,000 rows was measured on an idle machine of two "
+        "ARM cores, all trees and the other lines on the same machine beside other work (the load "
+        "is in each line), which adds to their time: some per cent for one thread, up to twice for "
+        "two that wait for each other; boosting with 50,000 rows took one thread. Single fits, so "
+        "that differences of accuracy below a point on one table say little. Lines without a load "
+        "were measured in the same way, on the same rows, by trials outside the script; what has "
+        "no figure was not measured.",
         *times(found[found["part"] == "middle"]),
         *copies(found[found["part"] == "memory"]),
     ]
