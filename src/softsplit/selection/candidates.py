@@ -291,7 +291,8 @@ class CandidateSearch:
         variants = [leader._replace(**{name: value}) for value in values]
         new = [candidate for candidate in variants if candidate not in self.seen]
         one_by_one = leader.formulation.choice.one_by_one
-        for some in [[one] for one in new] if one_by_one else [new]:
+        together = [new] if new else []
+        for some in [[one] for one in new] if one_by_one else together:
             self._evaluate(some, self._screen(some))
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
