@@ -161,7 +161,7 @@ audit: $(VENV)/.test ## known weaknesses of the dependencies; needs a network
 
 # Old libraries warn of deprecations in new tools, so that warnings are no errors here. New polars frames
 # have lost the protocol by which scikit-learn 1.6 reads their names.
-TEST_TOOLS := build hatchling hypothesis jsonschema matplotlib onnxruntime playwright 'polars<1.30' pytest pytest-xdist pyyaml skops
+TEST_TOOLS := build hatch-fancy-pypi-readme hatchling hypothesis jsonschema matplotlib onnxruntime playwright 'polars<1.30' pytest pytest-xdist pyyaml skops
 test-oldest: $(VENV)/.made ## the tests with the oldest versions that pyproject.toml allows, in build/oldest
 	@mkdir -p build
 	@test -d build/oldest || $(PYTHON) -m venv build/oldest

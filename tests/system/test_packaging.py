@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -82,6 +83,20 @@ def needs(installed: Distribution) -> dict[str, Distribution]:
                 found[need.name] = distribution(need.name)
                 left.append(found[need.name])
     return found
+
+
+def test_the_page_on_pypi_is_that_of_a_release() -> None:
+    """README.md with another installation line, and without what leads nowhere on PyPI."""
+    pytest.importorskip("hatch_fancy_pypi_readme", reason="needs softsplit[dev]")
+    page = run(sys.executable, "-m", "hatch_fancy_pypi_readme", cwd=ROOT)
+    assert '    pip install "softsplit[plots]"\n' in page
+    for absent in ("clone", "make demo", "not yet released", "<!--", "docs/"):
+        assert absent not in page
+    links = re.findall(r"\]\(([^)]*)\)", page)
+    assert all(link.startswith("https://") for link in links), links
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```.+?```", readme, re.DOTALL)
+    assert len(blocks) == 4 and all(block in page for block in blocks)
 
 
 @pytest.mark.slow
