@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from operator import truediv
+from operator import methodcaller, truediv
 
 import pytest
 
@@ -38,6 +38,47 @@ def test_a_process_that_ends_is_noticed(beside):
     with pytest.raises(ProcessEnded):
         beside.call(truediv, 1, 4)
     assert not beside.closed
+
+
+class Unreadable:
+    """Sent without an error, and read with one."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __reduce__(self):
+        return UNREADABLE[self.kind]
+
+
+UNREADABLE = {
+    "value": (truediv, (1, 0)),
+    "memory": (bytearray, (sys.maxsize,)),
+    "module": (__import__, ("there_is_no_such_module",)),
+    "attribute": (methodcaller("no_such_method"), (1,)),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_a_call_that_cannot_be_read_there_ends_the_process(beside, kind):
+    with pytest.raises(ProcessEnded):
+        beside.call(repr, Unreadable(kind))
+    assert not beside.closed
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_an_answer_that_cannot_be_read_here_ends_the_process(beside, kind):
+    expression = "type('Unreadable', (), {'__reduce__': lambda self: reduced})()"
+    with pytest.raises(ProcessEnded):
+        beside.call(eval, expression, {"reduced": UNREADABLE[kind]})
+    with pytest.raises(ProcessEnded):
+        beside.call(truediv, 1, 4)
+
+
+def test_arguments_that_cannot_be_sent_end_the_process(beside):
+    with pytest.raises(ProcessEnded):
+        beside.call(repr, "x" * 100_000, lambda: None)
+    with pytest.raises(ProcessEnded):
+        beside.call(truediv, 1, 4)
 
 
 def test_a_closed_process_is_gone(beside):

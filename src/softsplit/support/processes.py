@@ -54,7 +54,7 @@ def start_python(
 
 
 class ProcessEnded(RuntimeError):
-    """The other process has ended, by ``close`` or by itself."""
+    """The other process has ended: by ``close``, by itself, or as it could not be talked to."""
 
 
 class Beside:
@@ -94,7 +94,8 @@ class Beside:
                 assert self._process.stdin is not None
                 pickle.dump((function, arguments), self._process.stdin, protocol=5)
                 self._process.stdin.flush()
-            except (OSError, ValueError) as error:  # a broken pipe, a closed one
+            except Exception as error:  # a broken pipe, arguments that cannot be sent
+                self._process.kill()
                 raise ProcessEnded from error
             fine, result = self._receive()
         if not fine:
@@ -115,7 +116,8 @@ class Beside:
         assert self._process.stdout is not None
         try:
             return pickle.load(self._process.stdout)
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+        except Exception as error:  # its end, or an answer that cannot be read here
+            self._process.kill()
             raise ProcessEnded from error
 
 
@@ -131,10 +133,11 @@ def serve(modules: Sequence[str]) -> None:
     calls: SimpleQueue[Any] = SimpleQueue()
 
     def listen() -> None:
-        with suppress(EOFError, OSError, pickle.UnpicklingError):
+        try:
             while True:
                 calls.put(pickle.load(sys.stdin.buffer))
-        os._exit(0)
+        finally:  # whatever cannot be read, a caller waits for an answer or for the end
+            os._exit(0)
 
     for module in modules:
         __import__(module)
