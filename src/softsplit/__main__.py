@@ -1,12 +1,17 @@
 """``python -m softsplit``, and the script ``softsplit``."""
 
+import atexit
 import gc
 import io
 import os
+import signal
 import sys
 from contextlib import suppress
 
 INTERRUPTED = 130
+OUTPUT_LOST = 120
+"""Exit code of Python where the last output cannot be written."""
+
 FEWER_COLLECTIONS = 100_000
 """New objects after which Python looks for garbage: most objects of a command are modules, which
 live to its end, and to look at them time and again takes half a second of a report."""
@@ -32,17 +37,23 @@ def main() -> None:
 
 
 def _leave(code: object) -> None:
-    """End the process at once if a thread still runs code of another library.
+    """End the process at once, after all that was registered for the end, and all output.
 
-    Python would unwind that thread, which C++ takes for an error: it aborts the process.
+    Python would take every module apart, which takes a second, and unwind threads that still run
+    code of another library, which C++ takes for an error: it aborts the process.
     """
-    from softsplit.support.parallel import threads_left
-
-    if threads_left() and (code is None or isinstance(code, int)):
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
+    if code is not None and not isinstance(code, int):
+        return
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
                 stream.flush()
-        os._exit(code or 0)
+        except (OSError, ValueError):
+            code = code or OUTPUT_LOST
+    os._exit(code or 0)
 
 
 if __name__ == "__main__":

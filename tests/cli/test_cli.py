@@ -6,17 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 from typer.testing import CliRunner
 
 import softsplit
 from softsplit import __main__ as program
-from softsplit import cli
 from softsplit.capacity import command as vc_module
 from softsplit.cli import app, console
-from softsplit.support.parallel import WaitingTasks
 
 
 def invoke(*arguments: str, **environment: str):
@@ -163,17 +160,42 @@ def test_ctrl_c_while_the_program_is_loaded_is_said(monkeypatch, capsys) -> None
     )
 
 
-def test_a_command_does_not_wait_for_code_of_other_libraries_that_still_runs(monkeypatch):
-    ended, go_on = [], threading.Event()
-    monkeypatch.setattr(os, "_exit", ended.append)
-    monkeypatch.setattr(cli, "main", lambda: sys.exit(130))
-    with pytest.raises(SystemExit):
-        program.main()
-    assert ended == []
-    waiting = WaitingTasks(["long"])
-    waiting.work(lambda task: go_on.wait(60))
-    assert waiting.results(lambda: True) == {}
-    with pytest.raises(SystemExit):
-        program.main()
-    go_on.set()
-    assert ended == [130]
+RUN = """
+import atexit, os, sys, threading
+from softsplit import __main__ as program, cli
+class Slow:
+    def __del__(self):
+        os.write(1, b"taken apart")
+kept = Slow()
+"""
+
+
+def run_program(body, **given):
+    """The program in a process of its own, with this code in the place of a command."""
+    code = f"{RUN}def command():\n    {body}\ncli.main = command\nprogram.main()"
+    given["env"] = {**os.environ, "PYTHONUNBUFFERED": ""}
+    return subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, **given)
+
+
+@pytest.mark.parametrize("code", [0, 2, 130])
+def test_a_command_ends_at_once_with_its_code_after_all_output(tmp_path, code):
+    body = (
+        "print('the last line', flush=False)\n"
+        "    atexit.register(lambda: open('closed', 'w').close())\n"
+        "    threading.Timer(60, print).start()\n"  # Python would wait for it
+        f"    sys.exit({code})"
+    )
+    done = run_program(body, stdout=subprocess.PIPE, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "the last line\n", "")
+    assert (tmp_path / "closed").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_output_that_cannot_be_written_is_an_error():
+    with open("/dev/full", "w") as full:
+        assert run_program("print('lost', flush=False); sys.exit(0)", stdout=full).returncode == 120
+
+
+def test_an_end_with_a_sentence_is_left_to_python():
+    done = run_program("sys.exit('a sentence')", stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (1, "a sentence\n")

@@ -110,14 +110,6 @@ def in_threads(
 Result = TypeVar("Result")
 
 
-TASK_THREAD = "softsplit-task"
-
-
-def threads_left() -> bool:
-    """Whether threads of ``WaitingTasks`` still work, as they may after the end of the time."""
-    return any(thread.name == TASK_THREAD for thread in threading.enumerate())
-
-
 class WaitingTasks(Generic[Task, Result]):
     """Tasks that threads take one after another, for code of other libraries, which looks at no
     budget: the threads are left to themselves when the time has ended, and what they find then is
@@ -135,8 +127,7 @@ class WaitingTasks(Generic[Task, Result]):
         self, work: Callable[[Task], Result], ready: Callable[[], None] = lambda: None
     ) -> None:
         """Start one more thread that takes tasks, after ``ready`` has returned."""
-        arguments = work, ready
-        threading.Thread(None, self._run, TASK_THREAD, arguments, daemon=True).start()
+        threading.Thread(target=self._run, args=(work, ready), daemon=True).start()
 
     def results(self, over: Callable[[], bool], poll: float = 0.05) -> dict[int, Result]:
         """Wait until all tasks are done, or it is ``over``; return results by their places."""
@@ -149,6 +140,10 @@ class WaitingTasks(Generic[Task, Result]):
         if self._errors:
             raise self._errors[0]
         return self._found
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
 
     def close(self) -> None:
         """Drop all tasks that are not done."""
