@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,23 +51,88 @@ def compare(left, right):
         assert left.baselines[name].features == right.baselines[name].features
 
 
+class ThereAlone(assessment.WaitingTasks):
+    def work(self, work, *ready):
+        if ready:  # the process must be; this one takes no task
+            super().work(work, *ready)
+
+
+class Ends:
+    """In the place of a function: it ends the process that reads it."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+
 def test_figures_are_the_same_and_are_made_there(rows, tree, beside, monkeypatch):
     expected = walk_path(tree, rows, n_jobs=1).assessment
-
-    class ThereAlone(assessment.WaitingTasks):
-        def work(self, work, *ready):
-            if ready:  # the process must be; this one takes no task
-                super().work(work, *ready)
-
     monkeypatch.setattr(assessment, "WaitingTasks", ThereAlone)
     compare(walk_path(tree, rows, n_jobs=1, beside=beside).assessment, expected)
 
 
 def test_a_process_that_dies_is_replaced_by_this_one(rows, tree, beside, monkeypatch):
     expected = walk_path(tree, rows, n_jobs=1).assessment
-    monkeypatch.setattr(assessment, "train_beside", os._exit)
+    monkeypatch.setattr(assessment, "WaitingTasks", ThereAlone)
+    monkeypatch.setattr(assessment, "train_beside", Ends())
     compare(walk_path(tree, rows, n_jobs=2, beside=beside).assessment, expected)
     assert not beside.closed
+
+
+def interrupted_by(error, tree):
+    """A search for other trees in which Ctrl-C comes."""
+
+    def alternatives(n, *, time_limit):
+        if error is not None:
+            raise error
+        return Alternatives((), Alternative.of(tree, tree, 0.0, 0.0), n, interrupted=True)
+
+    return SimpleNamespace(alternatives=alternatives)
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt()])
+def test_nothing_works_on_after_ctrl_c(rows, tree, beside, monkeypatch, error):
+    made, here = [], []
+
+    class Noted(assessment.WaitingTasks):
+        def __init__(self, tasks):
+            super().__init__(tasks)
+            made.append(self)
+
+        def work(self, work, *ready):
+            if ready:  # that of the other process, which must not be ready before Ctrl-C
+                super().work(work, *ready)
+            else:
+                here.append(work)
+
+    monkeypatch.setattr(assessment, "WaitingTasks", Noted)
+    search = interrupted_by(error, tree)
+    path = walk_path(tree, rows, n_jobs=2, beside=beside, search=search)
+    assert path.interrupted and beside.closed and here == []
+    assert [waiting.closed for waiting in made] == [True]
+
+
+def test_no_warning_of_another_method_is_shown_while_trees_are_judged(
+    rows, tree, beside, monkeypatch
+):
+    train, fell_back = assessment.train_baseline, threading.Event()
+
+    def warning(*arguments):
+        where = {"filename": "_base.py", "lineno": 1, "module": "sklearn.svm._base"}
+        warnings.warn_explicit("did not converge", UserWarning, **where)
+        fell_back.set()
+        return train(*arguments)
+
+    def alternatives(n, *, time_limit):  # the other process ends before the trees are done
+        assert fell_back.wait(60)
+        return Alternatives((), Alternative.of(tree, tree, 0.0, 0.0), n)
+
+    monkeypatch.setattr(assessment, "train_baseline", warning)
+    monkeypatch.setattr(assessment, "train_beside", Ends())
+    search = SimpleNamespace(alternatives=alternatives)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = walk_path(tree, rows, beside=beside, search=search).assessment
+    assert all(found.baselines[name].complete for name in METHODS)
 
 
 def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree, beside):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,6 +44,8 @@ from softsplit.training.run import CheckRows, Run
 
 NOT_JUDGED = -1
 HELD_OUT = 0.2
+FOREIGN = r"sklearn\.|softsplit\.selection\.baselines"
+"""Modules whose warnings are about other methods."""
 
 Codes = NDArray[np.int64]
 Say = Callable[[str], None]
@@ -199,7 +202,8 @@ def assess(
     between : callable
         Called when the trees were judged, before the other methods take their time.
     beside : Beside, optional
-        A process that trains the other methods from the beginning, beside the trees.
+        A process that trains the other methods from the beginning, beside the trees; it is closed
+        if the work is cut short.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
@@ -248,22 +252,25 @@ def assess(
     workers = n_workers(trainer.run.n_jobs, len(splits))
     tasks = [(name, fold) for name in BASELINES for fold in range(len(splits))]
     waiting: WaitingTasks[Any, tuple[Trained, int]] = WaitingTasks(tasks if baselines else [])
-    with budget.interruptible(), one_blas_thread():
+    with budget.interruptible(), one_blas_thread(), closing(waiting), warnings.catch_warnings():
+        # Slow convergence at the weakest strength, rare classes.
+        warnings.filterwarnings("ignore", module=FOREIGN)
         say(f"judging trees on held-out rows: {_part(0, splits)}")
         if beside is not None:
             waiting.work(partial(there, beside), beside.wait)
         in_threads(run, range(len(splits)), workers, budget.stop)
         between()
-        with warnings.catch_warnings():  # slow convergence at the weakest strength, rare classes
-            warnings.simplefilter("ignore")
+        if not budget.exhausted:  # a thread that is left to itself would take a core
             for _ in range(workers if beside is None else max(1, workers - 1)):
                 waiting.work(here)
-            done = waiting.results(lambda: budget.exhausted)
+        done = waiting.results(lambda: budget.exhausted)
         for place, (found, n_used) in done.items():
             (name, fold), test = tasks[place], splits[tasks[place][1]][1]
             plain[name].proba[test] = found.proba
             plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
             used[name][fold] = n_used
+    if beside is not None and (budget.stopped or budget.remaining <= 0):
+        beside.close()  # it works on what nobody waits for
     judged_rows = np.sort(np.concatenate([test for _, test in splits]))
     return Assessment(
         labels=labels[judged_rows],
