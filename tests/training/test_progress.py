@@ -134,11 +134,11 @@ def test_every_start_and_the_search_are_told_in_words(problem):
 
 def test_the_status_says_what_runs_how_far_and_how_long_still(clock):
     shown = ConsoleProgress(Budget(), n_points=7)
-    assert shown.status() == ("softsplit: training, 0 of 7 trees of the path, 0 s", None)
+    assert shown.status()[:2] == ("softsplit: training, 0 of 7 trees of the path, 0 s", None)
     shown.working("comparing depth 2", 5)
     clock.advance(20.0)
     shown.part_ended()
-    text, part = shown.status()
+    text, part, *_ = shown.status()
     words = "comparing depth 2, 1 of 5 done, 0 of 7 trees of the path, 20 s"
     assert text == f"softsplit: {words}, this step about 1 min 20 s more"
     assert part == 0.2
@@ -174,6 +174,32 @@ def test_a_terminal_without_a_size_shows_the_whole_line():
         )
         assert os.read(ours, 1000).decode().endswith("softsplit: training, 12 s")
     os.close(ours)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (
+            120,
+            "softsplit: comparing depth 6, standard scaling, ridge 1, 1 of 2 done, 12 s, "
+            "at most 8 s more",
+        ),
+        (80, "softsplit: comparing depth 6, standard ..., 1 of 2 done, 12 s, at most 8 s more"),
+        (60, "softsplit: comparing depth 6, st..., 12 s, at most 8 s more"),
+        (40, "softsplit: c..., 12 s, at most 8 s more"),
+    ],
+)
+def test_a_narrow_terminal_shows_the_time_that_is_left(clock, monkeypatch, columns, expected):
+    shown = ConsoleProgress(Budget(time_limit=20.0))
+    clock.advance(1.0)
+    shown.working("comparing depth 6, standard scaling, ridge 1", 2)
+    clock.advance(11.0)
+    shown.part_ended()
+    stream = io.StringIO()
+    monkeypatch.setenv("COLUMNS", str(columns))
+    status_line.Terminal(stream).show(shown.status(), "")
+    line = stream.getvalue().removeprefix("\r\x1b[2K")
+    assert line == expected and len(line) < columns
 
 
 def test_a_terminal_has_one_line_that_is_rewritten():

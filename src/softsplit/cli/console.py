@@ -179,7 +179,8 @@ def heartbeat(
     def describe() -> Activity:
         gone = time.monotonic() - began
         left = "" if time_limit is None else f", at most {seconds(time_limit - gone)} more"
-        return Activity(f"softsplit: {visible(now[0])}, {seconds(gone)}{left}")
+        label, end = f"softsplit: {visible(now[0])}", f", {seconds(gone)}{left}"
+        return Activity(f"{label}{end}", None, label, end)
 
     def tell(text: str) -> None:
         now[0] = text

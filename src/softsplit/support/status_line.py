@@ -37,16 +37,36 @@ class StatusOptions:
     width: int = 100
     """Characters of a line in a terminal that does not tell its width."""
 
+    label: int = 24
+    """Characters of what runs now that stay beside how far it is; else only the time is told."""
+
 
 OPTIONS = StatusOptions()
 Clock = Callable[[], float]
 
 
 class Activity(NamedTuple):
-    """What runs now, and the part of it that is done; None if that is not known."""
+    """What runs now, and the part of it that is done; None if that is not known.
+
+    A narrow terminal cuts ``label``, with which the text begins, and keeps ``end``, such as the
+    time that is left.
+    """
 
     text: str
     part: float | None = None
+    label: str = ""
+    end: str = ""
+
+    def within(self, length: int) -> str:
+        """The text in so many characters, and three for what is left out."""
+        if len(self.text) <= length or not self.label:
+            return cut(self.text, length)
+        middle = self.text[len(self.label) : len(self.text) - len(self.end)]
+        room = length - len(self.end)
+        if room - len(middle) < OPTIONS.label:
+            middle = ""
+        label = cut(self.label, max(room - len(middle), 0))
+        return f"{label}{middle}{self.end}"[: length + 3]
 
 
 class Display(Protocol):
@@ -70,7 +90,7 @@ class Terminal:
 
     def show(self, status: Activity, finished: str) -> None:
         with self._lock, suppress(OSError, ValueError):
-            self._stream.write(f"\r\x1b[2K{cut(status.text, self._width() - 4)}")
+            self._stream.write(f"\r\x1b[2K{status.within(self._width() - 4)}")
             self._stream.flush()
             self._shown = True
 

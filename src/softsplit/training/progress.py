@@ -120,7 +120,7 @@ class ConsoleProgress(Observer):
         with self._lock:
             stage, done, total = self._stage, self._done, self._total
             part = done / total if total else None
-            words = [stage]
+            label, words = f"softsplit: {stage}", []
             if total > 1:
                 words.append(f"{done} of {total} done")
             elif done and not total:
@@ -129,9 +129,10 @@ class ConsoleProgress(Observer):
                 words.append(f"{self._points} of {self._n_points} trees of the path")
             if self._best is not None and (total > 1 or not total):
                 words.append(f"best objective {self._best:.6g}")
-            words.append(seconds(self._budget.elapsed))
             left = self._left(part)
-            return Activity(f"softsplit: {', '.join(words + ([left] if left else []))}", part)
+            times = [seconds(self._budget.elapsed), *([left] if left else [])]
+            middle, end = ("".join(f", {word}" for word in some) for some in (words, times))
+            return Activity(f"{label}{middle}{end}", part, label, end)
 
     def _left(self, part: float | None) -> str:
         """How long it may take still, as far as that is known."""
