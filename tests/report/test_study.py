@@ -7,6 +7,7 @@ import textwrap
 import threading
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -132,7 +133,30 @@ def test_ctrl_c_while_other_trees_are_looked_for_ends_the_work_and_draws_no_card
 
     data = make_report_data("people", rows, walk_path(tree, rows, search=Stopped()))
     assert data.interrupted and data.stability is None and data.alternatives is None
-    assert "The score card is missing: Ctrl-C came before." in render_report(data)
+    page, remedy = render_report(data), "softsplit report MODEL DATA has"
+    assert f"The score card is missing: Ctrl-C came before; {remedy} it." in page
+    assert "Other trees as good are missing: Ctrl-C came before; fit again." in page
+    assert f"Trees of resamples are missing: Ctrl-C came before; {remedy} them." in page
+    assert "--time-limit 0" not in page
+
+
+def test_a_page_says_only_what_is_missing(light, monkeypatch):
+    rows = rows_of_people()
+    tree = fit_tree(rows, GIVEN).tree
+    own = Alternative.of(tree, tree, 0.0, 0.0)
+
+    def page(found):
+        def alternatives(n, *, time_limit):
+            return Alternatives(found, own, n, interrupted=True)
+
+        path = walk_path(tree, rows, search=SimpleNamespace(alternatives=alternatives))
+        return render_report(make_report_data("people", rows, path))
+
+    with_one = page((own,))
+    assert "Alternative 1" in with_one and "Other trees as good are missing" not in with_one
+    assert "Trees of resamples are missing" in with_one
+    monkeypatch.setattr(comparison, "OPTIONS", replace(comparison.OPTIONS, resampled_cells=0))
+    assert "Trees of resamples" not in page((own,))  # so many rows have none anyway
 
 
 def test_a_page_after_ctrl_c_shows_few_trees(monkeypatch):
@@ -197,7 +221,9 @@ def test_trees_come_before_methods_and_what_is_missing_is_named(light, monkeypat
         assert order[0] == "trees" and order.count("trees") == 1 and path.missing == 0
         page = render_report(make_report_data("people", rows, path))
         assert "Not judged: CART (plain decision tree), gradient boosting. The time limit" in page
-        assert "Other trees as good, and trees of resamples, are missing: the time limit" in page
+        more = "a report with more time has them (--time-limit 0)"
+        assert f"Trees of resamples are missing: the time limit ended before; {more}." in page
+        assert "Other trees as good" not in page  # there was no choice
     cut = replace(path, missing=3)
     page = render_report(make_report_data("people", rows, cut))
     assert "Missing here: 3 trees at other strengths. The time limit ended before" in page

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -130,6 +130,8 @@ class JudgedPath:
         Of all that belongs to the report.
     alternatives : Alternatives, optional
         Other trees of the search that has chosen the tree.
+    no_alternatives : bool
+        Whether the end came before the first of them.
     """
 
     trees: tuple[SoftTreeClassifier, ...]
@@ -142,6 +144,7 @@ class JudgedPath:
     missing: int = 0
     budget: Budget = field(default_factory=Budget)
     alternatives: Alternatives | None = None
+    no_alternatives: bool = False
 
 
 def make_report_data(
@@ -178,7 +181,8 @@ def make_report_data(
         ("Missing values", known if missing else "none"),
         ("Software", f"softsplit {__version__}"),
     )
-    stability = _stability(path, rows)
+    resampled = _resampled(path, rows)
+    stability = _stability(path, rows) if resampled else None
     return ReportData(
         name=name,
         rows=rows,
@@ -190,7 +194,8 @@ def make_report_data(
         bounds=path.bounds,
         missing=path.missing,
         interrupted=path.budget.stopped,
-        hurried=path.budget.exhausted,
+        no_alternatives=path.no_alternatives,
+        no_resamples=resampled and stability is None,
         alternatives=path.alternatives,
         stability=stability,
         by=by,
@@ -198,28 +203,43 @@ def make_report_data(
     )
 
 
-def _alternatives(search: Any, budget: Budget, say: Say, share: float = 1.0) -> Alternatives | None:
+class OtherTrees(NamedTuple):
+    """Other trees of a search, if there are any, and whether the end came before the first."""
+
+    found: Alternatives | None = None
+    missing: bool = False
+
+
+def _alternatives(search: Any, budget: Budget, say: Say, share: float = 1.0) -> OtherTrees:
     """Other trees of a search, if it remembers any, in a share of the time that is left."""
     if search is None or budget.exhausted:
-        return None
+        return OtherTrees(None, search is not None)
     say("looking for other trees")
-    limit = None if budget.time_limit is None else share * budget.remaining
+    began, limit = budget.now(), None if budget.time_limit is None else share * budget.remaining
     try:
         found: Alternatives = search.alternatives(OPTIONS.alternatives, time_limit=limit)
     except ValueError:  # of a copy, or of a table that was not remembered
-        return None
+        return OtherTrees()
     if found.interrupted:  # the user waits for the page
         budget.stop()
-    return found if len(found) else None
+    if len(found):
+        return OtherTrees(found)
+    late = limit is not None and budget.now() - began >= limit
+    return OtherTrees(None, late or found.interrupted)
+
+
+def _resampled(path: JudgedPath, rows: LabelledRows) -> bool:
+    """Whether the tree is trained on resamples: not where these would take long."""
+    tree = path.trees[path.chosen]
+    long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
+    return not long and not tree.tree_.rates and len(tree.selected_features_) > 0
 
 
 def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
-    """What recurs in resamples; None where these would take long."""
-    tree = path.trees[path.chosen]
-    long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
-    long = long or bool(tree.tree_.rates) or path.budget.exhausted
-    if long or not len(tree.selected_features_):
+    """What recurs in resamples; None if the time has ended."""
+    if path.budget.exhausted:
         return None
+    tree = path.trees[path.chosen]
     limit = None if path.budget.time_limit is None else path.budget.remaining
     with path.budget.interruptible(), warnings.catch_warnings():
         warnings.simplefilter("ignore", CutShortWarning)
@@ -293,7 +313,7 @@ def walk_path(
             base, *rows.part(drawn), grid, budget, n_starts=OPTIONS.path_starts, n_jobs=n_jobs
         )
 
-    others: list[Alternatives | None] = []
+    others: list[OtherTrees] = []
 
     def meanwhile() -> None:
         if not made:
@@ -337,7 +357,7 @@ def walk_path(
             near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
             missing, kept = missing + len(kept) - len(near), sorted(near)
         found = replace(found, trees=tuple(found.trees[i] for i in kept))
-    alternatives = others[0] if others else _alternatives(search, budget, say)
+    other = others[0] if others else _alternatives(search, budget, say)
     return JudgedPath(
         tuple(trees[i] for i in kept),
         kept.index(place),
@@ -348,7 +368,8 @@ def walk_path(
         bounds,
         missing,
         budget,
-        alternatives,
+        other.found,
+        other.missing,
     )
 
 

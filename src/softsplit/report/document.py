@@ -50,7 +50,7 @@ def render_report(data: ReportData) -> str:
         add_editor(section(main, "change", "Change the tree"), data, editor)
     card = section(main, "card", "As a score card")
     if data.interrupted:  # it takes as long as all the rest of the page, and the user waits
-        add(card, "p", {"class": "missing"}, f"The score card is missing: {data.cut_by} before.")
+        _missing(card, data, "The score card is missing", data.more("it"))
     else:
         add_card(card, data.card)
     add_quality(main, data)
@@ -58,14 +58,15 @@ def render_report(data: ReportData) -> str:
         add_rates(section(main, "requirements", "What must hold"), data)
     if data.alternatives is not None:
         add_alternatives(section(main, "alternatives", "Other trees as good"), data.alternatives)
+    elif data.no_alternatives:
+        more = "fit again" if data.interrupted else "fit with more time (--time-limit 0)"
+        part = section(main, "alternatives", "Other trees as good")
+        _missing(part, data, "Other trees as good are missing", more)
     if data.stability is not None:
         add_stability(section(main, "stability", "What recurs"), data.stability)
-    elif data.hurried:
-        add(
-            section(main, "stability", "What recurs"), "p", {"class": "missing"},
-            f"Other trees as good, and trees of resamples, are missing: {data.cut_by} before. A "
-            "report with more time has them (--time-limit 0).",
-        )  # fmt: skip
+    elif data.no_resamples:
+        part = section(main, "stability", "What recurs")
+        _missing(part, data, "Trees of resamples are missing", data.more("them"))
     add_data(main, data)
     edits = [("Edit by hand", line) for line in data.tree.tree_.edits.lines]
     add_provenance(main, [*data.provenance, *edits])
@@ -75,6 +76,10 @@ def render_report(data: ReportData) -> str:
     add(body, "script", {"type": "application/json", "id": "points"}, _points(data, case, editor))
     add(body, "script", {}, script)
     return "<!doctype html>\n" + rendered(html) + "\n"
+
+
+def _missing(parent: ET.Element, data: ReportData, what: str, more: str) -> None:
+    add(parent, "p", {"class": "missing"}, f"{what}: {data.cut_by} before; {more}.")
 
 
 def add_head(html: ET.Element, title: str, style: str, script: str = "") -> None:

@@ -62,7 +62,7 @@ def add_figures(parent: ET.Element, data: ReportData) -> None:
         add(
             parent, "p", {"class": "missing"},
             f"Not judged: {', '.join(missing)}. {data.cut_by[0].upper()}{data.cut_by[1:]} before; "
-            "a report with more time has all methods (--time-limit 0).",
+            f"{data.more('all methods')}.",
         )  # fmt: skip
     add(
         parent, "p", {"class": "quiet"},

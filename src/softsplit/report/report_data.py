@@ -95,8 +95,8 @@ class ReportData:
         Confidence of the prediction sets by which cases go to a person.
     missing : int
         Trees at other strengths that were not trained.
-    hurried : bool
-        Whether alternatives and resamples were left out for lack of time.
+    no_alternatives, no_resamples : bool
+        Whether these were left out for lack of time, or as Ctrl-C came.
     interrupted : bool
         Whether Ctrl-C ended the work, and not a time limit.
     """
@@ -116,13 +116,20 @@ class ReportData:
     by: tuple[str, pd.Categorical] | None = None
     refer: float = 0.9
     missing: int = 0
-    hurried: bool = False
+    no_alternatives: bool = False
+    no_resamples: bool = False
     interrupted: bool = False
 
     @property
     def cut_by(self) -> str:
         """What ended the work before something that is missing: the beginning of a sentence."""
         return "Ctrl-C came" if self.interrupted else "the time limit ended"
+
+    def more(self, what: str) -> str:
+        """How to get what is missing: the rest of a sentence."""
+        if self.interrupted:
+            return f"softsplit report MODEL DATA has {what}"
+        return f"a report with more time has {what} (--time-limit 0)"
 
     @property
     def matrix(self) -> FloatArray:

@@ -113,8 +113,7 @@ def add_explorer(parent: ET.Element, data: ReportData) -> None:
         add(
             part, "p", {"class": "missing"},
             f"Missing here: {counted(data.missing, 'tree')} at other strengths. "
-            f"{data.cut_by[0].upper()}{data.cut_by[1:]} before; a report with more time has all of "
-            "them (--time-limit 0).",
+            f"{data.cut_by[0].upper()}{data.cut_by[1:]} before; {data.more('all of them')}.",
         )  # fmt: skip
     panels = add(part, "div", {"id": "panels"})
     for point in range(n_points):
