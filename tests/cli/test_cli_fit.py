@@ -271,6 +271,39 @@ def test_words_come_before_anything_that_takes_long(tmp_path):
     assert done.stdout.startswith("reading ") and done.stdout.endswith(" []\n"), done.stderr
 
 
+LOOKS = """
+import sys
+from softsplit.cli import app
+from softsplit.support.status_line import PROCESS
+class Looks:
+    def find_spec(name, path, target=None):
+        if name in ('pandas', 'sklearn', 'numba', 'scipy.optimize', 'softsplit.report.study'):
+            line = PROCESS.line
+            print(name, '|', None if line is None else line.running[-1]().label, flush=True)
+sys.meta_path.insert(0, Looks)
+app(sys.argv[1:], standalone_mode=False)
+"""
+
+
+@pytest.mark.parametrize("command", ["fit", "path", "report"])
+def test_life_is_shown_while_anything_that_takes_long_is_loaded(command, tmp_path):
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    given = ["--strength", "1", "--depth", "1"]
+    if command == "report":
+        assert invoke("fit", path, "-t", "risk", "-m", model, *given).exit_code == 0
+    words = {
+        "fit": [path, "-t", "risk", *given],
+        "path": [path, "-t", "risk", "--points", "2"],
+        "report": [model, path, "--out", tmp_path / "r.html"],
+    }[command]
+    started = [sys.executable, "-c", LOOKS, command, *map(str, words)]
+    done = subprocess.run(started, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    looked = dict(line.split(" | ") for line in done.stdout.splitlines() if " | softsplit" in line)
+    assert {"pandas", "sklearn"} <= set(looked)
+    assert " | None" not in done.stdout
+
+
 @pytest.mark.parametrize("command", ["predict", "explain"])
 def test_to_ask_a_tree_takes_nothing_that_trains_one(command, tmp_path):
     path, model = written(tmp_path, "plain"), tmp_path / "m.json"

@@ -41,13 +41,14 @@ def demo(
     check_files({"--out": out})
     if not quiet:
         say(f"loading {data.value} and the solver")
-    from softsplit.data.files import Table
-    from softsplit.data.learning import learn
-    from softsplit.data.named import bundled_frame
-    from softsplit.reading.text import export_text
-    from softsplit.report.study import FitOptions, fit_tree
+    with heartbeat(quiet, "loading the solver"):
+        from softsplit.data.files import Table
+        from softsplit.data.learning import learn
+        from softsplit.data.named import bundled_frame
+        from softsplit.reading.text import export_text
+        from softsplit.report.study import FitOptions, fit_tree
 
-    rows = learn(Table(data.value, bundled_frame(data.value)), "class")
+        rows = learn(Table(data.value, bundled_frame(data.value)), "class")
     with heartbeat(quiet, "fitting") as tell:
         found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
         report_data, interrupted = write_report(

@@ -166,9 +166,10 @@ def fit(
         raise typer.Exit(cluster.exit_code(interrupted))
     table = read(data, encoding, quiet)
     names = list(map(str, table.frame.columns))
-    fairness = fairness_of(names, parity, equal_opportunity, equalized_odds, favourable)
-    constraints = rate_constraints(rate)
-    apart = [str(name) for name in named_columns(constraints, fairness)]
+    with heartbeat(quiet, "looking at the columns"):
+        fairness = fairness_of(names, parity, equal_opportunity, equalized_odds, favourable)
+        constraints = rate_constraints(rate)
+        apart = [str(name) for name in named_columns(constraints, fairness)]
     rows = training_rows(
         table, target, quiet, kind, apart,
         drop=[*(drop or ()), *(sensitive_only or ())] or None,
@@ -177,11 +178,12 @@ def fit(
     beside = plain_methods_beside(context, rows, jobs) if report is not None else None
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
-    from softsplit.persistence import dumps_model
-    from softsplit.reading.conformal import checked_confidence
-    from softsplit.report.study import FitOptions, fit_tree
+    with heartbeat(quiet, "loading the solver"):
+        from softsplit.persistence import dumps_model
+        from softsplit.reading.conformal import checked_confidence
+        from softsplit.report.study import FitOptions, fit_tree
 
-    refer, groups_told = checked_confidence(refer, "--refer"), groups_by(table, target, by)
+        refer, groups_told = checked_confidence(refer, "--refer"), groups_by(table, target, by)
 
     classes = sorted(set(rows.y.tolist()))
     settings = FitOptions(

@@ -57,15 +57,13 @@ def training_rows(
     ``kinds`` are the texts COLUMN=KIND of --kind, ``columns_by_kind`` the lists of column names
     given for each kind (--drop, --date, ...), and ``apart`` columns that are kept as they are too.
     """
-    from softsplit.data.learning import learn
-    from softsplit.variables import ColumnsLeftOut
+    with heartbeat(quiet, "looking at the columns"), warnings.catch_warnings(record=True) as caught:
+        from softsplit.data.learning import learn
+        from softsplit.variables import ColumnsLeftOut
 
-    names = list(map(str, table.frame.columns))
-    feature_types = said_kinds(names, kinds, columns_by_kind)
-    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ColumnsLeftOut)
-        with heartbeat(quiet, "looking at the columns"):
-            rows = learn(table, target, feature_types, apart)
+        names = list(map(str, table.frame.columns))
+        rows = learn(table, target, said_kinds(names, kinds, columns_by_kind), apart)
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
             say(warning.message.advising(_advice_on_columns(warning.message.nearly_dates)))
@@ -186,11 +184,12 @@ def _refuse_absent(option: str, given: Sequence[str], names: Sequence[str]) -> N
         )
 
 
-def load(path: Path) -> SoftTreeClassifier:
-    """Load the estimator of a model file."""
-    from softsplit.persistence.files import load_model
+def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:
+    """Load the estimator of a model file, and with it the training code."""
+    with heartbeat(quiet, f"reading {path}"):
+        from softsplit.persistence.files import load_model
 
-    found: SoftTreeClassifier = _load(path, load_model)
+        found: SoftTreeClassifier = _load(path, load_model)
     return found
 
 

@@ -76,10 +76,11 @@ def path(
     rows = training_rows(
         table, target, quiet, kind, drop=drop, keep=keep, category=categorical, date=date
     )
-    from softsplit.estimators.classifier import SoftTreeClassifier
-    from softsplit.formulations import formulation_of
-    from softsplit.report.comparison import make_report_data, walk_path
-    from softsplit.selection.strengths import SHARES, shared
+    with heartbeat(quiet, "loading the solver"):
+        from softsplit.estimators.classifier import SoftTreeClassifier
+        from softsplit.formulations import formulation_of
+        from softsplit.report.comparison import make_report_data, walk_path
+        from softsplit.selection.strengths import SHARES, shared
 
     usual = formulation_of(loss.value).choice.axes["scopes"][0]
     local, global_ = shared(SHARES[scope.value if scope else usual], 1.0)
@@ -103,7 +104,7 @@ def path(
             settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
             time_limit=time_limit or None, say=tell,
         )  # fmt: skip
-    lines = _lines(make_report_data(table.name, rows, walked))
+        lines = _lines(make_report_data(table.name, rows, walked))
     if as_json:
         print_json(lines)
     else:

@@ -88,11 +88,11 @@ def report(
         else:
             echo(visible(out))
         return
-    tree = load(model)
+    tree = load(model, quiet)
     table = read(data, encoding, quiet)
-    from softsplit.report.study import check_training_rows, rows_of
+    with option_advice(), heartbeat(quiet, "looking at the columns"):
+        from softsplit.report.study import check_training_rows, rows_of
 
-    with option_advice():
         rows = rows_of(tree, table, target)
         check_training_rows(tree, rows, f"{table.name!r}")
         unseen = None
