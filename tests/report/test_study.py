@@ -177,6 +177,18 @@ def test_a_page_after_ctrl_c_shows_few_trees(monkeypatch):
     assert path.trees[path.chosen] is tree and path.missing == 9 - len(path.trees)
 
 
+def test_a_page_shows_few_trees_if_ctrl_c_comes_while_others_are_looked_for(monkeypatch):
+    monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=3, folds=2))
+    monkeypatch.setattr(comparison, "_undominated", lambda trees, *_: list(range(len(trees))))
+    rows = rows_of_people()
+    tree = fit_tree(rows, GIVEN).tree
+    own = Alternative.of(tree, tree, 0.0, 0.0)
+    search = SimpleNamespace(alternatives=lambda n, **_: Alternatives((), own, n, interrupted=True))
+    path = walk_path(tree, rows, search=search)
+    assert len(path.trees) == len(path.assessment.trees) == comparison.OPTIONS.hurried_trees
+    assert path.trees[path.chosen] is tree and path.missing == 4 - len(path.trees)
+
+
 def test_an_interruption_is_a_field_and_not_a_word(monkeypatch):
     def cut(self, X, y):
         fitted = fit(self, X, y)

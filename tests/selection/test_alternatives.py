@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text, load_model, save_model
 from softsplit.estimators.alternatives import Alternative
 from softsplit.estimators.base import training_run
+from softsplit.selection import alternatives
 from softsplit.selection.alternatives import Looks, without
 from softsplit.selection.cross_validation import FoldTrainer
 
@@ -149,6 +150,32 @@ def test_the_page_shows_both(search):
     assert "What recurs" in page.html and "Features that recur" in page.html
     plain = search.best_estimator_.report(X, y)
     assert "Other trees as good" not in plain.html and "What recurs" in plain.html
+
+
+@pytest.mark.parametrize("place", ["training on all rows", "folds without a feature"])
+def test_nothing_is_begun_after_ctrl_c(search, monkeypatch, place):
+    done = []
+
+    def noted(owner, name, stops):
+        real = getattr(owner, name)
+
+        def call(*given, **asked):
+            found = real(*given, **asked)
+            done.append(name)
+            if stops:
+                run = given[0].run if owner is FoldTrainer else given[4]
+                run.budget.stop()
+            return found
+
+        monkeypatch.setattr(owner, name, call)
+
+    noted(alternatives, "prepare", False)
+    noted(alternatives, "without", False)
+    noted(alternatives, "refit_from", place == "training on all rows")
+    noted(FoldTrainer, "evaluate", place == "folds without a feature")
+    found = search.alternatives(5)
+    assert found.interrupted
+    assert done[-1] == ("refit_from" if place == "training on all rows" else "evaluate")
 
 
 def test_a_tree_that_is_clearly_behind_on_the_first_folds_is_not_trained_on_the_others(

@@ -75,7 +75,8 @@ class ComparisonOptions:
         Part of the time left that the search for them gets while another process judges plain
         methods, which may need both cores in the rest.
     hurried_trees : int
-        Trees that a page shows after Ctrl-C: the chosen one and those next to it.
+        Trees that a page shows after Ctrl-C: the chosen one, and those next to it if there are
+        more.
     resamples : int
         Resamples of the rows on which the tree is trained again.
     resampled_cells : int
@@ -95,7 +96,7 @@ class ComparisonOptions:
     bound_factors: tuple[float, ...] = (0.5, 2.0, 4.0)
     alternatives: int = 5
     share_beside: float = 0.5
-    hurried_trees: int = 3
+    hurried_trees: int = 1
     resamples: int = 10
     resampled_cells: int = 60_000
 
@@ -350,6 +351,7 @@ def walk_path(
     if unknown:
         said = "held-out figures and other trees are without them: their rows are not known here"
         provenance = (*provenance, ("Requirements on rates", said))
+    other = others[0] if others else _alternatives(search, budget, say)
     kept = list(range(len(trees)))
     if fitted:
         kept = _undominated(trees, place, found, rows)
@@ -357,7 +359,6 @@ def walk_path(
             near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
             missing, kept = missing + len(kept) - len(near), sorted(near)
         found = replace(found, trees=tuple(found.trees[i] for i in kept))
-    other = others[0] if others else _alternatives(search, budget, say)
     return JudgedPath(
         tuple(trees[i] for i in kept),
         kept.index(place),

@@ -196,16 +196,20 @@ class Compared:
     def trees(
         self, rows: Rows, weights: FloatArray, run: Run
     ) -> Iterator[tuple[Met, Solution, Prepared]]:
-        """Alternatives one by one, trained on all rows.
+        """Alternatives one by one, trained on all rows, until the budget of ``run`` ends.
 
         ``weights`` (n_features, n_branches) are those of the chosen tree.
         """
         own = Looks.of(weights, rows.groups)
         taken = [own]
         for met, without_feature in self._tried(own, weights, rows.groups, run):
+            if run.budget.exhausted:
+                return
             # A problem without the feature leads to the tree, which is one of all features.
             known = rows if without_feature is None else without(rows, without_feature)
             solution = self._trained(met, self.prepared(met.candidate, known), run)
+            if run.budget.exhausted:  # it is unfinished
+                return
             looks = Looks.of(solution.parameters.weights, rows.groups)
             if looks.features and looks not in taken:
                 taken.append(looks)
@@ -225,6 +229,8 @@ class Compared:
             sizes = {f: size for f, size in sizes.items() if f not in required}
         weightiest = sorted(sizes, key=lambda f: (-sizes[f], f))[: OPTIONS.left_out]
         for feature in weightiest if self.folds else ():
+            if run.budget.exhausted:
+                return
             found = self._without(feature, groups, run)
             if found is not None:
                 yield found, feature
