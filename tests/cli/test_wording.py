@@ -112,6 +112,11 @@ def test_older_versions_of_typer_are_understood(before, after):
             "--only-decrease names 'town', whose levels have no order; list the allowed ones with "
             "--range.",
         ),
+        (
+            "t.csv is not text in utf-8 (byte 4); name its encoding, such as cp1252.",
+            "t.csv is not text in utf-8 (byte 4); name its encoding with --encoding, such as "
+            "cp1252.",
+        ),
         ("--required names 'a'; the loss and the depth stay.",) * 2,
         ("--max-features 'required' depth", "--max-features 'required' depth"),
     ],

@@ -66,6 +66,7 @@ PHRASES = (
     (r"^ranges of (.+?) begin above their end", r"--range of \1 begins above its end"),
     (r"\bones in ranges\b", "ones with --range"),
     (r"\badd depths\b", "give another --depth"),
+    (r"\bname its encoding, such as", "name its encoding with --encoding, such as"),
     (r"\bgive cut=\.\.\., or a column", "write COLUMN>NUMBER=BOUND, or name a column"),
     (r"\bmust be None, a callable or the name", "must be the name"),
     (r"\bmust be 'auto', False or\b", "must be auto, 0 or"),

@@ -134,8 +134,8 @@ def with_columns(
 
 def drawn_from(rows: RowEngine, limit: int) -> Samples | DrawnRows:
     """Return a sample as of ``sample``; of rows in this process without a copy of its features."""
-    drawn = getattr(rows, "drawn", None)
-    found: Samples | DrawnRows = rows.sample(limit) if drawn is None else drawn(limit)
+    own = getattr(rows, "sample_in_place", None)
+    found: Samples | DrawnRows = rows.sample(limit) if own is None else own(limit)
     return found
 
 

@@ -191,7 +191,7 @@ class CompiledRows(OfSamples, InMemory):
     def sample(self, limit: int | None = None) -> Samples:
         return self.samples if limit is None else self.samples.stratified(limit)
 
-    def drawn(self, limit: int) -> Samples | DrawnRows:
+    def sample_in_place(self, limit: int) -> Samples | DrawnRows:
         """Return the same sample without a copy of its features."""
         return self.samples.drawn(limit)
 

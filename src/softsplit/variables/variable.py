@@ -387,7 +387,7 @@ def _checked_numbers(
         codes, values = distinct(column)
         row = next(i for i in np.flatnonzero(codes >= 0) if reading(values[codes[i]]) is None)
         advice = "correct it" if len(codes) == 1 else "correct the cell, or leave it empty"
-        place = "" if len(codes) == 1 else f" (row {row})"
+        place = "" if len(codes) == 1 else f" (row {row + 1})"
         raise ValueError(
             f"column {shown(name)} holds {shown(_plain(values[codes[row]]))} where {needed} needed"
             f"{place}; {advice}."
