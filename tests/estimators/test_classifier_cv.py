@@ -253,6 +253,33 @@ def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkey
     assert chosen.score(*wine) > 0.8
 
 
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ({"depths": [1, 2]}, "depth 2.* on 2 of 5 folds, not finished$"),  # it was leading
+        ({"depths": [2], "ridges": [1.0, 1e6]}, "ridge 1e[+]06.* on 2 of 5 folds, dropped$"),
+    ],
+)
+def test_only_what_was_behind_is_told_as_dropped(monkeypatch, second, told):
+    real, lines = FoldTrainer.evaluate, []
+
+    def interrupted(self, some, fractions, board, folds=None):
+        real(self, some, fractions, board, folds)
+        if folds == range(2):  # the second candidate, on its first folds
+            self.run.budget.stop()
+
+    monkeypatch.setattr("softsplit.training.progress.finish_line", lines.append)
+    monkeypatch.setattr(FoldTrainer, "evaluate", interrupted)
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    given = {"ridges": [1.0], "scales": ["standard"], "cv": 5} | second
+    with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
+        SoftTreeClassifierCV(**given, curves=False, random_state=0, verbose=1).fit(
+            X, X[:, 0] * X[:, 1] > 0
+        )
+    ended = [line for line in lines if line.endswith(("not finished", "dropped"))]
+    assert len(ended) == 1 and re.search(told, ended[0])
+
+
 @both_losses
 @pytest.mark.parametrize("place", ["configured", "refit_from"])
 def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place, small):

@@ -15,7 +15,7 @@ import pytest
 
 import softsplit.report
 from clocks import Clock
-from softsplit import SoftTreeClassifier, dumps_model, loads_model
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.data.dataset import TooFewToChoose, UnknownTarget
 from softsplit.estimators.alternatives import Alternative, Alternatives
@@ -187,6 +187,21 @@ def test_a_page_shows_few_trees_if_ctrl_c_comes_while_others_are_looked_for(monk
     path = walk_path(tree, rows, search=search)
     assert len(path.trees) == len(path.assessment.trees) == comparison.OPTIONS.hurried_trees
     assert path.trees[path.chosen] is tree and path.missing == 4 - len(path.trees)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_classes", "told"), [(400, 2, "0.25 %"), (2500, 2, "0.1 %"), (399, 3, "0.16 %")]
+)
+def test_the_price_of_a_feature_is_told_as_it_was(n_rows, n_classes, told):
+    y = np.arange(n_rows) % n_classes  # even classes
+    X = np.random.default_rng(0).normal(size=(n_rows, 3))
+    X[:, 0] += y
+    few = {"ridges": [1.0], "scales": ["standard"], "n_strengths": 1, "curves": False}
+    search = SoftTreeClassifierCV(depths=[n_classes - 1], **few, random_state=0).fit(X, y)
+    found = search.cv_results_
+    paid = (found["priced_log_loss"] - found["mean_test_log_loss"]) / found["mean_n_features"]
+    assert paid[0] / np.log(n_classes) == pytest.approx(search.feature_price_)
+    assert f"must lower it by {told} of that of a tree without" in study.told_choice(search)
 
 
 def test_an_interruption_is_a_field_and_not_a_word(monkeypatch):

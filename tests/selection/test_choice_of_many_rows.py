@@ -130,6 +130,58 @@ def test_of_many_rows_strengths_above_the_better_half_are_left_out(monkeypatch):
     assert search._screen(deeper) == judged
 
 
+@pytest.mark.parametrize("peak", range(12))
+def test_of_many_rows_no_neighbour_of_the_best_strength_is_left_out(monkeypatch, peak):
+    strengths = tuple(np.geomspace(0.001, 0.5, 12).tolist())
+    deeper, board = one_of_depth(2), Scoreboard(4)
+    search = CandidateSearch(None, board, strengths, Observer(), 0)
+
+    def judge(self, some, fractions):
+        for fraction in fractions:
+            worth = -0.3 - 0.01 * abs(strengths.index(fraction) - peak)
+            for fold in range(2):
+                board.add(some[0], fraction, fold, score_of(worth))
+
+    monkeypatch.setattr(CandidateSearch, "_halves", lambda self, choice: True)
+    monkeypatch.setattr(CandidateSearch, "_evaluate", judge)
+    judge(search, [deeper], strengths[:7:2])  # stronger ones were left out
+    search._complete(deeper)
+    judged = {fraction for _, fraction in board.folds}
+    assert judged >= set(strengths[max(peak - 1, 0) : peak + 2])
+    assert board.best() == (deeper, strengths[peak])
+    assert len(judged) < 12 or peak > 7  # the far end is left out
+    search.given = True
+    search._complete(deeper)
+    assert {fraction for _, fraction in board.folds} == set(strengths)
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ({"strengths": [1.0, 20.0]}, 2),
+        ({"strengths": [0.5, 1.0, 20.0, 40.0]}, 4),
+        ({"n_strengths": 2}, 2),
+        ({"n_strengths": 5}, 5),
+    ],
+)
+def test_of_many_rows_all_strengths_of_the_user_are_judged(monkeypatch, given, count):
+    for module in (candidates, classifier_cv, cross_validation):
+        monkeypatch.setattr(module, "ROWS", RowBudgets(halved=300))
+    few = {"depths": [2], "ridges": [1.0], "random_state": 0}
+    found = SoftTreeClassifierCV(**few, **given).fit(*two_classes(400)).cv_results_
+    assert len(set(found["param_strength_fraction"])) == count
+
+
+@pytest.mark.parametrize("halved", [300, 3000])
+def test_settings_are_compared_at_each_of_few_strengths(monkeypatch, halved):
+    for module in (candidates, classifier_cv, cross_validation):
+        monkeypatch.setattr(module, "ROWS", RowBudgets(halved=halved))
+    few = {"depths": [1, 2], "ridges": [1.0], "selection": "best", "random_state": 0}
+    found = SoftTreeClassifierCV(strengths=[0, 8], **few).fit(*two_classes(400)).cv_results_
+    compared = set(zip(found["param_depth"], found["param_strength_fraction"] > 0, strict=True))
+    assert compared == {(1, False), (1, True), (2, False), (2, True)}
+
+
 def test_copies_of_a_large_table_are_kept_for_the_first_folds_only(monkeypatch):
     kept = []
     for module in (candidates, classifier_cv, cross_validation):

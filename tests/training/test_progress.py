@@ -156,10 +156,12 @@ def test_candidates_are_told_in_words():
     with ConsoleProgress(Budget(), display=kept) as shown:
         shown.candidate_judged(found)
         found = replace(found, dropped=False)
+        shown.candidate_judged(replace(found, unfinished=True))
         shown.candidate_judged(replace(found, folds=5, accuracy=False, log_loss=(0.3, 0.35)))
         shown.candidate_judged(replace(found, folds=5, n_features=1.0, chosen=True))
     assert kept.lines == [
         "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, dropped",
+        "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, not finished",
         "depth 2: score 0.8592, log-loss 0.3000 (0.3500 with its size), 4.5 features",
         "chosen: depth 2: accuracy 85.9 %, 1 feature",
     ]

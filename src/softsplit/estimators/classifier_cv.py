@@ -44,8 +44,8 @@ from softsplit.selection.cross_validation import (
 )
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
-from softsplit.selection.held_out import Scoring, price_unit
-from softsplit.selection.scoreboard import Candidate, Key, Scoreboard
+from softsplit.selection.held_out import Scoring, price_share, price_unit
+from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
 from softsplit.selection.strengths import (
     GIVEN_DIGITS,
     PRINTED_DIGITS,
@@ -157,12 +157,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
     strong, each tree started from the last one. One setting after the other is varied around the
     best so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
     strengths; one that is clearly behind after two folds is left there (by likelihood; with more
-    than 3,000 rows all are, and the best one is judged on the other folds), and the best one or two
-    are judged at all strengths and ridges. The tree that is kept is trained on all
-    rows, also from the trees that the chosen settings led to on the folds. Of more than 10,000 rows
-    (25,000 with a teacher) the folds are made of that many, each class by its share, where ``cv``
-    is a number and there are no groups; the strength, a fraction of the loss, then falls by the
-    root of 10,000 / rows.
+    than 3,000 rows all are, and the two best are judged on the other folds), and the best one or
+    two are judged at all strengths and ridges (with more than 3,000 rows, at the default strengths
+    around the best ones). The tree that is kept is trained on all rows, also from the trees that
+    the chosen settings led to on the folds. Of more than 10,000 rows (25,000 with a teacher) the
+    folds are made of that many, each class by its share, where ``cv`` is a number and there are no
+    groups; the strength, a fraction of the loss, then falls by the root of 10,000 / rows.
 
     Parameters
     ----------
@@ -270,6 +270,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         Only if X was more than plain numbers, as in ``SoftTreeClassifier``.
     n_splits_, n_repeats_ : int
         Number of folds, and how many times they were made.
+    feature_price_ : float
+        What a feature had to lower the held-out log-loss by, as a part of that without features,
+        where trees are compared by it.
     targets_ : array of shape (n_samples, n_classes), or None
         Class probabilities that the tree on all rows was trained on, where a teacher was chosen:
         ``SoftTreeClassifier(**best_params_).fit(X, y, targets=targets_)`` trains on the same.
@@ -352,6 +355,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         trainer.tidy()
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
+        self.feature_price_ = PRICES[self._selection] * price_share(trainer.rows)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = CandidateSearch(
                 replace(trainer, observer=observer),
@@ -360,6 +364,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 observer,
                 n_all,
                 self._selection,
+                given=self.strengths is not None or not is_auto(self.n_strengths),
             )
             search.run(axes)
             chosen = self._choose(search, axes, all_rows)

@@ -28,7 +28,7 @@ from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import named_columns
 from softsplit.reading.profile import TableProfile
 from softsplit.report.report_data import fit_options, strength_of
-from softsplit.selection.scoreboard import ERRORS, PRICES
+from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import warm_up
@@ -440,11 +440,9 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
     name = "default" if search.selection == "auto" else search.selection
     if "priced_log_loss" in search.cv_results_:
         rule = "the one with the lowest held-out log-loss"
-        if PRICES[name] > 0:
-            rule += (
-                f", where each feature must lower it by {100 * PRICES[name]:g} % of that of a tree "
-                "without features"
-            )
+        if search.feature_price_ > 0:
+            least = f"{100 * search.feature_price_:.2g} % of that of a tree without features"
+            rule += f", where each feature must lower it by {least}"
     else:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"

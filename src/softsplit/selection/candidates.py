@@ -5,9 +5,9 @@ around the best candidate so far, at a few strengths only: scaling, penalty, sco
 as long as a deeper tree is clearly better, then steepness or ridge. The best one or two candidates
 are then judged at all strengths. Where elimination gives the trees of all strengths at once, every
 other strength is judged. Where the choice has long questions, trees of short ones with one more
-level are compared at the end. Of thousands of rows settings compete on the first folds alone, and
-the best of them is judged on all. What is varied, and when a candidate is dropped, is part of the
-formulation.
+level are compared at the end. Of thousands of rows settings compete on the first folds alone, the
+best of them is judged on all, and of the default grid at the strengths around its best ones. What
+is varied, and when a candidate is dropped, is part of the formulation.
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ def _values(name: str, given: Any) -> list[Any]:
 
 
 SCREENED = 3
-"""Strengths at which candidates are compared before the best of them get all the others."""
+"""Strengths at which candidates are compared before the best of them get all the others; a grid of
+no more is compared as a whole."""
 
 
 @dataclass
@@ -173,8 +174,12 @@ class CandidateSearch:
         Rows that the chosen tree is trained on; 0 to keep the strength as it was chosen.
     selection : str
         How the tree will be chosen among those compared.
+    given : bool
+        Whether the user named the strengths or their number: the best candidate is judged at all.
     seen : set of Candidate
         Candidates that were scored.
+    dropped : set of Candidate
+        Candidates that were behind on the first folds, and not judged on the others.
     """
 
     trainer: FoldTrainer
@@ -183,7 +188,9 @@ class CandidateSearch:
     observer: Observer
     n_rows: int
     selection: str = "best"
+    given: bool = False
     seen: set[Candidate] = field(default_factory=set)
+    dropped: set[Candidate] = field(default_factory=set)
 
     def run(self, axes: dict[str, Sequence[Any]]) -> None:
         """Compare candidates until the search ends by itself, by its budget or by Ctrl-C.
@@ -273,12 +280,28 @@ class CandidateSearch:
         return fraction, {fold: score.tree for fold, score in sorted(row.items())}
 
     def _complete(self, candidate: Candidate) -> None:
-        """Score a candidate at the strengths that it lacks."""
-        missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
-        if self._halves(candidate.formulation.choice):
-            known = self._best_strengths(candidate, len(self.fractions[::2]))
-            missing = [f for f in missing if known[0] < f < known[-1]]
-        self._evaluate([candidate], tuple(missing))
+        """Score a candidate at the strengths that it lacks, until no neighbour of the best does."""
+        tried: set[float] = set()  # at some there may be no tree
+        while missing := tuple(f for f in self._lacking(candidate) if f not in tried):
+            self._evaluate([candidate], missing)
+            tried.update(missing)
+
+    def _lacking(self, candidate: Candidate) -> list[float]:
+        """The strengths at which a candidate is to be scored still.
+
+        Of many rows and the default grid they reach from the next weaker than its best strengths
+        to the next stronger.
+        """
+        wanted = self.fractions
+        if (
+            self._halves(candidate.formulation.choice)
+            and candidate.penalty == "count"
+            and not self.given
+        ):
+            best = self._best_strengths(candidate, len(self.fractions[::2]))
+            weakest, strongest = self.fractions.index(best[0]), self.fractions.index(best[-1])
+            wanted = self.fractions[max(weakest - 1, 0) : strongest + 2]
+        return [f for f in wanted if (candidate, f) not in self.board.folds]
 
     def _leader(self, first: Candidate) -> Candidate:
         """The best candidate so far; where settings compete on the first folds, with its size."""
@@ -297,7 +320,8 @@ class CandidateSearch:
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
         """A few strengths from the middle; every other where one elimination serves them all."""
-        if not all(candidate.penalty == "count" for candidate in candidates):
+        few = len(self.fractions) <= SCREENED
+        if few or not all(candidate.penalty == "count" for candidate in candidates):
             return _screen(self.fractions)
         some, choice = self.fractions[::2], candidates[0].formulation.choice
         if not self._halves(choice) or not self.board.folds:
@@ -350,14 +374,14 @@ class CandidateSearch:
             if candidates[0].max_terms is not None:  # most are far behind
                 first, price = 1, PRICES[self.selection]
                 self.trainer.evaluate(candidates, fractions, self.board, range(first))
-                hopeful = [c for c in candidates if self.board.hopeful(c, first, price)]
+                hopeful = self._hopeful(candidates, first, price)
             self.trainer.evaluate(hopeful, fractions, self.board, self._folds(choice)[first:])
         elif self.seen and choice.one_by_one:
             count = min(choice.first_folds, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
             smaller = candidates[0].max_terms is not None or candidates[0].teacher > 0
             price = PRICES[self.selection] if smaller else 0.0
-            hopeful = [c for c in candidates if self.board.hopeful(c, count, price)]
+            hopeful = self._hopeful(candidates, count, price)
             rest = range(count, self.board.n_folds)
             if not self.trainer.run.budget.exhausted:
                 self.trainer.evaluate(hopeful, fractions, self.board, rest)
@@ -366,6 +390,14 @@ class CandidateSearch:
         for candidate in candidates:
             self._tell_best(candidate, again=candidate in self.seen)
         self.trainer.memory.keep_only(self._leader(candidates[0]))
+
+    def _hopeful(
+        self, candidates: Sequence[Candidate], n_folds: int, price: float
+    ) -> list[Candidate]:
+        """Those that are not behind on the first folds; the others are dropped."""
+        found = [c for c in candidates if self.board.hopeful(c, n_folds, price)]
+        self.dropped.update(set(candidates) - set(found))
+        return found
 
     def _tell_best(self, candidate: Candidate, *, again: bool) -> None:
         """Report the best row of a candidate, if it has any."""
@@ -380,6 +412,8 @@ class CandidateSearch:
         """Report what is compared of a row of the board, and its score, to the observer."""
         board = self.board
         worth, net = board.worth(key), board.net(key, PRICES[self.selection])
+        fewer = len(board.folds[key]) < len(self._folds(key[0].formulation.choice))
+        cut = key[0] not in self.dropped and self.trainer.run.budget.exhausted
         self.observer.candidate_judged(
             JudgedCandidate(
                 label=key[0].label,
@@ -389,7 +423,8 @@ class CandidateSearch:
                 log_loss=(-worth, -net) if board.valued(key) else None,
                 folds=len(board.folds[key]),
                 n_folds=board.n_folds,
-                dropped=len(board.folds[key]) < len(self._folds(key[0].formulation.choice)),
+                dropped=fewer and not cut,
+                unfinished=fewer and cut,
                 again=again,
                 chosen=chosen,
             )

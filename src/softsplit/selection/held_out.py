@@ -59,15 +59,26 @@ def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: Float
     return Valued(np.maximum(np.log(probable), -OPTIONS.largest_loss), weights)
 
 
+def featureless_loss(rows: Rows) -> float:
+    """Return the log-loss per row without features, that of the class shares."""
+    totals = np.bincount(rows.labels, rows.weight, len(rows.classes))
+    shares = totals[totals > 0] / totals.sum()
+    return float(-shares @ np.log(shares))
+
+
 def price_unit(rows: Rows) -> float:
     """Return the log-loss per row without features, or of two even classes if less.
 
     With more than ``priced_rows`` it falls as 1 / n.
     """
-    totals = np.bincount(rows.labels, rows.weight, len(rows.classes))
-    shares = totals[totals > 0] / totals.sum()
-    loss = min(float(-shares @ np.log(shares)), float(np.log(2)))
+    loss = min(featureless_loss(rows), float(np.log(2)))
     return loss * min(1.0, OPTIONS.priced_rows / len(rows.labels))
+
+
+def price_share(rows: Rows) -> float:
+    """Return the unit of prices as a part of the log-loss without features."""
+    loss = featureless_loss(rows)
+    return price_unit(rows) / loss if loss > 0 else 0.0
 
 
 Scorer = Callable[..., float]

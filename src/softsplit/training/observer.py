@@ -26,7 +26,9 @@ class JudgedCandidate:
     folds, n_folds : int
         Folds on which it was judged, and all folds.
     dropped : bool
-        Whether it was left after fewer folds than others.
+        Whether it was left after fewer folds than others, because it was behind.
+    unfinished : bool
+        Whether time ran out, or the user stopped, before its last fold.
     again : bool
         Whether it was judged before, at fewer strengths.
     chosen : bool
@@ -40,6 +42,7 @@ class JudgedCandidate:
     folds: int
     n_folds: int
     dropped: bool = False
+    unfinished: bool = False
     again: bool = False
     chosen: bool = False
 

@@ -108,9 +108,11 @@ class ConsoleProgress(Observer):
         if found.folds < found.n_folds:
             parts.append(f"on {found.folds} of {found.n_folds} folds")
         if found.again:
-            parts.append("at all strengths")
+            parts.append("at more strengths")
         if found.dropped:
             parts.append("dropped")
+        if found.unfinished:
+            parts.append("not finished")
         finish_line(f"{'chosen: ' if found.chosen else ''}{found.label}: {', '.join(parts)}")
 
     # --- the words --------------------------------------------------------------------------------
