@@ -213,11 +213,12 @@ def test_other_columns_are_named_in_one_sentence(other, said, text):
 
 
 def test_a_cell_that_is_no_number_is_named_with_its_row():
+    """Counted from one, as on the command line."""
     tree = fit(X=TABLE)
     used = TABLE.columns[tree.selected_features_[0]]
     other = TABLE.astype(str)
     other.loc[4, used] = "12,5 cm"
-    said = f"column '{used}' holds '12,5 cm' where numbers are needed \\(row 4\\); correct the cell"
+    said = f"column '{used}' holds '12,5 cm' where numbers are needed \\(row 5\\); correct the cell"
     with pytest.raises(ValueError, match=said):
         tree.predict(other)
 

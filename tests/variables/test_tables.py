@@ -593,11 +593,3 @@ def test_blanks_around_a_level_count_only_where_training_had_them():
     ).tolist()
     variable = tree.tree_.coding.variables[0]
     assert not variable.unseen(variable.cells(padded["town"])).any()
-
-
-def test_a_cell_that_is_no_number_is_found_by_its_row_counted_from_one():
-    X = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0) % 3})
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, X["a"] > 20)
-    new = pd.DataFrame({"a": ["1", "2", "abc"], "b": [0.0, 1.0, 2.0]})
-    with pytest.raises(ValueError, match=r"'a' holds 'abc' where numbers are needed \(row 3\)"):
-        tree.predict(new)
