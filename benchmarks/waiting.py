@@ -466,7 +466,7 @@ sys.path.insert(0, {here!r})
 from waiting import numbers
 from softsplit import SoftTreeClassifierCV
 warnings.simplefilter("ignore")
-X, y = numbers(6_000, 20, 6)
+X, y = numbers(30_000, 40, 20)
 SoftTreeClassifierCV(random_state=0, verbose=1, time_limit=60).fit(X, y)
 """
 
