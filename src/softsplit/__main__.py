@@ -10,11 +10,11 @@ from contextlib import suppress
 
 INTERRUPTED = 130
 OUTPUT_LOST = 120
-"""Exit code of Python where the last output cannot be written."""
+"""Exit code that Python itself uses when the last output cannot be written."""
 
 FEWER_COLLECTIONS = 100_000
-"""New objects after which Python looks for garbage: most objects of a command are modules, which
-live to its end, and to look at them time and again takes half a second of a report."""
+"""Allocations after which the garbage collector runs. Most objects of a command belong to modules
+and live until it ends; to traverse them repeatedly takes half a second of a report."""
 
 
 def main() -> None:
@@ -37,10 +37,10 @@ def main() -> None:
 
 
 def _leave(code: object) -> None:
-    """End the process at once, after all that was registered for the end, and all output.
+    """Run the exit handlers, flush the output, and end the process at once.
 
-    Python would take every module apart, which takes a second, and unwind threads that still run
-    code of another library, which C++ takes for an error: it aborts the process.
+    A normal exit deallocates every module, which takes a second, and unwinds threads that still run
+    compiled code of another library, whereupon the C++ runtime aborts the process.
     """
     if code is not None and not isinstance(code, int):
         return

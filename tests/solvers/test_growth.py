@@ -100,14 +100,14 @@ def test_a_tree_that_grows_alone_races_with_no_start(from_shallower):
     below = grown(single_leaf(descents.rows), descents.rows) if from_shallower else None
     drawn = mixture_trees(problem, np.random.default_rng(0), 2)
     ends = [
-        race(descents, [SupportTree.of(tree, problem)], shallower=below, alone=True)
+        race(descents, [SupportTree.of(tree, problem)], shallower=below, grown_only=True)
         for tree in drawn[:2]
     ]
     np.testing.assert_array_equal(ends[0].splits, ends[1].splits)
     assert ends[0].shape == (3, 3)
     over = RowDescents(problem, Budget(time_limit=0.0), problem.rows.sample())
     start = SupportTree.of(drawn[0], problem)
-    assert race(over, [start], shallower=below, alone=True) is start
+    assert race(over, [start], shallower=below, grown_only=True) is start
 
 
 def growth_start(problem):

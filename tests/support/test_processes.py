@@ -10,14 +10,14 @@ from operator import methodcaller, truediv
 import pytest
 
 from softsplit.support import processes
-from softsplit.support.processes import Beside, ProcessEnded, start_python
+from softsplit.support.processes import ProcessEnded, WorkerProcess, start_python
 
 
 @pytest.fixture
 def beside(monkeypatch):
     monkeypatch.setattr(processes, "parent_process", lambda: None)
     monkeypatch.setattr(processes, "n_cores", lambda: 2)
-    started = Beside.start(["operator", "subprocess"])
+    started = WorkerProcess.start(["operator", "subprocess"])
     assert started is not None
     yield started
     started.close()
@@ -91,7 +91,7 @@ def test_a_closed_process_is_gone(beside):
 
 def test_a_module_that_cannot_be_imported_ends_the_process(monkeypatch):
     monkeypatch.setattr(processes, "may_start_processes", lambda: True)
-    started = Beside.start(["there.is.no.such.module"])
+    started = WorkerProcess.start(["there.is.no.such.module"])
     started.wait()
     with pytest.raises(ProcessEnded):
         started.call(truediv, 1, 4)
@@ -119,4 +119,4 @@ def test_where_no_process_can_be_started_there_is_none(monkeypatch, owner, name,
     monkeypatch.setattr(processes, "parent_process", lambda: None)
     monkeypatch.setattr(processes, "n_cores", lambda: 2)
     monkeypatch.setattr(owner, name, value)
-    assert Beside.start(["operator"]) is None
+    assert WorkerProcess.start(["operator"]) is None

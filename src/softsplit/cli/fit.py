@@ -28,10 +28,10 @@ from softsplit.cli.inputs import (
 )
 from softsplit.cli.outputs import (
     as_object,
+    baseline_worker,
     check_files,
     figures_object,
     figures_text,
-    plain_methods_beside,
     write_report,
     write_text,
 )
@@ -175,7 +175,7 @@ def fit(
         drop=[*(drop or ()), *(sensitive_only or ())] or None,
         keep=keep, category=categorical, date=date,
     )  # fmt: skip
-    beside = plain_methods_beside(context, rows, jobs) if report is not None else None
+    worker = baseline_worker(context, rows, jobs) if report is not None else None
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
     with heartbeat(quiet, "loading the solver"):
@@ -233,7 +233,7 @@ def fit(
         with heartbeat(quiet, "making the report", left) as tell:
             report_data, interrupted = _reported(
                 table.name, rows, found, settings, report, left, tell=tell, by=groups_told,
-                refer=refer, beside=beside,
+                refer=refer, worker=worker,
             )  # fmt: skip
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from softsplit.support.output_files import check_outputs, write_file
-from softsplit.support.processes import Beside
+from softsplit.support.processes import WorkerProcess
 from softsplit.support.row_budgets import ROWS
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from softsplit.report.metrics import Interval
 
 
-PLAIN_METHODS = "softsplit.selection.baselines"
-"""Loaded in another process, and not here: it takes two seconds."""
+BASELINES_MODULE = "softsplit.selection.baselines"
+"""Imported in the worker only, since the import takes two seconds."""
 
-BESIDE_CELLS = 20_000
-"""Cells from which on plain methods take longer than to load them."""
+WORKER_CELLS = 20_000
+"""Cells of a table from which training plain methods takes longer than importing them."""
 
 STANDARD_INPUT = 0
 """File descriptor that ``-`` stands for."""
@@ -43,20 +43,20 @@ def check_files(
     check_outputs(outputs, {"the table that is read": read_from, "the model that is read": model})
 
 
-def plain_methods_beside(
+def baseline_worker(
     context: typer.Context, rows: LabelledRows, jobs: int | None
-) -> Beside | None:
-    """Start a process that loads plain methods for a report, and ends with the command.
+) -> WorkerProcess | None:
+    """Start a worker for the plain methods of a report; it ends with the command.
 
-    None for one thread, for few rows, where plain methods take less time than to load them, and
-    for many, where trees need all cores.
+    Return None for one thread, for small tables, whose plain methods take less time than their
+    import, and for many rows, where trees need all cores.
     """
-    if jobs == 1 or rows.matrix.size < BESIDE_CELLS or len(rows.y) >= ROWS.held_out:
+    if jobs == 1 or rows.matrix.size < WORKER_CELLS or len(rows.y) >= ROWS.held_out:
         return None
-    beside = Beside.start([PLAIN_METHODS])
-    if beside is not None:
-        context.call_on_close(beside.close)
-    return beside
+    worker = WorkerProcess.start([BASELINES_MODULE])
+    if worker is not None:
+        context.call_on_close(worker.close)
+    return worker
 
 
 def write_report(
@@ -72,7 +72,7 @@ def write_report(
     time_limit: float | None = None,
     repeatable: bool = False,
     search: Any = None,
-    beside: Beside | None = None,
+    worker: WorkerProcess | None = None,
     page_rows: int | None = None,
     held_out: LabelledRows | None = None,
     by: Any = None,
@@ -80,7 +80,7 @@ def write_report(
 ) -> tuple[ReportData, bool]:
     """Write the report of a tree; return its data and whether Ctrl-C cut it short.
 
-    ``beside`` is a process for plain methods. ``page_rows`` are the rows that
+    ``worker`` is a process for plain methods. ``page_rows`` are the rows that
     the page holds at most, if they are not the usual number; ``held_out`` are those that it holds
     instead of training rows, and ``by`` is a column, and the group of each row, by which figures
     are told.
@@ -90,7 +90,7 @@ def write_report(
 
     walked = walk_path(
         tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or -1, say=tell,
-        time_limit=time_limit, search=search, beside=beside,
+        time_limit=time_limit, search=search, worker=worker,
     )  # fmt: skip
     tell("training on resamples")
     report_data = make_report_data(name, rows, walked, provenance, by=by, refer=refer)

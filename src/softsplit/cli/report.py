@@ -12,9 +12,9 @@ from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import groups_by, load, load_stored, option_advice, read
 from softsplit.cli.outputs import (
     as_object,
+    baseline_worker,
     check_files,
     figures_object,
-    plain_methods_beside,
     write_report,
     write_text,
 )
@@ -107,7 +107,7 @@ def report(
             out, table.name, rows, tree, provenance,
             seed=seed, jobs=jobs, tell=tell, time_limit=time_limit or None, page_rows=page_rows,
             held_out=unseen, by=groups, refer=refer,
-            beside=plain_methods_beside(context, rows, jobs),
+            worker=baseline_worker(context, rows, jobs),
         )  # fmt: skip
     if as_json:
         print_json(

@@ -275,7 +275,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class DrawnRows:
-    """A sample of rows whose features stay where they are: columns are copied when asked for.
+    """A sample of rows that refers to the features of its source: columns are copied on access.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.options import late
 from softsplit.support.parallel import one_blas_thread
-from softsplit.support.processes import Beside
+from softsplit.support.processes import WorkerProcess
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import sample_sizes
@@ -335,14 +335,14 @@ def assess(
     say: Callable[[str], None] = lambda _: None,
     baselines: bool = True,
     between: Callable[[], None] = lambda: None,
-    beside: Beside | None = None,
+    worker: WorkerProcess | None = None,
 ) -> Assessment:
     """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
 
     All are judged on the same rows: in folds, or with ``held_out`` on a fifth. An interruption
     ends the work: what was judged by then is told. Without ``baselines`` trees are judged alone;
-    ``between`` is called when they were, before the other methods are. A process ``beside`` this
-    one judges other methods from the beginning.
+    ``between`` is called when they were, before the other methods are. A ``worker``
+    process judges other methods from the beginning.
     """
     base = clone(base)
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
@@ -359,7 +359,7 @@ def assess(
         say=say,
         baselines=baselines,
         between=between,
-        beside=beside,
+        worker=worker,
     )
 
 

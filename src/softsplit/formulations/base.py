@@ -70,16 +70,16 @@ class ChoiceRules:
     deeper_errors : float
         The next depth is tried where one is better than those before it by so many standard errors.
     deeper_gain : float
-        With more than ``RowBudgets.halved`` rows it must also have lowered the log-loss by this
-        part: the next level takes twice as long and asks twice as many questions, and gains less
-        than the last one as a rule.
+        With more than ``RowBudgets.halved`` rows the last depth must also have lowered the held-out
+        log-loss by this fraction: a further level doubles the training time and the number of
+        questions, and usually gains less than the level before.
     small_loss : float
-        A smaller log-loss counts as this one there: a tenth of that of a coin. Trees below it are
-        right on 99 of 100 rows, and a part of the rest would be worth no level.
+        Lower bound of the log-loss of which ``deeper_gain`` is a fraction: a tenth of log 2, the
+        log-loss of a fair coin. Trees below it are right on about 99 of 100 rows.
     grown_depth : int
-        From this depth on, with as many rows, trees are grown from those of the depth before and
-        race with no others, which hardly ever win there. Two levels race in any case: no single
-        split begins to separate a chessboard.
+        From this depth on, with as many rows, each tree is grown from that of the depth before and
+        competes with no other start: those hardly ever won there. Shallower trees always race,
+        since no single split begins to separate a chessboard.
     finalists : int
         Most candidates that are judged at all strengths.
     on_all_folds : int

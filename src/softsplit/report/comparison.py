@@ -35,7 +35,7 @@ from softsplit.selection.assessment import Assessment
 from softsplit.selection.strengths import price, priced, shares_of
 from softsplit.solvers import Budget
 from softsplit.support.messages import visible
-from softsplit.support.processes import Beside
+from softsplit.support.processes import WorkerProcess
 from softsplit.support.row_budgets import ROWS
 from softsplit.support.version import __version__
 
@@ -71,9 +71,9 @@ class ComparisonOptions:
         Other bounds of a tree with ``fairness`` that are judged, as multiples of its own.
     alternatives : int
         Other trees as good as the chosen one that are shown.
-    share_beside : float
-        Part of the time left that the search for them gets while another process judges plain
-        methods, which may need both cores in the rest.
+    share_with_worker : float
+        Fraction of the remaining time for this search while a worker process judges plain methods;
+        these may need both cores after it.
     hurried_trees : int
         Trees that a page shows after Ctrl-C: the chosen one, and those next to it if there are
         more.
@@ -95,7 +95,7 @@ class ComparisonOptions:
     fresh_seed: int = 1
     bound_factors: tuple[float, ...] = (0.5, 2.0, 4.0)
     alternatives: int = 5
-    share_beside: float = 0.5
+    share_with_worker: float = 0.5
     hurried_trees: int = 1
     resamples: int = 10
     resampled_cells: int = 60_000
@@ -263,7 +263,7 @@ def walk_path(
     time_limit: float | None = None,
     say: Say = lambda _: None,
     search: Any = None,
-    beside: Beside | None = None,
+    worker: WorkerProcess | None = None,
 ) -> JudgedPath:
     """Train trees like the given one at other strengths, and judge all on held-out rows.
 
@@ -285,7 +285,7 @@ def walk_path(
         Is handed a line about every step of the work.
     search : SoftTreeClassifierCV, optional
         What has chosen the tree, for alternatives if it still knows what it compared.
-    beside : Beside, optional
+    worker : WorkerProcess, optional
         A process that judges plain methods while this one works on the trees, unless there are so
         many rows that a fifth is held out: trees then need all cores.
     """
@@ -320,18 +320,18 @@ def walk_path(
         if not made:
             made.append(walked())
         if helper is not None:  # plain methods have had a core of their own, and get this one too
-            others.append(_alternatives(search, budget, say, OPTIONS.share_beside))
+            others.append(_alternatives(search, budget, say, OPTIONS.share_with_worker))
 
     # Plain methods come last: they may take all of the time. Of few rows the trees of the slider
     # take a moment and come first; of many, a tree that is judged is worth more than another one.
-    helper = None if held_out else beside
+    helper = None if held_out else worker
     made = [] if held_out else [walked()]
     say(f"judging {len(grid)} trees and four plain methods on held-out rows")
     trained = _most(OPTIONS.trained_cells, rows.matrix) if held_out else None
     found = assess(
         base, *rows.part(), grid, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed,
         n_jobs=n_jobs, held_out=held_out, most_trained=trained, budget=budget, say=say,
-        between=meanwhile, beside=helper,
+        between=meanwhile, worker=helper,
     )  # fmt: skip
     trees, again = made[0] if made else walked()
     missing = len(grid) - len(trees)

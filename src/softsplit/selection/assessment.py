@@ -26,19 +26,19 @@ from softsplit.selection.baselines import (
     TITLES,
     Trained,
     train_baseline,
-    train_beside,
+    train_in_worker,
 )
 from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import (
-    WaitingTasks,
+    TaskQueue,
     in_threads,
     n_threads,
     n_workers,
     one_blas_thread,
 )
-from softsplit.support.processes import Beside, ProcessEnded
+from softsplit.support.processes import ProcessEnded, WorkerProcess
 from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 
@@ -170,6 +170,63 @@ class PathTrainer:
         return class_weights(given, self.rows.classes, np.maximum(counts, 1).astype(float))
 
 
+BaselineTask = tuple[str, int]
+"""The name of a baseline, and the fold on which it is judged."""
+
+
+@dataclass(frozen=True)
+class BaselineTrainer:
+    """Trains baselines on folds, in this process or in a worker process.
+
+    Attributes
+    ----------
+    trainer : PathTrainer
+        That of the trees: baselines get the same rows and class weights.
+    splits : sequence of (array, array)
+        Training and held-out rows of each fold.
+    seed, threads : int
+        Of every baseline.
+    say : callable
+        Receives a line about every task of this process.
+    """
+
+    trainer: PathTrainer
+    splits: Sequence[tuple[Codes, Codes]]
+    seed: int
+    threads: int
+    say: Say
+
+    def here(self, task: BaselineTask) -> tuple[Trained, int]:
+        """Return the trained baseline, and the number of columns that it uses."""
+        self.say(f"judging for comparison: {TITLES[task[0]]}, {_part(task[1], self.splits)}")
+        return self._trained(train_baseline, task)
+
+    def in_worker(self, worker: WorkerProcess, task: BaselineTask) -> tuple[Trained, int]:
+        """Return the same from ``worker``; train here if that process has ended by itself."""
+        try:
+            return self._trained(partial(worker.call, train_in_worker), task)
+        except ProcessEnded:
+            if worker.closed:
+                raise
+            return self.here(task)
+
+    def _trained(
+        self, train_one: Callable[..., Trained], task: BaselineTask
+    ) -> tuple[Trained, int]:
+        (name, fold), coding = task, self.trainer.rows.coding
+        train, test = self.splits[fold]
+        own, other = self.trainer.rows.fold(train, test)
+        straight = slice(None) if coding is None else np.flatnonzero(~coding.hinges)
+        found = train_one(
+            name, own.X[:, straight], own.labels, other.X[:, straight],
+            self.trainer.class_weights(train), self.seed, self.threads,
+        )  # fmt: skip
+        columns = found.used
+        if coding is not None:  # several coded columns belong to one column of the table
+            columns = np.array(coding.places)[coding.homes[straight][found.used]]
+        return found, len(np.unique(columns))
+
+
 def assess(
     trainer: PathTrainer,
     *,
@@ -180,7 +237,7 @@ def assess(
     say: Say = lambda _: None,
     baselines: bool = True,
     between: Callable[[], None] = lambda: None,
-    beside: Beside | None = None,
+    worker: WorkerProcess | None = None,
 ) -> Assessment:
     """Predict held-out rows with the trees of a path and then with the baselines.
 
@@ -201,9 +258,9 @@ def assess(
         Whether the other methods are judged too.
     between : callable
         Called when the trees were judged, before the other methods take their time.
-    beside : Beside, optional
-        A process that trains the other methods from the beginning, beside the trees; it is closed
-        if the work is cut short.
+    worker : WorkerProcess, optional
+        Trains baselines from the beginning, while this process trains the trees; it is closed if
+        the work is cut short.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
@@ -223,54 +280,30 @@ def assess(
         if len(judged_folds) < len(splits):
             say(f"judging trees on held-out rows: {_part(len(judged_folds), splits)}")
 
-    def compared(train_one: Callable[..., Trained], task: tuple[str, int]) -> tuple[Trained, int]:
-        name, fold = task
-        train, test = splits[fold]
-        weights = trainer.class_weights(train)
-        own, other = rows.fold(train, test)
-        straight = slice(None) if rows.coding is None else np.flatnonzero(~rows.coding.hinges)
-        features = own.X[:, straight], other.X[:, straight]
-        threads = max(1, n_threads(trainer.run.n_jobs) // workers)
-        found = train_one(name, features[0], own.labels, features[1], weights, seed, threads)
-        homes = found.used
-        if rows.coding is not None:  # of a table, its columns
-            homes = np.array(rows.coding.places)[rows.coding.homes[straight][found.used]]
-        return found, len(np.unique(homes))
-
-    def here(task: tuple[str, int]) -> tuple[Trained, int]:
-        say(f"judging for comparison: {TITLES[task[0]]}, {_part(task[1], splits)}")
-        return compared(train_baseline, task)
-
-    def there(process: Beside, task: tuple[str, int]) -> tuple[Trained, int]:
-        try:
-            return compared(partial(process.call, train_beside), task)
-        except ProcessEnded:
-            if process.closed:
-                raise
-            return here(task)
-
     workers = n_workers(trainer.run.n_jobs, len(splits))
+    threads = max(1, n_threads(trainer.run.n_jobs) // workers)
+    compared = BaselineTrainer(trainer, splits, seed, threads, say)
     tasks = [(name, fold) for name in BASELINES for fold in range(len(splits))]
-    waiting: WaitingTasks[Any, tuple[Trained, int]] = WaitingTasks(tasks if baselines else [])
-    with budget.interruptible(), one_blas_thread(), closing(waiting), warnings.catch_warnings():
+    queue: TaskQueue[BaselineTask, tuple[Trained, int]] = TaskQueue(tasks if baselines else [])
+    with budget.interruptible(), one_blas_thread(), closing(queue), warnings.catch_warnings():
         # Slow convergence at the weakest strength, rare classes.
         warnings.filterwarnings("ignore", module=FOREIGN)
         say(f"judging trees on held-out rows: {_part(0, splits)}")
-        if beside is not None:
-            waiting.work(partial(there, beside), beside.wait)
+        if worker is not None:
+            queue.work(partial(compared.in_worker, worker), worker.wait)
         in_threads(run, range(len(splits)), workers, budget.stop)
         between()
         if not budget.exhausted:  # a thread that is left to itself would take a core
-            for _ in range(workers if beside is None else max(1, workers - 1)):
-                waiting.work(here)
-        done = waiting.results(lambda: budget.exhausted)
+            for _ in range(workers if worker is None else max(1, workers - 1)):
+                queue.work(compared.here)
+        done = queue.results(lambda: budget.exhausted)
         for place, (found, n_used) in done.items():
             (name, fold), test = tasks[place], splits[tasks[place][1]][1]
             plain[name].proba[test] = found.proba
             plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
             used[name][fold] = n_used
-    if beside is not None and (budget.stopped or budget.remaining <= 0):
-        beside.close()  # it works on what nobody waits for
+    if worker is not None and (budget.stopped or budget.remaining <= 0):
+        worker.close()  # its result would be discarded
     judged_rows = np.sort(np.concatenate([test for _, test in splits]))
     return Assessment(
         labels=labels[judged_rows],

@@ -123,8 +123,8 @@ def train_baseline(
     return Trained(proba, used)
 
 
-def train_beside(*arguments: Any) -> Trained:
-    """``train_baseline`` in a process of its own, as in this one: with one thread of BLAS."""
+def train_in_worker(*arguments: Any) -> Trained:
+    """Run ``train_baseline`` in a worker process with one BLAS thread, as this process does."""
     with one_blas_thread():
         return train_baseline(*arguments)
 

@@ -66,7 +66,7 @@ def fold_paths(
     """Return a path from each start of a run.
 
     ``shallower`` are the paths of a smaller depth on the same rows, whose trees the starts grow.
-    The first ``grown`` starts have grown trees alone, which race with no other.
+    The first ``grown`` starts use the rule "grown": no other start competes with the grown tree.
     """
     problem, solver = prepared.problem, run.solver
     refuse_unsupported(solver, problem)
@@ -135,8 +135,9 @@ def whole_trees(found: Sequence[Solution]) -> list[Solution]:
 
 
 FOLLOWED = 1
-"""Trees of folds, those of lowest objective on all rows, that go on where rows are many, beside a
-grown one: on magic, pendigits, shuttle and covertype the second always ended above the first."""
+"""Trees of folds with the lowest objective on all rows that are trained further where rows are
+many, in addition to a grown one: on magic, pendigits, shuttle and covertype the second-best always
+ended with a higher objective than the best."""
 
 Task = tuple[tuple[Candidate, ...], int]
 """A family of candidates, and a fold."""
@@ -220,7 +221,7 @@ class FoldTrainer:
         return len(self.rows.labels) > ROWS.halved or self.large
 
     def tidy(self) -> None:
-        """Give back the memory of rows that are not needed any more, where copies are large."""
+        """Return freed memory to the system, where copies of the rows are large."""
         if self.large:
             give_back()
 
@@ -243,7 +244,7 @@ class FoldTrainer:
     ) -> tuple[Prepared, TestRows]:
         """Return the problem of a fold and its test rows; cached for each candidate.
 
-        What is needed ``once`` more is not kept where copies of the rows are large.
+        With ``once`` the result is not cached where copies of the rows are large.
         """
         key = (candidate, fold)
         if key not in self.memory.prepared:
@@ -264,7 +265,7 @@ class FoldTrainer:
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
         prepared, tested = self.memory.prepared[key]
-        return prepared, tested.anew()
+        return prepared, tested.without_walk_rows()
 
     def starts(
         self, prepared: Prepared, trees: Mapping[int, TreeParameters]
@@ -299,7 +300,7 @@ class FoldTrainer:
         return call_factors(predicted, n_classes, labels, weight, lambda: budget.exhausted)
 
     def _tested(self, candidate: Candidate, fold: int) -> TestRows:
-        """The test rows of a fold, for a look at the end of the search."""
+        """The test rows of a fold, when the search has ended."""
         return self._on_fold(candidate.family, fold, once=True)[1]
 
     def _positions(self, fold: int) -> NDArray[np.intp]:

@@ -114,8 +114,8 @@ class TestRows:
             rows = replace(rows, X=np.empty((len(rows.labels), 0)))
         return cls(prepared, rows, scoring, scaled)
 
-    def anew(self) -> TestRows:
-        """Return the same without ``training``, which takes memory while it is held."""
+    def without_walk_rows(self) -> TestRows:
+        """Return a copy whose ``training`` is computed again when it is used: it takes memory."""
         return replace(self)
 
     @cached_property
@@ -227,7 +227,7 @@ class RoutedRows:
     arriving: Arriving | None
 
     def predicted(self, costs: FloatArray | None = None) -> NDArray[np.intp]:
-        """As of ``TestRows``."""
+        """Return the predicted class of each row, as ``TestRows.predicted`` does."""
         tree, rows = self.tree, self.arriving
         gains = np.eye(tree.n_classes)
         if costs is not None:

@@ -1,7 +1,8 @@
-"""Memory that was freed, given back to the system.
+"""Return freed memory to the operating system.
 
-The allocator of glibc keeps freed arrays of up to 32 megabytes each for later use. Where copies of
-a table are made and freed by turns, what it keeps is soon as large as what is held.
+The allocator of glibc keeps freed blocks of up to 32 megabytes for later use. Where copies of a
+table are allocated and freed repeatedly, the blocks that it keeps take as much memory as those in
+use.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def _trim() -> Callable[[int], int] | None:
 
 
 def give_back() -> None:
-    """Give freed memory back to the system, where the C library can; it takes milliseconds."""
+    """Return freed memory to the system, if the C library can; it takes milliseconds."""
     trim = _trim()
     if trim is not None:
         trim(0)

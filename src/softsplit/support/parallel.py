@@ -110,10 +110,12 @@ def in_threads(
 Result = TypeVar("Result")
 
 
-class WaitingTasks(Generic[Task, Result]):
-    """Tasks that threads take one after another, for code of other libraries, which looks at no
-    budget: the threads are left to themselves when the time has ended, and what they find then is
-    dropped."""
+class TaskQueue(Generic[Task, Result]):
+    """Tasks for threads that may be abandoned: code of other libraries checks no budget.
+
+    Each thread takes one task after another. When the time has ended, threads are not waited for,
+    and their later results are discarded.
+    """
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks

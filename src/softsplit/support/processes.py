@@ -1,7 +1,7 @@
 """Other processes of the same Python: whether they may be started, and calls that run in one.
 
 Threads share one interpreter, and code that is mostly Python gains nothing from a second one. A
-``Beside`` is a process that runs such calls while this one goes on. It is a plain subprocess, since
+``WorkerProcess`` runs such calls while this process continues. It is a plain subprocess, since
 multiprocessing would run the program of the user again where processes are spawned.
 """
 
@@ -54,13 +54,13 @@ def start_python(
 
 
 class ProcessEnded(RuntimeError):
-    """The other process has ended: by ``close``, by itself, or as it could not be talked to."""
+    """The worker has ended: by ``close``, by itself, or because communication failed."""
 
 
-class Beside:
-    """A process that runs functions one after another, for one thread of this process at a time.
+class WorkerProcess:
+    """A process that runs one function at a time, for one thread of this process at a time.
 
-    ``start`` begins to import what the functions need, and returns at once.
+    ``start`` returns at once, while the process imports what the functions need.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -70,7 +70,7 @@ class Beside:
         self.closed = False
 
     @classmethod
-    def start(cls, modules: Sequence[str]) -> Beside | None:
+    def start(cls, modules: Sequence[str]) -> WorkerProcess | None:
         """Start a process that imports ``modules``; None where it cannot or should not be."""
         if not may_start_processes():
             return None
@@ -122,10 +122,10 @@ class Beside:
 
 
 def serve(modules: Sequence[str]) -> None:
-    """Run in the other process: answer calls until the first process closes its end, or ends.
+    """Answer calls in the worker process until its parent closes the pipe or ends.
 
-    What a library prints must not come between the answers. Ctrl-C is for the first process, which
-    ends this one.
+    Standard output carries the answers, so what libraries print there goes elsewhere. The worker
+    ignores Ctrl-C: its parent handles it and ends the worker.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")

@@ -246,7 +246,7 @@ def numbered_start(
 ) -> Start:
     """Draw the start with this number from its own random numbers.
 
-    ``grown``: the solver is to grow a tree, and this one is what it has until then.
+    With ``grown`` the solver grows a tree, and falls back to the drawn one if its budget ends.
     """
     job = StartJob(index, child, solver.start_rule(problem, index))
     if not grown:

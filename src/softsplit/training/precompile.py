@@ -129,10 +129,10 @@ def make_ready(
 
 @cache
 def warm_up(loss: str, smooth: bool = True) -> None:
-    """Train small trees in every way in which larger ones are trained, once in a process.
+    """Run every code path of training on small trees, once in a process.
 
-    If not ``smooth``, without the ways that only penalties with slopes need: on a new installation
-    these are seven seconds of compiling.
+    Without ``smooth`` skip the code of penalties with slopes (l1), which takes seven seconds to
+    compile on a new installation.
     """
     compile_together(loss)
     warm_up_samples()

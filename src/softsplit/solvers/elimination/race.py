@@ -36,32 +36,32 @@ def race(
     *,
     grow: bool = False,
     shallower: SupportTree | None = None,
-    alone: bool = False,
+    grown_only: bool = False,
 ) -> SupportTree:
     """Return the candidate that leads furthest.
 
     Every other start first descends with fixed leaves. With ``grow`` a grown tree takes part. One
     that is grown from ``shallower``, a fitted tree of fewer levels, has a head start and would win
-    the first rung against better ones: it joins the finalists. ``alone``: a grown tree runs without
-    the others, and the first start is returned only if the budget ends before it is grown.
+    the first rung against better ones: it joins the finalists. With ``grown_only`` no other start
+    takes part; the first start is returned only if the budget ends before a tree is grown.
     """
     options, n_branches = descents.options.race, len(starts[0].splits)
     strength = race_strength(descents, n_branches)
     shrinkage = _shrinkage(descents, strength)
     first: list[tuple[float, SupportTree]] = []
     with suppress(OutOfBudget):
-        if grow or (alone and shallower is None):
+        if grow or (grown_only and shallower is None):
             tree = grown_to(descents, single_leaf(descents.rows), n_branches)
             tree, value, _ = descents.descend(tree, shrinkage, options.steps, options.decrease)
             first.append((value, tree))
-        for number, start in enumerate(() if alone else starts):
+        for number, start in enumerate(() if grown_only else starts):
             if number % 2 == 1:
                 start, _, _ = descents.descend(
                     start, shrinkage, options.split_steps, options.decrease, leaves=False
                 )
             tree, value, _ = descents.descend(start, shrinkage, options.steps, options.decrease)
             first.append((value, tree))
-    if not first and not (alone and shallower is not None):
+    if not first and not (grown_only and shallower is not None):
         return starts[0]
     first.sort(key=lambda candidate: candidate[0])
     part = options.compared_part if descents.compared else 1.0

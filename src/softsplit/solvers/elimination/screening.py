@@ -160,13 +160,13 @@ def screened_race(
     *,
     grow: bool,
     shallower: SupportTree | None,
-    alone: bool = False,
+    grown_only: bool = False,
     always: NDArray[np.bool_],
 ) -> SupportTree | None:
     """Return the winner of a race on the columns that pass; None where all columns should race.
 
     ``always`` marks columns that take part whatever their score; ``grow``, ``shallower`` and
-    ``alone`` are those of ``race``.
+    ``grown_only`` are those of ``race``.
     """
     options = descents.options.screening
     groups = descents.problem.groups
@@ -186,7 +186,7 @@ def screened_race(
         if won is not None:
             candidates.append(won.on_columns(columns))
         root = None if shallower is None else shallower.on_columns(columns)
-        winner = race(some, candidates, grow=grow, shallower=root, alone=alone)
+        winner = race(some, candidates, grow=grow, shallower=root, grown_only=grown_only)
         won = replace(winner, columns=columns, groups=groups)
         descents.steps = some.steps
         if number == options.rounds or descents.budget.exhausted:

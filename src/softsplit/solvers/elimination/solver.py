@@ -350,7 +350,7 @@ class EliminationRun:
         if self.start.rule == "given" and len(self._starts) == 1:
             return self._starts[0]
         grow, shallower = self.start.rule == "growth", self.start.shallower
-        alone = self.start.rule == "grown"
+        grown_only = self.start.rule == "grown"
         known = None if shallower is None else SupportTree.of(shallower, self.problem)
         screened: SupportTree | None = None
         if self.problem.penalties.counts:
@@ -360,11 +360,16 @@ class EliminationRun:
             if self.problem.rules is not None:
                 always = always | np.isin(self.problem.rules.of, self.problem.rules.required)
             screened = screened_race(
-                self.few, self._starts, grow=grow, shallower=known, alone=alone, always=always
+                self.few,
+                self._starts,
+                grow=grow,
+                shallower=known,
+                grown_only=grown_only,
+                always=always,
             )
         if screened is not None and self.problem.n_features > self.options.screening.most_columns:
             return screened
-        unscreened = race(self.few, self._starts, grow=grow, shallower=known, alone=alone)
+        unscreened = race(self.few, self._starts, grow=grow, shallower=known, grown_only=grown_only)
         return unscreened if screened is None else self._better(screened, unscreened, limits)
 
     def _path_from(self, winner: SupportTree, limits: SizeLimits) -> EliminationPath | JoinedPaths:

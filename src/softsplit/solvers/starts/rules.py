@@ -7,9 +7,9 @@ mixtures  gentle random splits and leaves with distributions, for the log-loss (
           start is a race of several.
 growth    the same; a solver that can grow trees lets a grown one take part. There is only one such
           tree: in every start it would win the same race, and one start would do for all.
-grown     the same; the grown tree runs alone, from a fitted tree of fewer levels if there is one.
-          The drawn tree is what there is before it. Of thousands of rows grown trees win most
-          races, and without the others a race takes a third of the time.
+grown     the same; only a grown tree is trained, from a fitted tree of fewer levels if there is
+          one, and the drawn tree is returned if the budget ends before. With thousands of rows
+          grown trees win most races, and a race of one takes a third of the time.
 groups    at each branch the classes that arrive are put into two groups and a ridge logistic
           regression separates them (grouping.py); each leaf ends with one class.
 

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from softsplit.support.parallel import WaitingTasks
+from softsplit.support.parallel import TaskQueue
 
 
 def while_time(work, tasks, workers, over):
-    waiting = WaitingTasks(tasks)
+    waiting = TaskQueue(tasks)
     for _ in range(workers):
         waiting.work(work)
     return waiting.results(over)
@@ -53,7 +53,7 @@ def test_errors_and_interruptions_are_raised_here():
 
 def test_a_worker_that_is_not_ready_takes_nothing():
     never, taken = threading.Event(), []
-    waiting = WaitingTasks([1, 2, 3])
+    waiting = TaskQueue([1, 2, 3])
     waiting.work(lambda task: taken.append(task), lambda: never.wait(60) and None)
     waiting.work(lambda task: 10 * task)
     assert waiting.results(lambda: False) == {0: 10, 1: 20, 2: 30}

@@ -18,7 +18,7 @@ from softsplit.report import FitOptions, comparison, fit_tree, walk_path
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.selection import assessment
 from softsplit.support import processes
-from softsplit.support.processes import Beside
+from softsplit.support.processes import WorkerProcess
 from softsplit.support.row_budgets import ROWS
 from tables import people
 
@@ -38,8 +38,8 @@ def tree(rows):
 
 
 @pytest.fixture
-def beside(rows):
-    started = Beside.start([outputs.PLAIN_METHODS])
+def worker(rows):
+    started = WorkerProcess.start([outputs.BASELINES_MODULE])
     yield started
     started.close()
 
@@ -51,7 +51,7 @@ def compare(left, right):
         assert left.baselines[name].features == right.baselines[name].features
 
 
-class ThereAlone(assessment.WaitingTasks):
+class ThereAlone(assessment.TaskQueue):
     def work(self, work, *ready):
         if ready:  # the process must be; this one takes no task
             super().work(work, *ready)
@@ -64,18 +64,18 @@ class Ends:
         return os._exit, (3,)
 
 
-def test_figures_are_the_same_and_are_made_there(rows, tree, beside, monkeypatch):
+def test_figures_are_the_same_and_are_made_there(rows, tree, worker, monkeypatch):
     expected = walk_path(tree, rows, n_jobs=1).assessment
-    monkeypatch.setattr(assessment, "WaitingTasks", ThereAlone)
-    compare(walk_path(tree, rows, n_jobs=1, beside=beside).assessment, expected)
+    monkeypatch.setattr(assessment, "TaskQueue", ThereAlone)
+    compare(walk_path(tree, rows, n_jobs=1, worker=worker).assessment, expected)
 
 
-def test_a_process_that_dies_is_replaced_by_this_one(rows, tree, beside, monkeypatch):
+def test_a_process_that_dies_is_replaced_by_this_one(rows, tree, worker, monkeypatch):
     expected = walk_path(tree, rows, n_jobs=1).assessment
-    monkeypatch.setattr(assessment, "WaitingTasks", ThereAlone)
-    monkeypatch.setattr(assessment, "train_beside", Ends())
-    compare(walk_path(tree, rows, n_jobs=2, beside=beside).assessment, expected)
-    assert not beside.closed
+    monkeypatch.setattr(assessment, "TaskQueue", ThereAlone)
+    monkeypatch.setattr(assessment, "train_in_worker", Ends())
+    compare(walk_path(tree, rows, n_jobs=2, worker=worker).assessment, expected)
+    assert not worker.closed
 
 
 def interrupted_by(error, tree):
@@ -90,10 +90,10 @@ def interrupted_by(error, tree):
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt()])
-def test_nothing_works_on_after_ctrl_c(rows, tree, beside, monkeypatch, error):
+def test_nothing_works_on_after_ctrl_c(rows, tree, worker, monkeypatch, error):
     made, here = [], []
 
-    class Noted(assessment.WaitingTasks):
+    class Noted(assessment.TaskQueue):
         def __init__(self, tasks):
             super().__init__(tasks)
             made.append(self)
@@ -104,15 +104,15 @@ def test_nothing_works_on_after_ctrl_c(rows, tree, beside, monkeypatch, error):
             else:
                 here.append(work)
 
-    monkeypatch.setattr(assessment, "WaitingTasks", Noted)
+    monkeypatch.setattr(assessment, "TaskQueue", Noted)
     search = interrupted_by(error, tree)
-    path = walk_path(tree, rows, n_jobs=2, beside=beside, search=search)
-    assert path.interrupted and beside.closed and here == []
+    path = walk_path(tree, rows, n_jobs=2, worker=worker, search=search)
+    assert path.interrupted and worker.closed and here == []
     assert [waiting.closed for waiting in made] == [True]
 
 
 def test_no_warning_of_another_method_is_shown_while_trees_are_judged(
-    rows, tree, beside, monkeypatch
+    rows, tree, worker, monkeypatch
 ):
     train, fell_back = assessment.train_baseline, threading.Event()
 
@@ -127,15 +127,15 @@ def test_no_warning_of_another_method_is_shown_while_trees_are_judged(
         return Alternatives((), Alternative.of(tree, tree, 0.0, 0.0), n)
 
     monkeypatch.setattr(assessment, "train_baseline", warning)
-    monkeypatch.setattr(assessment, "train_beside", Ends())
+    monkeypatch.setattr(assessment, "train_in_worker", Ends())
     search = SimpleNamespace(alternatives=alternatives)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = walk_path(tree, rows, beside=beside, search=search).assessment
+        found = walk_path(tree, rows, worker=worker, search=search).assessment
     assert all(found.baselines[name].complete for name in METHODS)
 
 
-def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree, beside):
+def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree, worker):
     given = []
 
     def alternatives(n, *, time_limit):
@@ -144,8 +144,8 @@ def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree,
 
     search = SimpleNamespace(alternatives=alternatives)
     limit = 1e6
-    for process in (beside, None):
-        walk_path(tree, rows, n_jobs=1, beside=process, search=search, time_limit=limit)
+    for process in (worker, None):
+        walk_path(tree, rows, n_jobs=1, worker=process, search=search, time_limit=limit)
     assert given[0] <= limit / 2 < given[1] <= limit
 
 
@@ -162,8 +162,8 @@ def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree,
 def test_a_command_starts_it_where_it_pays(monkeypatch, jobs, shape, starts):
     closed = []
     started = SimpleNamespace(close=lambda: closed.append(True))
-    monkeypatch.setattr(outputs.Beside, "start", lambda modules: started)
+    monkeypatch.setattr(outputs.WorkerProcess, "start", lambda modules: started)
     context = SimpleNamespace(call_on_close=lambda close: close())
     table = SimpleNamespace(matrix=np.zeros(shape), y=np.zeros(shape[0]))
-    found = outputs.plain_methods_beside(context, table, jobs)
+    found = outputs.baseline_worker(context, table, jobs)
     assert found is (started if starts else None) and closed == [True] * starts
