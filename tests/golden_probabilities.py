@@ -17,7 +17,8 @@ from softsplit.persistence.estimators import classifier_of
 from softsplit.reading.leaf_shares import decision_gains
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Arriving, Walk, fit_walk
+from softsplit.reading.walk import Arriving, Walk
+from softsplit.reading.walk_rounding import fit_walk
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaling_from
 

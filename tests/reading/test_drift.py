@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
 from softsplit.cli.app import app
-from softsplit.reading.drift import all_new, holm, location_differs, shares_differ
+from softsplit.reading.two_samples import all_new, holm, location_differs, shares_differ
 
 
 def drawn_table(seed: int, rows: int) -> tuple[pd.DataFrame, pd.Series]:

@@ -14,7 +14,7 @@ from softsplit.reading.card_rows import whole_numbers
 from softsplit.reading.card_search import OPTIONS, Asked, CardPart, search_points
 from softsplit.reading.model import TreeModel
 from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk import best_cut
+from softsplit.reading.walk_choice import best_cut
 from softsplit.support.arrays import FloatArray
 from softsplit.variables import Cells
 from softsplit.variables.variable import CATEGORY, DATE

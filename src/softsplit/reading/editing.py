@@ -27,7 +27,8 @@ from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.outline import OutlineNode, outline
 from softsplit.reading.pruning import pruned_model
 from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk import Arriving, rounded_shares, shortest, significant
+from softsplit.reading.walk import Arriving
+from softsplit.reading.walk_rounding import rounded_shares, shortest, significant
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import TreeParameters

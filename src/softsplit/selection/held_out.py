@@ -4,8 +4,8 @@
 
 with p_i the probability of the true class: the log-loss, a proper score. It tells trees apart that
 are right equally often, and sees a tree that is sure and wrong; ``largest_loss`` keeps one such row
-from deciding alone. Accuracy is told beside it. The predicted class is that of the walk
-(reading/walk.py), chosen on the training rows of the fold, or the most probable one where the
+from deciding alone. Accuracy is reported with it. The predicted class is that of the walk
+(reading/walk_choice.py) chosen on the training rows of the fold, or the most probable one where the
 mixture decides.
 """
 
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from softsplit.reading.leaf_shares import consistent_with, cost_factors, decision_gains
 from softsplit.reading.ranges import FarOutsideWarning
-from softsplit.reading.walk import Arriving, chosen_walk
+from softsplit.reading.walk import Arriving
+from softsplit.reading.walk_choice import chosen_walk
 from softsplit.selection.scoreboard import Valued
 from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray

@@ -44,7 +44,9 @@ from softsplit.reading.monotone import (
 from softsplit.reading.pruning import oriented, simplified
 from softsplit.reading.rates import RateRecord
 from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Arriving, Held, Walk, fit_walk, rounded_shares
+from softsplit.reading.walk import Arriving, Walk
+from softsplit.reading.walk_choice import Held
+from softsplit.reading.walk_rounding import fit_walk, rounded_shares
 from softsplit.solvers.base import Solution
 from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray

@@ -44,7 +44,7 @@ from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.monotone import required_effects
 from softsplit.reading.outline import outline
 from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Held
+from softsplit.reading.walk_choice import Held
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, prepare

@@ -1,0 +1,88 @@
+"""Tests on counts that two samples have one distribution, and their adjustment for many tests.
+
+Counts a (n_cells,) are of n training rows, counts b (n_cells,) of m new rows. drift.py says which
+test serves which comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import chi2, norm
+
+from softsplit.support.arrays import FloatArray
+
+FEWEST = 5.0
+"""Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
+
+
+def shares_differ(a: FloatArray, b: FloatArray, *, ordered: bool = False) -> float:
+    """p-value of chi-squared that counts a and b (n_cells,) have the same shares."""
+    a, b = _merged(a, b, ordered)
+    if len(a) < 2:
+        return 1.0
+    both = a + b
+    total, n, m = both.sum(), a.sum(), b.sum()
+    statistic = np.sum((a - n * both / total) ** 2 / (n * both / total))
+    statistic += np.sum((b - m * both / total) ** 2 / (m * both / total))
+    return float(chi2.sf(statistic, len(a) - 1))
+
+
+def _merged(a: FloatArray, b: FloatArray, ordered: bool) -> tuple[FloatArray, FloatArray]:
+    """Counts in cells whose expected counts are large enough in both samples."""
+    n, m = float(a.sum()), float(b.sum())
+    if min(n, m) <= 0:
+        return a[:0], b[:0]
+    needed = FEWEST * (n + m) / min(n, m)
+    kept = a + b > 0
+    a, b = a[kept], b[kept]
+    if not ordered:  # the smallest first, so that small levels are merged with each other
+        order = np.argsort(a + b, kind="stable")
+        a, b = a[order], b[order]
+    cells: list[list[float]] = []
+    for pair in zip(a, b, strict=True):
+        if cells and sum(cells[-1]) < needed:
+            cells[-1] = [cells[-1][0] + pair[0], cells[-1][1] + pair[1]]
+        else:
+            cells.append(list(pair))
+    if len(cells) > 1 and sum(cells[-1]) < needed:
+        last = cells.pop()
+        cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
+    merged = np.array(cells).T
+    return merged[0], merged[1]
+
+
+def location_differs(a: FloatArray, b: FloatArray, *, larger: bool = False) -> float:
+    """p-value of the rank sum test on counts a and b in ordered bins; ``larger``: of b alone."""
+    n, m = float(a.sum()), float(b.sum())
+    both = a + b
+    total = n + m
+    if min(n, m) <= 0:
+        return 1.0
+    ranks = np.cumsum(both) - both / 2
+    spread = np.sum(both * (ranks - total / 2) ** 2) / (total - 1) if total > 1 else 0.0
+    if spread <= 0:
+        return 1.0
+    z = float((b @ ranks / m - total / 2) / np.sqrt(spread * n / (m * total)))
+    return float(norm.sf(z) if larger else 2 * norm.sf(abs(z)))
+
+
+def all_new(k: int, m: int, n: float) -> float:
+    """Probability that the k topmost of n training and m new rows are all new ones."""
+    if k == 0:
+        return 1.0
+    i = np.arange(k)
+    return float(np.exp(np.sum(np.log(m - i) - np.log(n + m - i))))
+
+
+def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> FloatArray:
+    """Adjusted p-values of Holm (1979): max_{j <= i} p_j / w_j sum_{l >= j} w_l, by p / w."""
+    p = np.asarray(p_values, dtype=float)
+    w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=float)
+    order = np.argsort(p / w, kind="stable")
+    remaining = np.cumsum(w[order][::-1])[::-1]
+    stepped = np.maximum.accumulate((p / w)[order] * remaining)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted

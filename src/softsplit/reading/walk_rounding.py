@@ -1,0 +1,245 @@
+"""Round the questions of a walk (walk.py) to the decimal numbers that are printed.
+
+Coefficients are divided by that of the weightiest feature and rounded to the fewest
+digits, and the cut to the shortest decimal, with which at most ``changed`` of the training rows get
+another class. The gate of a question is rounded with it: with the same sum s = sum_j c_tj x_j
+
+    p_t = 1 / (1 + exp(-(s - centre_t) / width_t))       (the other way round for "<")
+
+and so are the class probabilities of the leaves, so that probabilities can be computed from the
+print-out as well. Questions on ranks keep the gates of training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.reading.walk import OPTIONS, Arriving, Walk, arrivals
+from softsplit.reading.walk_choice import Chosen, Held, best_cut, chosen_walk, reached
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import split_scores
+from softsplit.tree.scaling import LinearScaling, Scaling
+
+
+class Question(NamedTuple):
+    """One rounded question: coefficients of its features, threshold, and the gate on their sum."""
+
+    coefficients: FloatArray
+    bound: float
+    centre: float
+    width: float
+
+
+def fit_walk(
+    tree: TreeParameters,
+    steepness: float,
+    scaling: Scaling,
+    rows: Arriving,
+    gains: FloatArray,
+    zero_threshold: float = 0.0,
+    *,
+    constrained: bool = False,
+    monotone: Sequence[NDArray[np.intp]] = (),
+    held: Held | None = None,
+) -> tuple[TreeParameters, Walk]:
+    """Choose the walk of a tree on training rows; return the rounded tree and the walk.
+
+    The walk has no counts yet (``Walk.counted``).
+
+    Parameters
+    ----------
+    tree : TreeParameters
+        In scaled units; leaves hold class probabilities.
+    gains : array of shape (n_classes, n_classes)
+        What predicting k (column) for class y (row) is worth; the identity for equal costs.
+    zero_threshold : float
+        Weights up to this size are zero.
+    constrained : bool
+        Whether the tree was trained under class rates. The mixture meets them, so that leaves take
+        the class that it predicts for most of their rows, and its gates are not rounded.
+    monotone : sequence of int arrays
+        Features of each monotone variable, its value and its hinges: rounding keeps the sign of
+        all slopes.
+    held : Held, optional
+        What stays as it is.
+    """
+    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, held=held)
+    scores = split_scores(tree, rows.features)
+    made, walk = _rounded(
+        tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone, held
+    )
+    return (tree if constrained else made), walk
+
+
+def _rounded(
+    tree: TreeParameters,
+    steepness: float,
+    scaling: Scaling,
+    rows: Arriving,
+    scores: FloatArray,
+    chosen: Chosen,
+    zero_threshold: float,
+    monotone: Sequence[NDArray[np.intp]] = (),
+    held: Held | None = None,
+) -> tuple[TreeParameters, Walk]:
+    """Round the questions of a tree one after the other, from the root down."""
+    weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+    coef, intercept = scaling.splits(tree)
+    n_branches, n_features = coef.shape
+    printed, bounds = np.zeros(coef.shape), np.zeros(n_branches)
+    upwards, ranked = np.ones(n_branches, dtype=bool), np.zeros(n_branches, dtype=bool)
+    holds = scores > chosen.cuts[:, None]
+    wanted = chosen.classes[arrivals(holds)]
+    for t in range(n_branches):
+        size = np.where(coef[t] != 0, np.abs(tree.weights[:, t]), 0.0)
+        order = np.argsort(-size, kind="stable")
+        used = order[size[order] > zero_threshold]
+        if not len(used):
+            bounds[t] = -1.0 if intercept[t] > chosen.cuts[t] else 1.0
+            continue
+        fixed = np.full(len(used), np.nan) if held is None else held.coefficients[t, used]
+        first = 0 if np.all(np.isnan(fixed)) else int(np.argmax(~np.isnan(fixed)))
+        unit = float(coef[t, used[first]])
+        unit = unit if np.isnan(fixed[first]) else unit / float(fixed[first])
+        exact = coef[t, used] / unit
+        centre, bound = -intercept[t] / unit, (chosen.cuts[t] - intercept[t]) / unit
+        upwards[t], ranked[t] = unit > 0, not scaling.linear
+        values = rows.features[used]
+        if held is not None and not np.isnan(held.thresholds[t]):
+            ranked[t], bound = held.ranked[t], held.thresholds[t]
+        elif ranked[t] and len(used) == 1 and 0 < bound < 1:
+            ranked[t], bound = False, scaling.to_original(int(used[0]), bound)
+        if not ranked[t]:
+            values = np.array([scaling.restored(int(j), rows.features[j]) for j in used])
+        at = np.flatnonzero(reached(holds, t))
+        sides = [
+            chosen.classes[arrivals(holds[:, at], 2 * t + side)] == wanted[at] for side in (1, 2)
+        ]
+        change = (sides[0].astype(float) - sides[1]) * rows.weights[at]
+        slack = OPTIONS.changed * float(rows.weights.sum())
+        sign, width = (1.0, -1.0)[unit < 0], 1.0 / (steepness * abs(unit))
+        curved = [np.flatnonzero(np.isin(used, own)) for own in monotone]
+        curved = [own[np.argsort(used[own])] for own in curved if len(own) > 1]
+        question = _question(
+            exact, bound, centre, width, sign, values, at, change, slack, fixed, curved
+        )
+        if held is not None and not np.isnan(held.thresholds[t]):
+            question = question._replace(bound=held.thresholds[t], centre=held.centres[t])
+        printed[t, used], bounds[t] = question.coefficients, question.bound
+        above = sign * (question.coefficients @ values - question.bound)
+        holds[t] = above > OPTIONS.tie * abs(question.bound)
+        if isinstance(scaling, LinearScaling):
+            slope = sign / (steepness * question.width)
+            weights[:, t] = 0.0
+            weights[used, t] = slope * question.coefficients * scaling.span[used] * n_features
+            offset = float(question.coefficients @ scaling.low[used])
+            thresholds[t] = slope * (question.centre - offset)
+    shares = rounded_shares(tree.leaf_classes)
+    if held is not None:
+        shares = np.where(held.classes >= 0, tree.leaf_classes, shares)
+    walk = Walk(printed, bounds, upwards, ranked, np.zeros(shares.shape), chosen.classes)
+    return TreeParameters(weights, thresholds, shares), walk
+
+
+def _question(
+    exact: FloatArray,
+    bound: float,
+    centre: float,
+    width: float,
+    sign: float,
+    values: FloatArray,
+    at: NDArray[np.intp],
+    change: FloatArray,
+    slack: float,
+    fixed: FloatArray,
+    curved: Sequence[NDArray[np.intp]] = (),
+) -> Question:
+    """Round one question: the fewest digits that change the class of few rows.
+
+    ``at`` are the rows that arrive, ``change`` what going left instead of right is worth for each,
+    ``fixed`` coefficients that are not rounded, NaN for the others, ``curved`` the places of the
+    value and the hinges of monotone variables.
+    """
+    sums = exact @ values
+    best = np.maximum(change, 0.0).sum()
+    for digits in OPTIONS.digits:
+        coefficients = np.array([significant(c, digits) for c in exact])
+        coefficients = _of_one_sign(coefficients, exact, curved)
+        coefficients = np.where(np.isnan(fixed), coefficients, fixed)
+        rounded = coefficients @ values
+        # Where coefficients were rounded, sums have moved, and so have threshold and centre.
+        near = values[:, np.argsort(np.abs(sums - bound))[: max(10, len(sums) // 10)]]
+        moved = float(np.mean((coefficients - exact) @ near))
+        cut = best_cut(sign * rounded[at], change, sign * (bound + moved))
+        if best - cut.gain <= slack:
+            break
+    point = cut.nearest(sign * (bound + moved))
+    low, high = np.quantile(rounded, [0.25, 0.75])
+    loose = OPTIONS.loose * max(float(high - low) / 1.35, 1e-3 * float(np.ptp(rounded)))
+    found = sign * shortest(point, max(cut.low, point - loose), min(cut.high, point + loose))
+    step = OPTIONS.centre_step * width
+    middle = centre + moved
+    return Question(
+        coefficients,
+        found + 0.0,
+        shortest(middle, middle - step, middle + step),
+        significant(width, OPTIONS.width_digits),
+    )
+
+
+def _of_one_sign(
+    coefficients: FloatArray, exact: FloatArray, columns: Sequence[NDArray[np.intp]]
+) -> FloatArray:
+    """Rounded coefficients of a question whose slopes keep the sign of the exact ones.
+
+    ``columns`` are places of the value and the hinges of each monotone variable among the
+    coefficients. A hinge after which the slope would have another sign makes it level instead.
+    """
+    found = coefficients.copy()
+    for own in columns:
+        sign = np.sign(np.sum(np.cumsum(exact[own])))
+        total = 0.0
+        for place in own:
+            if sign * (total + found[place]) < OPTIONS.level * abs(found[place]):
+                found[place] = float(f"{-total:.12g}") + 0.0
+            total += found[place]
+    return found
+
+
+def significant(value: float, digits: int) -> float:
+    """A number rounded to so many significant digits."""
+    return float(f"{value:.{digits - 1}e}")
+
+
+def shortest(near: float, low: float, high: float) -> float:
+    """The shortest decimal number in [low, high), the closest to ``near`` of that length.
+
+    ``low`` itself may be taken: a sum that equals the threshold does not exceed it.
+    """
+    largest = max(abs(low), abs(high), abs(near))
+    if not np.isfinite(largest) or largest == 0.0:
+        return near if np.isfinite(near) else 0.0
+    exponent = int(np.floor(np.log10(largest))) + 1
+    edge = OPTIONS.tie * largest
+    for power in range(exponent, exponent - 17, -1):
+        found = float(f"{round(near / 10.0**power)}e{power}")
+        if low - edge <= found < high and (found != 0.0 or power < exponent - 2):
+            return found
+    return near
+
+
+def rounded_shares(leaf_classes: FloatArray) -> FloatArray:
+    """Class probabilities of leaves: the smaller ones rounded, the largest is the rest."""
+    shares = np.array(
+        [[significant(c, OPTIONS.share_digits) for c in column] for column in leaf_classes.T]
+    ).T
+    largest = np.argmax(leaf_classes, axis=0)
+    columns = np.arange(shares.shape[1])
+    shares[largest, columns] = 0.0
+    shares[largest, columns] = np.round(1.0 - shares.sum(axis=0), 15)
+    return shares
