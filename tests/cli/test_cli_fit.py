@@ -133,6 +133,7 @@ def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
 def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):
     options = ComparisonOptions(folds=2)
     monkeypatch.setattr(comparison, "OPTIONS", options)
+    monkeypatch.setattr(comparison, "_stability", pytest.fail)  # no line shows resamples
     path = written(tmp_path, "plain")
     result = invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q")
     assert result.exit_code == 0, result.output

@@ -16,7 +16,7 @@ from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess, path_trees
 from softsplit.report.elements import add, element, json_for_script, rendered, shortened
 from softsplit.report.metrics import difference, share
-from softsplit.report.sections import GLOSSARY
+from softsplit.report.sections import glossary
 from softsplit.solvers import Budget
 
 
@@ -78,9 +78,15 @@ def test_ink_can_be_read_on_every_class_colour(colour):
 
 def test_words_are_the_same_in_page_and_documents():
     lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    assert len(GLOSSARY) == 12
-    for word, meaning in GLOSSARY.items():
+    assert len(glossary()) == 12
+    for word, meaning in glossary().items():
         assert f"| **{word}** | {meaning} |" in lines
+
+
+def test_words_for_answers_are_those_of_the_tree():
+    said = glossary(["no", "yes"])
+    assert "the answer is true and" in said["question"] and said["question"].endswith("is false.")
+    assert "true or false at every question" in said["walk"]
 
 
 def test_long_names_lose_their_middle():

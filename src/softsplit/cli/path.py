@@ -104,7 +104,7 @@ def path(
             settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
             time_limit=time_limit or None, say=tell,
         )  # fmt: skip
-        lines = _lines(make_report_data(table.name, rows, walked))
+        lines = _lines(make_report_data(table.name, rows, walked, resamples=False))
     if as_json:
         print_json(lines)
     else:

@@ -155,6 +155,7 @@ def make_report_data(
     provenance: tuple[tuple[str, str], ...] = (),
     by: tuple[str, pd.Categorical] | None = None,
     refer: float = 0.9,
+    resamples: bool = True,
 ) -> ReportData:
     """Everything that the report of a tree is made of.
 
@@ -172,6 +173,8 @@ def make_report_data(
         A column by whose groups figures are told, and the group of each row.
     refer : float
         Confidence of the prediction sets by which cases go to a person.
+    resamples : bool
+        Whether the tree is trained on resamples too, unless these take long.
     """
     rows = rows.coded_as(path.trees[path.chosen].tree_.coding)
     missing = any(np.any(cells.missing) for cells in rows.rows.cells)
@@ -182,7 +185,7 @@ def make_report_data(
         ("Missing values", known if missing else "none"),
         ("Software", f"softsplit {__version__}"),
     )
-    resampled = _resampled(path, rows)
+    resampled = resamples and _resampled(path, rows)
     stability = _stability(path, rows) if resampled else None
     return ReportData(
         name=name,

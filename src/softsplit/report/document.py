@@ -70,7 +70,7 @@ def render_report(data: ReportData) -> str:
     add_data(main, data)
     edits = [("Edit by hand", line) for line in data.tree.tree_.edits.lines]
     add_provenance(main, [*data.provenance, *edits])
-    add_words(section(main, "words", "Words"))
+    add_words(section(main, "words", "Words"), data.tree.tree_.labels)
     said = "Made by softsplit. This page is one file and needs no internet connection."
     add(add(body, "footer"), "p", {"class": "quiet"}, said)
     add(body, "script", {"type": "application/json", "id": "points"}, _points(data, case, editor))

@@ -40,7 +40,7 @@ def model_page(model: TreeModel, facts: Sequence[tuple[str, str]] = ()) -> str:
     add_table(part, "Columns of the training table", ["column", "used", "kind", "values"], rows)
     edits = [("Edit by hand", line) for line in model.edits.lines]
     add_provenance(main, [*facts, *edits])
-    add_words(section(main, "words", "Words"))
+    add_words(section(main, "words", "Words"), model.labels)
     said = "Made by softsplit. This page is one file and needs no internet connection."
     add(add(body, "footer"), "p", {"class": "quiet"}, said)
     return "<!doctype html>\n" + rendered(html) + "\n"

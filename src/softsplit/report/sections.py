@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from softsplit.reading.equations import number
-from softsplit.reading.outline import outline
+from softsplit.reading.outline import answer_words, outline
 from softsplit.reading.palette import class_colour
 from softsplit.report.charts import path_chart
 from softsplit.report.elements import add, add_table, percent, shortened, with_interval
@@ -270,10 +271,10 @@ def section(parent: ET.Element, name: str, title: str) -> ET.Element:
 
 GLOSSARY = {
     "question": "What a box of the tree asks of a row: is a weighted sum of some features above "
-    "(or below) a number? If it is, the answer is yes and the row goes left, otherwise right. "
-    "Equal is no.",
-    "walk": "The way of one row through the tree: yes or no at every question, down to a leaf. The "
-    "class of that leaf is predicted.",
+    "(or below) a number? If it is, the answer is {yes} and the row goes left, otherwise right. "
+    "Equal is {no}.",
+    "walk": "The way of one row through the tree: {yes} or {no} at every question, down to a leaf. "
+    "The class of that leaf is predicted.",
     "leaf": "Where a walk ends. A leaf has a class, the number of training rows that arrive there, "
     "and their shares by class.",
     "mixture": "The class probabilities of all leaves, each weighted by the probability of "
@@ -297,10 +298,16 @@ GLOSSARY = {
 }
 
 
-def add_words(parent: ET.Element) -> None:
-    """The glossary as a list."""
+def glossary(labels: Iterable[Any] = ()) -> dict[str, str]:
+    """The glossary with the words for answers that a tree of these classes uses."""
+    yes, no = answer_words(labels)
+    return {word: meaning.format(yes=yes, no=no) for word, meaning in GLOSSARY.items()}
+
+
+def add_words(parent: ET.Element, labels: Iterable[Any]) -> None:
+    """The glossary of a tree of these classes, as a list."""
     listed = add(parent, "dl", {"class": "provenance"})
-    for word, meaning in GLOSSARY.items():
+    for word, meaning in glossary(labels).items():
         pair = add(listed, "div")
         add(pair, "dt", {}, word)
         add(pair, "dd", {}, meaning)

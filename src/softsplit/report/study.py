@@ -442,7 +442,8 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
         rule = "the one with the lowest held-out log-loss"
         if search.feature_price_ > 0:
             least = f"{100 * search.feature_price_:.2g} % of that of a tree without features"
-            rule += f", where each feature must lower it by {least}"
+            each = " per unit of cost" if search.feature_costs is not None else ""
+            rule += f", where each feature must lower it by {least}{each}"
     else:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"
