@@ -16,11 +16,16 @@ help: ## show this list
 demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and write its report
 	@$(BIN)/softsplit demo $(ARGS)
 
-test: lint browser ## linters, type checker, import contracts and all tests but those marked as slow
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
+# The type checker has one process, and beside it the tests have a core for what they compile first.
+test: style browser ## linters, type checker, import contracts and all tests but those marked as slow
+	@$(MAKE) --no-print-directory -j2 types tests MARKED="-m 'not slow'"
 
-test-all: lint browser ## the same with the slow tests; before a release, and every night
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+test-all: style browser ## the same with the slow tests; before a release, and every night
+	@$(MAKE) --no-print-directory -j2 types tests
+
+.PHONY: tests style types
+tests: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal $(MARKED) $(ARGS)
 
 # The tests of one part, make test-solvers: a folder of tests/, and of the suites that all solvers,
 # engines, losses and penalties pass those that it has a say in.
@@ -44,11 +49,15 @@ browser:
 		       || sudo -n apt-get install -y -qq chromium; } >/dev/null 2>&1; } \
 		|| echo "chromium cannot be installed here: tests of the report in a browser will be skipped"
 
-lint: $(VENV)/.test ## the static half of "make test"
+lint: style types ## the static half of "make test"
+
+style: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.test
+	$(BIN)/mypy
 
 bench-kernel: $(VENV)/.test ## cost of the compiled pass against two matrix products
 	$(BIN)/python benchmarks/kernel.py $(ARGS)

@@ -1,6 +1,5 @@
 """Settings shared by every test: the same examples each time, code compiled once, one browser."""
 
-import multiprocessing
 import os
 
 import pytest
@@ -8,14 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from browser import chromium_path
 from clocks import Clock
-from first_fits import FIRST_FITS, first_fits
 from softsplit.solvers.base import Budget
-
-# Each worker has a core: threads of libraries, which wait for one another, would take it from the
-# others. Matrix products of OpenBLAS, the loops of scikit-learn.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The first call of a compiled function takes seconds, so that no deadline can be kept; how long
 # examples take to draw says how busy the machine is.
@@ -29,18 +21,28 @@ settings.register_profile(
 settings.load_profile("softsplit")
 
 
+def pytest_configure(config):
+    """Each worker has a core: threads of libraries, which wait for one another, would take it from
+    the others. Matrix products of OpenBLAS, the loops of scikit-learn.
+
+    Libraries read this when they are loaded, and workers inherit it.
+    """
+    if workers_follow(config):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 def pytest_sessionstart(session):
     """Before a run of all tests has workers: else each of them would compile the same code."""
-    config = session.config
-    all_tests = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    workers_follow = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
-    if all_tests and workers_follow:
-        spawn = multiprocessing.get_context("spawn")
-        processes = [spawn.Process(target=first_fits, args=(n,)) for n in range(len(FIRST_FITS))]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join()
+    all_tests = session.config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if all_tests and workers_follow(session.config):
+        from softsplit.training.precompile import compile_everything
+
+        compile_everything()
+
+
+def workers_follow(config) -> bool:
+    return bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
 
 
 @pytest.fixture

@@ -567,15 +567,19 @@ UNITS: dict[str, Callable[[], Any]] = {
     "single-order": partial(_order, np.float32),
     "importances": _importances,
     "row-sums": partial(_row_sums, np.float64),
-    "cost-starts": _cost_starts,
-    "cost-descent": _cost_descent,
-    "cost": lambda: train_tiny(tiny_problems()),
     "single-row-sums": partial(_row_sums, np.float32),
     "many-rows": partial(_many_rows, np.float64),
     "single-rows": partial(_many_rows, np.float32),
     "blocks": train_tiny_blocks,
+    "cost": lambda: train_tiny(tiny_problems()),
+    "cost-starts": _cost_starts,
+    "cost-descent": _cost_descent,
 }
-"""Calls by name, those first that are needed first; each compiles for a second or a few."""
+"""Calls by name, those first that are needed first; most compile for a second or a few.
+
+Units by cost are in the opposite order: they call the descent, and of two processes one begins with
+it, at the end, so that neither compiles what the other compiles.
+"""
 
 UNITS_OF_LOSS = {
     "log": ("order", "likelihood-descent", "evaluations", "prices", "fisher", "growth"),
