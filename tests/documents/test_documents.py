@@ -149,8 +149,10 @@ QUOTED = {
         "reliability.md", "memory grows by # %", "reliability.md", "| growth % | # |",
     ),
     "reliability: ctrl-c": (
-        "reliability.md", "[# seconds in the median](results/reliability.md) and # at most",
-        "reliability.md", "seconds to stop median #, most #",
+        "reliability.md",
+        "[# interruptions](results/waiting-console.md), # ended within one second, the slowest "
+        "after #",
+        "waiting-console.md", "| all | 0 |  | # | # | # |",
     ),
 }  # fmt: skip
 """Page, sentence with # for a figure, page of results, where it is measured."""
