@@ -219,8 +219,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
         Seconds for everything. What was compared by then decides; the last fifth is kept for the
         tree on all rows. Machine code is made or loaded before they count.
     n_jobs : int, optional
-        Paths that are walked side by side; with more than 4,000 rows all cores are used if it is
-        not given. The result does not depend on it.
+        Threads in which folds and starts run side by side, and descents on many rows. If it is not
+        given, one for up to 4,000 rows and beyond all cores, within the limits of affinity,
+        OMP_NUM_THREADS, threadpoolctl and joblib, in whose workers it is one. The result does not
+        depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, what runs now and how each candidate did, on standard error.

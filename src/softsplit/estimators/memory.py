@@ -37,7 +37,7 @@ class MemoryOptions:
     while it is prepared, and blocks of columns."""
 
     parallel_folds: float = 6.0
-    """The same where folds run side by side (``RowBudgets.parallel_folds``)."""
+    """The same where folds run side by side (``RowBudgets.parallel``)."""
 
     support: int = 20_000
     """Rows of the sample on which the support of the last tree is selected."""
@@ -62,7 +62,7 @@ class MemoryOptions:
         """Return f of the formula above, for ``compared`` rows of ``coded`` columns."""
         if compared * coded <= ROWS.halved_cells:
             return self.small_folds
-        return self.parallel_folds if compared > ROWS.parallel_folds else self.folds
+        return self.parallel_folds if compared > ROWS.parallel else self.folds
 
     def path_copies(self, n_rows: int) -> float:
         """Return k of the formula above."""

@@ -34,7 +34,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import can_compile, compiled_plainly, in_python
-from softsplit.support.parallel import in_threads, n_workers
+from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import (
     ROUND,
@@ -458,7 +458,7 @@ class RowPlan:
         starts = [*range(0, whole, size), *range(whole, len(X), size)]
         ends = [min(low + size, whole if low < whole else len(X)) for low in starts]
         slices = list(map(slice, starts, ends))
-        workers = n_workers(-1, len(X) * width // OPTIONS.per_worker)
+        workers = n_workers(n_threads(None), len(X) * width // OPTIONS.per_worker)
         bounds = [len(slices) * k // workers for k in range(workers + 1)]
         shares = [slices[low:high] for low, high in pairwise(bounds)]
         stopped, double = Event(), answers.dtype == np.float64

@@ -7,12 +7,15 @@ there is work: few rows are answered without them.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from softsplit.support.row_budgets import ROWS
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -24,6 +27,7 @@ Task = TypeVar("Task")
 
 _lock = threading.Lock()
 _users: list[Any] = []
+_openmp = sys.maxsize  # before the first of them limited it
 
 
 @cache
@@ -41,7 +45,10 @@ def one_blas_thread() -> Iterator[None]:
     The limit belongs to the whole process: the first fit sets it, and the last one out, whichever
     that is, takes it back.
     """
+    global _openmp
     with _lock:
+        if not _users:
+            _openmp = _openmp_threads()
         _users.append(_libraries().limit(limits=1) if not _users else _users[0])
     try:
         yield
@@ -56,22 +63,49 @@ def n_workers(n_jobs: int | None, n_tasks: int) -> int:
     """What ``n_jobs`` asks for, as far as there is work; joblib would start them all."""
     from joblib import cpu_count, effective_n_jobs
 
-    return max(1, min(effective_n_jobs(n_jobs), n_tasks, MOST_PER_CORE * cpu_count()))
+    # A number of them may be threads, also where joblib would start no processes.
+    asked = n_jobs if n_jobs is not None and n_jobs > 0 else effective_n_jobs(n_jobs)
+    return max(1, min(asked, n_tasks, MOST_PER_CORE * cpu_count()))
 
 
-def n_threads(n_jobs: int | None) -> int:
-    """Threads for work on many rows: what ``n_jobs`` asks for; where it is None, all cores.
+def n_threads(n_jobs: int | None, n_rows: int | None = None) -> int:
+    """Threads of one call: the only place that decides how many.
 
-    As in libraries with OpenMP, whose variable OMP_NUM_THREADS, which joblib sets in its workers,
-    counts here too.
+    What ``n_jobs`` asks for. Where it is None, one for up to ``ROWS.parallel`` rows and else all
+    cores, as estimators with OpenMP take them, within every limit that somebody has set: affinity
+    and container (joblib's ``cpu_count``), OMP_NUM_THREADS, NUMBA_NUM_THREADS, threadpoolctl and
+    ``joblib.parallel_config``. Inside a worker of joblib, which has neighbours, it is one. Without
+    ``n_rows`` rows are many.
     """
-    from joblib import cpu_count, effective_n_jobs
+    from joblib import cpu_count
+    from joblib.parallel import get_active_backend
 
-    if n_jobs is not None:
-        return n_workers(n_jobs, MOST_PER_CORE * cpu_count())
-    allowed = os.environ.get("OMP_NUM_THREADS", "")
-    cores = effective_n_jobs(-1)
-    return min(cores, int(allowed)) if allowed.isdigit() and int(allowed) > 0 else cores
+    asked = get_active_backend()[1] if n_jobs is None else n_jobs
+    # Threads, not processes, which a process of multiprocessing's pools may not start.
+    threads, _ = get_active_backend(require="sharedmem")
+    if asked is not None:
+        return max(1, min(int(threads.effective_n_jobs(asked)), MOST_PER_CORE * cpu_count()))
+    if (n_rows is not None and n_rows <= ROWS.parallel) or threads.nesting_level:
+        return 1
+    return max(1, min(cpu_count(), *_limits()))
+
+
+def _limits() -> list[int]:
+    """Numbers of threads that this process is limited to."""
+    from numba import config
+
+    numba = int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    found = [numba, _openmp if _users else _openmp_threads()]
+    said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if said.isdigit() and int(said) > 0:
+        found.append(int(said))
+    return found
+
+
+def _openmp_threads() -> int:
+    """Threads that libraries with OpenMP may use in this thread now."""
+    known = [one["num_threads"] for one in _libraries().info() if one["user_api"] == "openmp"]
+    return min((int(one) for one in known if one), default=sys.maxsize)
 
 
 def in_threads(

@@ -20,8 +20,9 @@ class RowBudgets:
     taught: int = 25_000
     """The same beside a teacher, which every row is predicted by."""
 
-    parallel_folds: int = 4_000
-    """Beyond this number folds run side by side on all cores where ``n_jobs`` is None."""
+    parallel: int = 4_000
+    """Beyond this number folds and starts run side by side, and descents on all rows in threads, on
+    all cores where ``n_jobs`` is None (``n_threads``)."""
 
     halved: int = 3_000
     """Beyond this number settings compete on the first folds alone, and only the best of them are

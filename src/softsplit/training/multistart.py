@@ -31,7 +31,7 @@ from softsplit.solvers.starts.plans import structure
 from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.support.arrays import FloatArray
-from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
+from softsplit.support.parallel import in_threads, n_threads, n_workers, one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import Observer
 from softsplit.tree.parameters import TreeParameters
@@ -134,6 +134,8 @@ def _run_jobs(
     observer: Observer,
 ) -> list[Solution]:
     workers = n_workers(n_jobs, len(jobs))
+    if solver.releases_gil:
+        workers = max(1, min(n_threads(n_jobs, problem.rows.n_rows), len(jobs)))
     with one_blas_thread():
         if workers == 1:
             return _one_after_another(problem, solver, jobs, budget, observer)

@@ -20,7 +20,6 @@ import numpy as np
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
-from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import distinct, multistart, search_around
 from softsplit.training.observer import Observer
 
@@ -68,12 +67,8 @@ def progressive_sampling(
     observer: Observer | None = None,
     options: SamplingOptions = DEFAULTS,
 ) -> tuple[Solution, list[Solution]]:
-    """Return the best tree on all rows, and the end of each start on the largest sample it saw.
-
-    With more rows than ``ROWS.parallel_folds``, and ``n_jobs`` None, all cores are used.
-    """
-    many = problem.rows.n_rows > ROWS.parallel_folds
-    observer, threads = observer or Observer(), n_threads(n_jobs) if many else n_jobs
+    """Return the best tree on all rows, and the end of each start on the largest sample it saw."""
+    observer, threads = observer or Observer(), n_threads(n_jobs, problem.rows.n_rows)
     rough = replace(budget, tol=max(budget.tol, options.rough_tol), rough=True)
     found: dict[int, Solution] = {}
     numbers = list(range(n_starts))
@@ -133,7 +128,7 @@ def finished_on_all_rows(
     """
     rows = problem.rows
     if hasattr(rows, "in_threads"):
-        problem = replace(problem, rows=rows.in_threads(n_threads(n_jobs)))
+        problem = replace(problem, rows=rows.in_threads(n_threads(n_jobs, rows.n_rows)))
     with one_blas_thread():
         if budget.exhausted:
             return Solution.measure(

@@ -17,7 +17,7 @@ from softsplit.solvers.base import (
     Status,
     refuse_unsupported,
 )
-from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
+from softsplit.support.parallel import in_threads, n_threads, one_blas_thread
 from softsplit.training.multistart import (
     best_solution,
     distinct,
@@ -197,7 +197,8 @@ def solve_each(
 
     jobs = list(enumerate(np.random.SeedSequence(seed).spawn(n_starts)))
     with budget.interruptible(trees), one_blas_thread():
-        in_threads(run, jobs, n_workers(n_jobs, n_starts), budget.stop)
+        workers = min(n_threads(n_jobs, problems[0].rows.n_rows), n_starts)
+        in_threads(run, jobs, workers, budget.stop)
     found = [trees[number] for number in sorted(trees)]
     length = len(problems) if len(found) == n_starts else 0
     length = max(1, min([length, *map(len, found)]))

@@ -29,7 +29,7 @@ from softsplit.solvers.elimination.working_set import widened
 from softsplit.solvers.ruled import with_rules
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.parallel import n_threads, n_workers
+from softsplit.support.parallel import n_threads
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.decisions import OPTIONS as DECISIONS
 from softsplit.training.decisions import decided_by_mixture
@@ -90,9 +90,8 @@ class Run:
         return replace(self, solver=with_rules(solver, prepared.problem))
 
     def workers(self, n_rows: int, n_tasks: int) -> int:
-        """Tasks that run side by side: with many rows on all cores where ``n_jobs`` is None."""
-        many = n_rows > ROWS.parallel_folds
-        return n_workers(n_threads(self.n_jobs) if many else self.n_jobs, n_tasks)
+        """Tasks that run side by side (``n_threads``)."""
+        return max(1, min(n_threads(self.n_jobs, n_rows), n_tasks))
 
     def ready(self, problem: TrainingProblem | None = None, *, smooth: bool = True) -> Run:
         """Compile the code of the solver and return the run with its clock set back.

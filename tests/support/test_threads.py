@@ -1,0 +1,92 @@
+"""How many threads a fit takes, and that its bits do not depend on them."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import numpy as np
+import pytest
+from joblib import Parallel, cpu_count, delayed, parallel_config
+from sklearn.datasets import make_classification
+from threadpoolctl import threadpool_limits
+
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit.support import parallel
+from softsplit.support.parallel import n_threads, n_workers, one_blas_thread
+from softsplit.support.row_budgets import ROWS
+
+MANY = ROWS.parallel + 1
+
+
+@pytest.fixture
+def four_cores(monkeypatch):
+    """A machine of four cores without limits."""
+    monkeypatch.setattr("joblib.cpu_count", lambda *_, **__: 4)
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 4)
+    monkeypatch.setattr(parallel, "_openmp_threads", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+def test_few_rows_take_one_thread_and_many_all_cores(four_cores):
+    assert MANY <= 5000
+    assert n_threads(None, ROWS.parallel) == 1
+    assert n_threads(None, MANY) == n_threads(None) == 4
+    assert n_threads(3, 10) == n_threads(3, MANY) == 3, "what is asked for counts"
+    with one_blas_thread():
+        assert n_threads(None, MANY) == 4, "our own limit on BLAS is none on our threads"
+
+
+@pytest.mark.parametrize("said, expected", [("2", 2), ("3,1", 3), ("", 4), ("many", 4)])
+def test_the_variable_of_openmp_limits_them(four_cores, monkeypatch, said, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert n_threads(None, MANY) == expected
+    assert n_threads(4, MANY) == 4
+
+
+def test_limits_of_other_libraries_count(four_cores, monkeypatch):
+    with parallel_config(n_jobs=2):
+        assert n_threads(None, MANY) == 2
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
+    assert n_threads(None, MANY) == 3
+
+
+def test_a_limit_of_threadpoolctl_counts_before_and_during_a_fit():
+    with threadpool_limits(1):
+        assert n_threads(None, MANY) == 1
+        with one_blas_thread():
+            assert n_threads(None, MANY) == 1
+
+
+@pytest.mark.parametrize("prefer", ["threads", "processes"])
+def test_inside_a_worker_of_joblib_it_is_one(prefer):
+    asked = Parallel(n_jobs=2, prefer=prefer)(delayed(n_threads)(None, MANY) for _ in range(3))
+    assert asked == [1, 1, 1]
+
+
+def test_a_pool_of_processes_does_not_forbid_threads():
+    """joblib starts no processes there, but threads are none."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(n_threads, (2, MANY)) == 2
+        assert pool.apply(n_workers, (2, 5)) == 2
+        assert pool.apply(n_threads, (None, MANY)) == n_threads(None, MANY) <= cpu_count()
+
+
+@pytest.mark.parametrize("estimator", [SoftTreeClassifier, SoftTreeClassifierCV])
+def test_by_default_a_tree_of_many_rows_has_the_bits_of_one_thread(estimator, monkeypatch):
+    asked = []
+
+    def counted(n_jobs, n_rows=None):
+        asked.append(n_rows)
+        return 2 if n_jobs is None else n_jobs
+
+    for module in ("run", "multistart", "progressive_sampling"):
+        monkeypatch.setattr(f"softsplit.training.{module}.n_threads", counted)
+    X, y = make_classification(MANY, 4, random_state=0)
+    settings = {"random_state": 0}
+    if estimator is SoftTreeClassifierCV:
+        settings |= {"depths": [1], "n_strengths": 2, "ridges": [1.0]}
+    else:
+        settings |= {"depth": 1, "n_starts": 2}
+    default, one = (estimator(n_jobs=n, **settings).fit(X, y) for n in (None, 1))
+    assert max(n for n in asked if n is not None) == MANY
+    assert np.array_equal(default.predict_proba(X), one.predict_proba(X))
