@@ -101,11 +101,14 @@ def best_path(
     *,
     tight: bool = True,
 ) -> Solution:
-    """Return the tree of the path with the lowest objective, finished if ``tight``."""
-    found: dict[int, float] = {}
+    """Return the tree of the path with the lowest objective, finished if ``tight``.
+
+    Once the budget is exhausted, no further path is followed.
+    """
+    found: dict[int, float] = {0: np.inf}
 
     def follow(number: int) -> None:
-        if not budget.exhausted or not found:
+        if not budget.exhausted:
             found[number] = paths[number].trees([problem], tight=False)[0].objective
 
     in_threads(follow, range(len(paths)), workers, budget.stop)
@@ -353,10 +356,11 @@ class FoldTrainer:
         self, tasks: Sequence[Task], fractions: tuple[float, ...], board: Scoreboard
     ) -> dict[Task, list[FoldScore]]:
         known = {task: board.known(task[0][0], task[1]) for task in tasks}
+        late = not board.folds
         finished: dict[Task, list[FoldScore]] = {}
 
         def run(task: Task) -> None:
-            finished[task] = self.scores(*task, fractions, known[task])
+            finished[task] = self.scores(*task, fractions, known[task], late=late)
             self.tidy()
             self.observer.part_ended()
 
@@ -379,11 +383,14 @@ class FoldTrainer:
         fold: int,
         fractions: Sequence[float],
         known: Mapping[float, TreeParameters],
+        *,
+        late: bool = True,
     ) -> list[FoldScore]:
         """Return the scores of the trees of a path on one fold; fewer if the budget ended.
 
         At each fraction there is a tree for each candidate of the family. Each tree starts from the
-        nearest of the trees ``known`` at other strengths, if there are any.
+        nearest of the trees ``known`` at other strengths, if there are any. Unless ``late``, no
+        tree is judged after Ctrl-C: the user waits, and there are others to choose from.
         """
         if self.run.budget.exhausted:
             return []
@@ -392,6 +399,8 @@ class FoldTrainer:
         began = time.perf_counter()
         seen: dict[bytes, FoldScore] = {}
         for solution in self._path(prepared, family, fold, fractions, known):
+            if self.run.budget.stopped and not late:
+                break
             weights = solution.parameters.weights
             # Neighbouring strengths often have the same tree.
             key = weights.tobytes() + solution.parameters.thresholds.tobytes()
