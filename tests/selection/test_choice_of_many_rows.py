@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from softsplit import SoftTreeClassifierCV
 from softsplit.engines.samples import first_rows
 from softsplit.estimators import classifier_cv
 from softsplit.estimators.base import CutShortWarning
-from softsplit.selection import candidates, cross_validation
+from softsplit.selection import candidates, cross_validation, held_out
 from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
 from softsplit.solvers import Status
@@ -220,3 +222,20 @@ def test_after_ctrl_c_the_tree_is_trained_on_the_compared_rows(monkeypatch):
     assert tree.end_ == "interrupted" and 200 <= tree.tree_.walk.counts.sum() <= 240
     assert list(tree.feature_names_in_) == ["a", "b", "c"]
     assert tree.predict_proba(X).shape == (500, 2) and tree.score(X, y) > 0.85
+
+
+def test_after_ctrl_c_no_further_tree_is_judged(monkeypatch):
+    X, y = two_classes(400)
+    judged, known = held_out.TestRows.judged, []
+
+    def interrupting(self, solution):
+        known.append(self.prepared.settings.depth)
+        if known[-1] == 2:
+            signal.raise_signal(signal.SIGINT)
+        return judged(self, solution)
+
+    monkeypatch.setattr(held_out.TestRows, "judged", interrupting)
+    with pytest.warns(CutShortWarning, match="interrupted"):
+        found = SoftTreeClassifierCV(depths=[1, 2], cv=3, random_state=0, n_jobs=1).fit(X, y)
+    assert known.count(1) > 3 and known.count(2) == 1
+    assert found.best_params_["depth"] == 1
