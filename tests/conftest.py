@@ -7,26 +7,26 @@ from hypothesis import HealthCheck, settings
 
 from browser import chromium_path
 from clocks import Clock
+from slow_cases import EXAMPLES, FEW_EXAMPLES
 from softsplit.solvers.base import Budget
 
 # The first call of a compiled function takes seconds, so that no deadline can be kept; how long
 # examples take to draw says how busy the machine is.
-settings.register_profile(
-    "softsplit",
-    deadline=None,
-    derandomize=True,
-    max_examples=40,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("softsplit")
+for name, number in (("all", EXAMPLES), ("few", FEW_EXAMPLES)):
+    settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=True,
+        max_examples=number,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
 
 def pytest_configure(config):
-    """Each worker has a core: threads of libraries, which wait for one another, would take it from
-    the others. Matrix products of OpenBLAS, the loops of scikit-learn.
-
-    Libraries read this when they are loaded, and workers inherit it.
-    """
+    settings.load_profile("few" if config.getoption("markexpr") == "not slow" else "all")
+    # Each worker has a core: threads of libraries, which wait for one another, would take it from
+    # the others. Matrix products of OpenBLAS, the loops of scikit-learn. Libraries read this when
+    # they are loaded, and workers inherit it.
     if workers_follow(config):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("OMP_NUM_THREADS", "1")

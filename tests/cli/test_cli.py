@@ -167,6 +167,9 @@ class Slow:
     def __del__(self):
         os.write(1, b"taken apart")
 kept = Slow()
+def waited():  # only Python's own end lets the main thread be joined
+    threading.main_thread().join()
+    os.write(1, b"waited for")
 """
 
 
@@ -182,7 +185,7 @@ def test_a_command_ends_at_once_with_its_code_after_all_output(tmp_path, code):
     body = (
         "print('the last line', flush=False)\n"
         "    atexit.register(lambda: open('closed', 'w').close())\n"
-        "    threading.Timer(60, print).start()\n"  # Python would wait for it
+        "    threading.Thread(target=waited).start()\n"  # Python would wait for it
         f"    sys.exit({code})"
     )
     done = run_program(body, stdout=subprocess.PIPE, cwd=tmp_path)

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from slow_cases import slow
 from softsplit import load_model, load_tree
 from softsplit.cli import app
 from softsplit.data.dataset import sample_rows
@@ -211,8 +212,8 @@ def pieces_of(terminal):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 12))
-    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=3000), [-1, 0, 1])
+    X = rng.normal(size=(1500, 12))
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=1500), [-1, 0, 1])
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
     pd.DataFrame(X).add_prefix("v").assign(y=y).to_csv(path, index=False)
     command = [sys.executable, "-m", "softsplit", "fit", str(path), "-t", "y", "-m", str(model)]
@@ -237,7 +238,7 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     assert "interrupted: this is the best tree so far." in rest
     assert "no report is written after Ctrl-C" in rest
     assert "Traceback" not in rest and "class " in out
-    assert load_model(model).predict(pd.DataFrame(X).add_prefix("v")).shape == (3000,)
+    assert load_model(model).predict(pd.DataFrame(X).add_prefix("v")).shape == (1500,)
 
 
 def test_ctrl_c_before_there_is_a_tree_on_all_rows_keeps_that_of_the_sample(tmp_path, monkeypatch):
@@ -286,7 +287,7 @@ app(sys.argv[1:], standalone_mode=False)
 """
 
 
-@pytest.mark.parametrize("command", ["fit", "path", "report"])
+@pytest.mark.parametrize("command", ["fit", *slow("path", "report")])
 def test_life_is_shown_while_anything_that_takes_long_is_loaded(command, tmp_path):
     path, model = written(tmp_path, "plain"), tmp_path / "m.json"
     given = ["--strength", "1", "--depth", "1"]

@@ -97,7 +97,7 @@ def test_a_column_of_numbers_is_cut_and_named_by_value(table, tmp_path, apart):
     options = ["--parity", "age>40=0.1", "--rate", "good on grade=2 <= 0.5", "--min-rate", "0.2"]
     others = ["good on b > -1.5 >= 0.2", "good on b <= 0.5 given bad <= 0.4"]
     options += [word for one in others for word in ("--rate", one)]
-    done = invoke(table, *options, *apart, "--model", str(model))
+    done = invoke(table, *options, *apart, "--effort", "fast", "--model", str(model))
     assert done.exit_code == 0, done.output
     tree = load_model(model)
     said = tree.predict_proba(rows.drop(columns="credit"))[:, 1]

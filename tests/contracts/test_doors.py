@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from helpers import sensitive_case
 from native_cases import make_problem
 from own_loss import SquaredError
+from slow_cases import slow
 from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.engines.base import RowsElsewhere
 from softsplit.engines.compiled import CompiledRows
@@ -32,8 +33,8 @@ X, Y = load_iris(return_X_y=True)
 @pytest.mark.parametrize(
     "settings",
     [
-        {"local_strength": 0.1, "penalty": "l1", "depth": 2},
         {"global_strength": 0.5, "min_class_rate": 0.96},
+        *slow({"local_strength": 0.1, "penalty": "l1", "depth": 2}),
     ],
     ids=str,
 )
@@ -92,7 +93,7 @@ def test_solvers_that_need_the_rows_refuse_an_engine_elsewhere(solver, words):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"penalty": "l1", "local_strength": 2.0}, {"min_class_rate": 0.94}],
+    [{}, {"penalty": "l1", "local_strength": 2.0}, *slow({"min_class_rate": 0.94})],
     ids=str,
 )
 def test_rows_in_two_halves_train_by_likelihood(settings):

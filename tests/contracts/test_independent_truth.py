@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import brute_force
 from exhaustive import assignments, global_optimum
 from helpers import SCOPES, SURROGATES, random_case
+from slow_cases import examples, slow
 from softsplit import SoftTreeClassifier
 from softsplit.problem.penalties import PenaltyPair, linear, logarithmic
 from tiny_problems import tiny, trained
@@ -48,7 +49,7 @@ def in_lists(case):
 
 
 @given(drawn=cases())
-@settings(max_examples=80)
+@examples(80)
 def test_objective_rates_and_constraints(drawn):
     case, surrogate, strengths = drawn
     rows, tree, shape = in_lists(case)
@@ -65,7 +66,7 @@ def test_objective_rates_and_constraints(drawn):
 
 
 @given(drawn=cases())
-@settings(max_examples=60)
+@examples(60)
 def test_gradient(drawn):
     case, surrogate, strengths = drawn
     rows, tree, shape = in_lists(case)
@@ -106,7 +107,7 @@ def test_the_second_implementations_gradient_is_that_of_its_own_objective(depth)
     steepness=st.sampled_from([1.0, 64.0, 512.0, 1e5]),
     strength=st.sampled_from([0.0, 0.1, 2.0]),
 )
-@settings(max_examples=15)
+@examples(15)
 def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, strength):
     """From raw rows to probabilities without a line of the library, the scaling included."""
     rng = np.random.default_rng(seed)
@@ -174,7 +175,10 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize("name", TINY)
+LONG = ("depth 2, one feature", "depth 1, log")
+
+
+@pytest.mark.parametrize("name", [*(one for one in TINY if one not in LONG), *slow(*LONG)])
 def test_native_reaches_the_global_optimum_of_tiny_problems(name):
     """On these; benchmarks/global_optimum.py has figures for many more, and where it does not."""
     for problem in TINY[name]:

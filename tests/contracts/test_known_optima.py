@@ -12,6 +12,7 @@ import pytest
 
 from brute_force import class_rates, expected_cost, penalty
 from instances import WHOLE_TREE_SOLVERS, needs
+from slow_cases import slow
 from softsplit.engines.compiled import CompiledRows
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.loss import ExpectedCost
@@ -63,7 +64,7 @@ def assert_checked(problem, solution):
 
 
 @pytest.mark.parametrize("solver", WHOLE_TREE_SOLVERS)
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_separable_classes_at_tiny_strength(solver, n_classes):
     """Clusters around corners of a square: cost near 0, and the penalty is at most its bound.
 
@@ -84,7 +85,7 @@ def test_separable_classes_at_tiny_strength(solver, n_classes):
 
 
 @pytest.mark.parametrize("solver", WHOLE_TREE_SOLVERS)
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [1, *slow(2)])
 def test_one_informative_feature_under_a_strong_global_penalty(solver, depth):
     """Using no feature costs 0.5 x 0.9 x 10; using one costs less than the strength of 2.
 
@@ -162,7 +163,7 @@ def test_tiny_problems_on_a_line_against_a_grid_over_the_box(line, scope):
 
 
 @pytest.mark.parametrize("solver", [p for p in WHOLE_TREE_SOLVERS if p.id != "native"])
-@pytest.mark.parametrize("line", ["separable", "costs", "soft gates"])
+@pytest.mark.parametrize("line", ["costs", *slow("separable", "soft gates")])
 def test_other_solvers_reach_the_optimum_on_a_line_from_one_of_their_starts(line, solver):
     check_line(line, (0.02, 0.03), solver)
 

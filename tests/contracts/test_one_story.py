@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from printed_tree import PrintedTree
+from slow_cases import examples
 from softsplit import SoftTreeClassifier, export_onnx, export_text, load_model, save_model
 from softsplit.reading.leaf_shares import consistent_with
 
@@ -62,7 +63,7 @@ def new_rows(seed: int) -> pd.DataFrame:
     return X
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     seed=st.integers(0, 10_000),
     depth=st.integers(1, 3),
@@ -142,7 +143,7 @@ def _assert_same(tree, by_hand, predicted, proba):
     assert_allclose(by_hand, proba, atol=2e-3)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(
     seed=st.integers(0, 10_000),
     depth=st.integers(1, 3),

@@ -4,13 +4,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from helpers import random_case, random_costs, sensitive_case
 from native_cases import make_problem
+from slow_cases import examples
 from softsplit.decomposition import (
     Alternating,
     Block,
@@ -163,7 +164,7 @@ def measured(problem, tree, **more):
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     seed=st.integers(0, 10**6),
     depth=st.integers(1, 3),

@@ -17,6 +17,7 @@ import pytest
 import typer
 
 from places import ROOT
+from slow_cases import slow
 from softsplit.cli.app import app
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
@@ -36,9 +37,17 @@ def name_of(page: Path) -> str:
 
 
 RUNNING = [page for page in PAGES if any(block.runs for block in blocks(page))]
+LONG = {"docs/cli.md", "docs/requirements.md"}
 
 
-@pytest.mark.parametrize("page", RUNNING, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        *(page for page in RUNNING if name_of(page) not in LONG),
+        *slow(*(page for page in RUNNING if name_of(page) in LONG)),
+    ],
+    ids=name_of,
+)
 def test_pages_show_what_their_code_prints_and_draws(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

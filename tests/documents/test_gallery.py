@@ -24,7 +24,10 @@ def test_there_are_examples() -> None:
 
 
 # Each of these trains for seconds; all are run before a release, and drawn by "make gallery".
-LONG = {"plot_monotone", "plot_groups", "plot_feature_costs", "plot_score_card"}
+LONG = {
+    "plot_monotone", "plot_groups", "plot_feature_costs", "plot_score_card", "plot_fairness",
+    "plot_stability", "plot_against_l1", "plot_against_cart", "plot_minimum_rates", "plot_scalings",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

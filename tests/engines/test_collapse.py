@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import random_case, random_tree, sensitive_case
+from slow_cases import examples
 from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.block_pass import block_pass
 from softsplit.engines.compiled import tree_shape
@@ -60,7 +61,7 @@ def test_a_collapsed_problem_has_the_numbers_of_the_whole_tree(block, prices, st
     assert_array_equal(fast.best_leaves(tree).leaf_classes, plain.best_leaves(tree).leaf_classes)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     depth=st.integers(1, 4),

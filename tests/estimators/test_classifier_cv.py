@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import classifier_cv
 from softsplit.selection.candidates import CandidateSearch
@@ -31,7 +32,7 @@ ONE = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "n_strengths": 1}
 
 
 # Those of a tree by cost are in test_classifier.py.
-@parametrize_with_checks([SoftTreeClassifierCV(n_strengths=2, cv=2)])
+@parametrize_with_checks([SoftTreeClassifierCV(n_strengths=2, cv=2, depths=[2], ridges=[1.0])])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -121,7 +122,7 @@ def test_ranks_are_chosen_for_skewed_features():
     assert chosen.best_score_ > 0.95
 
 
-@pytest.mark.parametrize("scoring", ["balanced_accuracy", "neg_log_loss", "own", "accuracy"])
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "own", *slow("neg_log_loss", "accuracy")])
 def test_any_scorer_decides(wine, scoring):
     made = make_scorer(log_loss, greater_is_better=False, response_method="predict_proba")
     chosen = SoftTreeClassifierCV(**SMALL, scoring=made if scoring == "own" else scoring).fit(*wine)

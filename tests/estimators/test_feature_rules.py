@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from requirement_cases import HOSTILE, NAMES, hostile_table, rows, table
+from slow_cases import slow
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -69,7 +70,7 @@ def drawn_rules(rng):
     return given
 
 
-@pytest.mark.parametrize("half", range(2))
+@pytest.mark.parametrize("half", [0, *slow(1)])
 def test_rules_hold_on_random_problems(half):
     for seed in range(50 * half, 50 * half + 50):
         rng = np.random.default_rng(seed)

@@ -38,6 +38,9 @@ REQUIREMENTS = {
     "constraints": {"constraints": RateConstraint(("a", ">", 0.0), 1, at_most=0.5)},
 }
 
+LONG = ("equal_opportunity", "equalized_odds", "constraints", "feature_costs")
+SHORT_AND_LONG = [*(name for name in REQUIREMENTS if name not in LONG), *slow(*LONG)]
+
 SETTINGS = {"depth": 1, "n_starts": 1, "random_state": 0, "curves": False}
 
 
@@ -157,7 +160,7 @@ def test_on_dask(name, choice, client):
     assert_kept(name, tree, *rows())
 
 
-@pytest.mark.parametrize("name", ["monotone", "parity", "equalized_odds", "constraints"])
+@pytest.mark.parametrize("name", ["monotone", "equalized_odds", *slow("parity", "constraints")])
 def test_on_dask_the_tree_is_that_of_rows_in_memory(name, client):
     from softsplit import DaskSoftTreeClassifier
 
@@ -267,7 +270,7 @@ def many_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("choice", [False, *slow(True)])
-@pytest.mark.parametrize("name", REQUIREMENTS)
+@pytest.mark.parametrize("name", SHORT_AND_LONG)
 def test_behind_an_engine(name, choice, many_rows):
     X, y = rows(700)
     make = partial(SoftTreeClassifier, **SETTINGS)

@@ -9,6 +9,7 @@ import pytest
 import sklearn
 
 from experiment_parts import contents, small
+from slow_cases import slow
 from softsplit.experiments import peers
 from softsplit.experiments.cells import peer_protocol
 from softsplit.experiments.peers import PEERS, peer_named, reason_to_skip
@@ -37,7 +38,7 @@ def rows_between(n_classes, seed=0):
     return X, y
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [3, *slow(2)])
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_learns_and_says_what_it_uses(name, n_classes):
     reason = reason_to_skip(name)

@@ -15,6 +15,7 @@ import softsplit
 from export_cases import CASES, PARTS, case, dated
 from export_runs import RUNNERS, absent, run_c, run_sqlite, run_workbooks, text_of
 from readings import TREES, classifier_and_frame, random_classifier
+from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     export_c,
@@ -52,8 +53,18 @@ def space_of(value):
 # --- the contract ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("runner", [name for name in RUNNERS if name != "excel"])
+def halved(runners, cases):
+    """All pairs; half of them are slow: those of each runner with every second case."""
+    return [
+        pytest.param(runner, one, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, runner in enumerate(runners)
+        for j, one in enumerate(cases)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("runner", "name"), halved([name for name in RUNNERS if name != "excel"], CASES)
+)
 def test_code_answers_as_the_tree_does(runner, name):
     if why := absent(runner):
         pytest.skip(why)
@@ -61,8 +72,10 @@ def test_code_answers_as_the_tree_does(runner, name):
     agree(tree, X, RUNNERS[runner](tree, X))
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("runner", ["python", "javascript", "c", "sqlite", "duckdb", "postgres"])
+@pytest.mark.parametrize(
+    ("runner", "part"),
+    halved(["python", "javascript", "c", "sqlite", "duckdb", "postgres"], PARTS),
+)
 def test_parts_of_dates(runner, part):
     if why := absent(runner):
         pytest.skip(why)
@@ -82,7 +95,7 @@ def test_workbooks_answer_as_the_trees_do():
 
 
 @given(**TREES)
-@settings(max_examples=40)
+@examples(40)
 def test_any_tree(seed, depth, kind, labels):
     tree, X = classifier_and_frame(seed, depth, kind, labels)
     X = pd.concat([X, X[:3] * np.nan], ignore_index=True)
@@ -239,7 +252,7 @@ def test_statements_of_databases_that_are_not_here_can_be_parsed(dialect):
     """By sqlglot: names and levels are found again as names and texts, and as nothing else."""
     sqlglot = pytest.importorskip("sqlglot")
     read = {"mssql": "tsql", "bigquery": "bigquery"}[dialect]
-    for name in CASES:
+    for name in list(CASES)[::2]:
         tree, _ = case(name)
         statement = export_sql(tree, ("a]b", "t`x"), dialect=dialect, reasons=True)
         (parsed,) = sqlglot.parse(statement, read=read)

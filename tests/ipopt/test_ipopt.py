@@ -107,6 +107,7 @@ FORMULATIONS = {
     "log": PenaltyPair.of(logarithmic(), 0.1),
     "mixed": PenaltyPair(Penalty(0.1, linear(), "local"), Penalty(0.1, exponential(), "global")),
 }
+PAIRS = ("L1-Linf", "L0loc-L0glob", "appr2-global")
 
 
 def clusters(
@@ -143,7 +144,7 @@ def begin(problem: TrainingProblem, seed: int = 0) -> Start:
     return draw_start("points", problem, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_strategies_agree_on_separable_classes(n_classes: int) -> None:
     problem = clusters(PenaltyPair.of(linear(), 0.1), n_classes)
     best = {}
@@ -164,8 +165,10 @@ def test_strategies_agree_on_separable_classes(n_classes: int) -> None:
 @pytest.mark.parametrize(
     ("strategy", "formulation"),
     [
-        *(("substituted", name) for name in FORMULATIONS),
-        *(("explicit", name) for name in ("Linf", "L0loc", "mixed")),
+        *(("substituted", name) for name in FORMULATIONS if name not in PAIRS),
+        *(("explicit", name) for name in ("Linf", "L0loc")),
+        *(pytest.param("substituted", name, marks=pytest.mark.slow) for name in PAIRS),
+        pytest.param("explicit", "mixed", marks=pytest.mark.slow),
     ],
 )
 def test_every_formulation_runs(

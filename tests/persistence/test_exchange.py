@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from hypothesis import given, settings
+from hypothesis import given
 from sklearn.datasets import load_wine
 
 from readings import TREES, alter, classifier_and_frame, random_classifier
+from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_onnx
 from softsplit.persistence import SKOPS_TYPES
 
@@ -102,7 +103,7 @@ def test_a_graph_is_written_whole_and_keeps_links(tmp_path):
 # --- skops --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(**TREES)
 def test_skops_keeps_the_tree(seed, depth, kind, labels):
     tree, X = classifier_and_frame(seed, depth, kind, labels)

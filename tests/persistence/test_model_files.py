@@ -15,7 +15,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -23,6 +23,7 @@ from sklearn.datasets import load_iris
 import softsplit
 from places import FILES
 from readings import TREES, alter, classifier_and_frame, random_classifier
+from slow_cases import examples
 from softsplit import Parity, RateConstraint, SoftTreeClassifier
 from softsplit.persistence import (
     ModelFileError,
@@ -50,7 +51,7 @@ def document():
 
 
 @given(**TREES)
-@settings(max_examples=15)
+@examples(15)
 def test_a_loaded_tree_is_the_tree(seed, depth, kind, labels):
     tree, X = classifier_and_frame(seed, depth, kind, labels)
     text = dumps_model(tree)

@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from readings import alter, random_classifier
+from slow_cases import slow
 from softsplit import SoftTreeClassifier, strength_path
 from softsplit.plots import (
     CoefficientsDisplay,
@@ -82,7 +83,7 @@ def extents(display):
 # --- the tree ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", [2, *slow(1, 3)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_leaves_its_box_and_no_boxes_overlap(depth, kind):
     tree, X = random_classifier(

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import likelihood_cases
 import native_cases
 from helpers import SURROGATES
+from slow_cases import examples
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import PenaltyPair, counting, exponential, linear
@@ -108,7 +109,7 @@ def test_some_features_and_branches():
 
 
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=50)
+@examples(50)
 def test_the_residual_is_zero_exactly_where_no_feasible_change_leads_down(seed):
     rng = np.random.default_rng(seed)
     problem = native_cases.make_problem(features=3, depth=1, classes=2)
@@ -125,7 +126,7 @@ def test_the_residual_is_zero_exactly_where_no_feasible_change_leads_down(seed):
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=str)
 def test_the_prox_within_limits_is_a_global_minimum(surrogate):
-    steps = np.linspace(0, 1, 41)
+    steps = np.linspace(0, 1, 21)
     one, two = (part.ravel() for part in np.meshgrid(steps, steps))
     scale = 0.5 / float(surrogate.value(np.ones(1))[0] - surrogate.value(np.zeros(1))[0])
     pair = PenaltyPair.of(surrogate, 0.1 * scale, 0.2 * scale)
@@ -145,7 +146,7 @@ def test_the_prox_within_limits_is_a_global_minimum(surrogate):
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=60)
+@examples(60)
 def test_the_linearised_prox_within_limits_is_a_minimum(seed):
     """Weighted l1 and l-infinity: no feasible point near or far is lower."""
     rng = np.random.default_rng(seed)
@@ -222,7 +223,7 @@ def test_slopes_that_the_bounds_close_do_not_count_for_the_largest_strength():
     global_=st.sampled_from([0.0, 0.2]),
     depth=st.integers(1, 2),
 )
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_basin_hopping_stays_within_bounds(seed, surrogate, local, global_, depth):
     problem = native_cases.make_problem(
         seed % 7, rows=40, classes=depth + 1, depth=depth, surrogate=surrogate, local=local,
@@ -262,7 +263,7 @@ def test_explicit_bounds_of_the_box_change_no_bit():
 
 
 @given(seed=st.integers(0, 10_000), penalty=st.sampled_from(["count", "l1", "group", "none"]))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_elimination_stays_within_bounds(seed, penalty):
     X, y = likelihood_cases.learnable_rows(seed % 5, n_features=3)
     pairs = {

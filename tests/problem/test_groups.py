@@ -8,12 +8,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import SURROGATES, surrogate_id
 from likelihood_cases import random_problem
 from native_cases import make_problem, solve
+from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.optimality import kkt
@@ -49,7 +50,7 @@ def groups_in_use(weights, groups):
     return len({int(groups[j]) for j in range(len(weights)) if any(w != 0 for w in weights[j])})
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), partitions)
 def test_the_objective_counts_a_group_once(seed, groups):
     problem, tree = case(seed, groups)
@@ -60,7 +61,7 @@ def test_the_objective_counts_a_group_once(seed, groups):
     assert support.compact().size == support.size
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), partitions, st.integers(1, 3))
 def test_deletion_costs_of_groups_are_differences_of_two_objectives(seed, groups, depth):
     problem, tree = case(seed, groups, depth)

@@ -55,10 +55,10 @@ def test_small_cells_are_merged() -> None:
 
 
 def test_alarms_without_and_with_a_shift() -> None:
-    """Of 50 draws of both tables at most five percent alarms and two errors; shifts are found."""
+    """Of 20 draws of both tables at most a tenth gives an alarm; shifts are found."""
     alarms, found = 0, {"shift": 0, "level": 0, "gaps": 0, "classes": 0}
     base = SoftTreeClassifier(depth=1, n_starts=1, effort="fast", random_state=0)
-    for seed in range(50):
+    for seed in range(20):
         tree = base.fit(*drawn_table(seed, 300))
         new, classes = drawn_table(1000 + seed, 600)
         alarms += not check_rows(tree, new, classes).fine
@@ -70,8 +70,8 @@ def test_alarms_without_and_with_a_shift() -> None:
         found["gaps"] += "c" in {o.name for o in check_rows(tree, new.assign(c=gaps)).moved}
         kept = (classes == "yes") | (np.arange(600) % 2 > 0)
         found["classes"] += not check_rows(tree, new[kept], classes[kept]).fine
-    assert alarms <= 5
-    assert min(found.values()) >= 45, found
+    assert alarms <= 2
+    assert min(found.values()) >= 18, found
 
 
 def test_a_model_file_checks_as_the_tree_does(tree: SoftTreeClassifier) -> None:

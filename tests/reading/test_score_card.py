@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -18,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from printed_card import PrintedCard
 from readings import TREES, classifier_and_frame
+from slow_cases import examples
 from softsplit import SoftTreeClassifier
 from softsplit.data.learning import LabelledRows
 from softsplit.reading.card_blocks import level_text, readable
@@ -74,7 +75,7 @@ def new_rows(seed):
     return X
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     seed=st.integers(0, 10_000),
     depth=st.integers(1, 3),
@@ -123,7 +124,7 @@ def _same_in_frame_csv_and_html(card, printed):
             assert f"<li>{text}: {goal}</li>" in page.replace("&quot;", '"')
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(**TREES, points=st.sampled_from([1, 3, 20]))
 def test_any_tree_has_a_card_with_few_whole_points(seed, depth, kind, labels, points):
     tree, frame = classifier_and_frame(seed, depth, kind, labels)

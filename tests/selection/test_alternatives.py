@@ -110,7 +110,8 @@ def test_copies_and_files_do_not_hold_the_rows(search):
 
 def test_alternatives_of_a_taught_tree():
     X, y = twins(160, seed=1)
-    search = SoftTreeClassifierCV(random_state=0, teacher="forest", depths=[1], ridges=[1.0])
+    given = {"random_state": 0, "depths": [1], "ridges": [1.0], "cv": 3}
+    search = SoftTreeClassifierCV(teacher="forest", **given)
     assert all(one.tree.score(X, y) > 0.6 for one in search.fit(X, y).alternatives(2))
 
 

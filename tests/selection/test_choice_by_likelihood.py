@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GroupKFold, train_test_split
 
+from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.selection.decision import OPTIONS, call_costs, call_factors
@@ -117,7 +118,7 @@ def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:
     assert board.hopeful(_candidate(3), 2)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 4))
 def test_calls_by_costs_are_calls_by_factors(seed: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from slow_cases import examples
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.tree.parameters import TreeParameters
 
@@ -88,7 +89,7 @@ def test_the_table_is_a_frame_with_ranks_and_all_folds():
 
 
 @given(st.lists(st.lists(st.integers(0, 20), min_size=4, max_size=4), min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_one_se_is_never_denser_than_the_best_nor_far_below_it(scores):
     made = board(*[(SMALL, i, np.array(row) / 20, i + 1) for i, row in enumerate(scores)])
     best, chosen = made.best(), made.chosen("one_se")

@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
+from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.engines.compiled import CompiledRows, PassOptions
 from softsplit.engines.outer import LOGARITHM, OUTERS
@@ -208,7 +209,7 @@ def test_no_row_is_taught_by_a_model_that_saw_it_or_the_held_out_rows(n_folds):
         np.testing.assert_allclose(lessons.whole.sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("teacher", ["auto", "boosting", LogisticRegression()])
+@pytest.mark.parametrize("teacher", ["auto", *slow("boosting", LogisticRegression())])
 def test_a_teacher_is_one_of_the_settings_that_are_compared(teacher):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(120, 4))

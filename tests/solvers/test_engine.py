@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brute_force import cheapest_assignment
 from helpers import SURROGATES, random_case, surrogate_id
 from native_cases import make_engine, make_problem
+from slow_cases import examples
 from softsplit.engines import compiled
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power, linear
@@ -103,7 +104,7 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
 
 
 @given(seed=st.integers(0, 1000), iterations=st.integers(0, 25))
-@settings(max_examples=25)
+@examples(25)
 def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
     problem = make_problem(seed % 7, global_=0.1, rate=0.25)
     start = draw_start("points", problem, np.random.default_rng(seed)).parameters

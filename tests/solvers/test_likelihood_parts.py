@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
@@ -16,6 +16,7 @@ from likelihood_cases import (
     truths,
     value,
 )
+from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import CountedDistributions
@@ -64,7 +65,7 @@ shapes = st.tuples(
 factors = st.sampled_from([0.0, 0.3, 2.0])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(shapes, factors, factors, factors, st.integers(0, 2**16))
 def test_value_and_derivative(case, ridge, entry, group, seed):
     """Against the formula and its differences; what is not free has no derivative."""
@@ -90,7 +91,7 @@ def test_value_and_derivative(case, ridge, entry, group, seed):
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(shapes, factors)
 def test_the_function_is_the_cost_of_the_problem(case, ridge):
     """Value, and all derivatives by the chain rule."""
@@ -114,7 +115,7 @@ def test_the_function_is_the_cost_of_the_problem(case, ridge):
     np.testing.assert_allclose(log_odds, by_log_odds.ravel(), **close)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(shapes, st.integers(0, 2**16))
 def test_a_support_tree_is_the_tree(case, seed):
     problem, tree = case
@@ -133,7 +134,7 @@ def test_a_support_tree_is_the_tree(case, seed):
     assert len(support.compact().columns) == support.n_features
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(shapes, factors)
 def test_deletion_costs_are_differences_of_two_values(case, ridge):
     problem, tree = case
@@ -223,7 +224,7 @@ def test_the_fisher_matrix_is_its_formula(depth):
 
 
 @pytest.mark.parametrize("anywhere", [False, True], ids=["arrays", "engine"])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(shapes, st.integers(0, 2**16))
 def test_terms_of_class_rates(anywhere, case, seed):
     """Shortfalls are those of the problem, and the derivative is that of the formula."""
@@ -242,7 +243,7 @@ def test_terms_of_class_rates(anywhere, case, seed):
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(shapes, st.integers(0, 2**16))
 def test_terms_of_rates_on_cells(case, seed):
     """Shortfalls are those of the problem; derivatives of all lines and of the terms agree."""

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import SURROGATES, surrogate_id
 from native_cases import cheapest_leaves, make_engine, make_problem, solve
+from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
@@ -208,7 +209,7 @@ def test_a_strength_beyond_any_gain_gives_the_all_zero_tree():
     global_=st.sampled_from([0.0, 0.01, 1.0]),
     copies=st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_result_is_feasible_and_its_zeros_are_exact(
     seed, rows, features, classes, extra_depth, surrogate, local, global_, copies
 ):

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brute_force import class_rates, expected_cost, penalty
 from helpers import SURROGATES, random_costs
+from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
@@ -104,7 +105,7 @@ def assert_feasible_and_true(problem, solution):
 
 @pytest.mark.slow
 @given(problem=problems())
-@settings(max_examples=30)
+@examples(30)
 def test_results_are_feasible_honest_sparse_and_no_worse_than_no_tree(problem):
     starts, best = train(problem)
     for solution in starts:
@@ -144,7 +145,7 @@ def scaled(problem, factor):
 
 
 @given(problem=problems())
-@settings(max_examples=10)
+@examples(10)
 def test_scaled_weights_and_strengths_give_the_same_tree(problem):
     """A factor of four is exact in floating point, roots included: not a bit may change.
 
@@ -158,7 +159,7 @@ def test_scaled_weights_and_strengths_give_the_same_tree(problem):
 
 
 @given(problem=problems())
-@settings(max_examples=10)
+@examples(10)
 def test_bits_do_not_depend_on_the_number_of_jobs(problem):
     (alone, one), (together, two) = (train(problem, n_jobs) for n_jobs in (1, 2))
     for a, b in zip([*alone, one], [*together, two], strict=True):
@@ -171,7 +172,7 @@ def test_bits_do_not_depend_on_the_number_of_jobs(problem):
 
 
 @given(data=rows(), copies=st.integers(2, 3))
-@settings(max_examples=10)
+@examples(10)
 def test_copies_of_rows_are_weights(data, copies):
     """Every row ``copies`` times, or with that weight: the same bits."""
     n_classes = int(data.y.max()) + 1
@@ -195,7 +196,7 @@ def test_copies_of_rows_are_weights(data, copies):
 
 
 @given(data=rows(), column=st.integers(0, 4), value=st.sampled_from([0.0, 0.5, 1.0]))
-@settings(max_examples=10)
+@examples(10)
 def test_a_constant_column_is_never_worth_a_penalty(data, column, value):
     """It does what the threshold does for nothing, unless the threshold is at its bound."""
     n_classes = int(data.y.max()) + 1

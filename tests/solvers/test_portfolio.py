@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from native_cases import make_engine, make_problem, solve
+from slow_cases import examples
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.solvers.base import Budget, Draw
 from softsplit.solvers.basin_hopping.perturbations import Regrow, fresh_tree
@@ -123,7 +124,7 @@ def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), classes=st.integers(2, 6))
 def test_a_plan_can_be_read_off_its_leaves(seed, depth, classes):
     """Drawn plans lead a class exactly to the sides on which it has leaves."""

@@ -29,7 +29,7 @@ from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import TreeParameters
 
 # Whatever is called has been called by a unit before: no function gets a new signature.
-NOTHING_IS_LEFT = """
+SIGNATURES = """
 import sys
 import warnings
 import numpy as np
@@ -47,9 +47,24 @@ def signatures():
         for s in f.dispatcher.signatures
     }
 
+"""
+
+
+def assert_nothing_is_compiled(units: str, use: str) -> None:
+    """After the units that some code calls, and by other code, in a process of its own."""
+    new = 'print(*sorted(signatures() - ready), sep="\\n")'
+    code = [SIGNATURES, units, "ready = signatures()", use, "assert len(ready) > 5", new]
+    command = [sys.executable, "-c", "\n".join(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+ALL_UNITS = """
 for call in UNITS.values():
     call()
-ready = signatures()
+assert len(signatures()) > 20
+"""
+ANY_USE = """
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 4))
@@ -87,60 +102,49 @@ for kind in (many, many.astype(np.float32), np.asfortranarray(many)):
 SoftTreeClassifier(depth=1, **few).fit(many.astype(np.float32), y)
 SoftTreeClassifier(depth=1, **few, global_strength=1.0, penalty="l1").fit(many, y)
 tree.set_params(loss="cost", max_iter=3).fit(many.astype(np.float32), y)
-assert len(ready) > 20
-print(*sorted(signatures() - ready), sep="\\n")
 """
 
 
 @pytest.mark.slow
 def test_nothing_is_left_to_compile():
-    command = [sys.executable, "-c", NOTHING_IS_LEFT]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    assert_nothing_is_compiled(ALL_UNITS, ANY_USE)
 
 
-SIGNATURES = NOTHING_IS_LEFT[: NOTHING_IS_LEFT.index("for call in UNITS")]
-FIRST_FIT = """
+UNITS_OF_FIT = """
 from softsplit.training.precompile import UNITS_OF_LOSS
 for name in UNITS_OF_LOSS["log"]:
     UNITS[name]()
-ready = signatures()
+"""
+FIRST_FIT = """
 X, y = load_iris(return_X_y=True)
 SoftTreeClassifier(random_state=0).fit(X, y)
-assert len(ready) > 5
-print(*sorted(signatures() - ready), sep="\\n")
 """
 
 
 def test_a_default_fit_needs_the_units_of_its_loss_and_nothing_else():
-    command = [sys.executable, "-c", SIGNATURES + FIRST_FIT]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    assert_nothing_is_compiled(UNITS_OF_FIT, FIRST_FIT)
 
 
-FIRST_COMMAND = """
-from softsplit.data.files import Table
-from softsplit.data.learning import learn
-from softsplit.report import fit_tree, walk_path
+UNITS_OF_COMMANDS = """
 from softsplit.training import precompile
 asked = []
 precompile.help_compile = lambda names, backwards: asked.extend(names)
 precompile.compile_for_commands(backwards=False)
 for name in asked:
     UNITS[name]()
-ready = signatures()
+"""
+FIRST_COMMAND = """
+from softsplit.data.files import Table
+from softsplit.data.learning import learn
+from softsplit.report import fit_tree, walk_path
 rows = learn(Table("iris", load_iris(as_frame=True).frame.astype(str)), "target")
 walk_path(fit_tree(rows).tree, rows, points=2)
-assert len(ready) > 5
-print(*sorted(signatures() - ready), sep="\\n")
 """
 
 
 def test_the_demo_needs_what_is_compiled_for_commands_and_nothing_else():
     """Nor does its warming up compile more, such as code for penalties with slopes."""
-    command = [sys.executable, "-c", SIGNATURES + FIRST_COMMAND]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    assert_nothing_is_compiled(UNITS_OF_COMMANDS, FIRST_COMMAND)
 
 
 def test_compiling_needs_what_make_demo_installs_first():

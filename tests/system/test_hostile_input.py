@@ -23,6 +23,7 @@ from hostile_cases import (
 )
 from hostile_check import command, is_one_sentence, outcome, table_outcome
 from readings import alter
+from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -38,19 +39,19 @@ from softsplit.tree.parameters import TreeParameters
 
 
 @given(case=problems(calls=("fit", "fit", "refit")))
-@settings(max_examples=60)
+@examples(60)
 def test_a_fit_gives_a_sound_tree_or_one_sentence(case):
     outcome(case)
 
 
 @given(case=problems(calls=("path",)))
-@settings(max_examples=30)
+@examples(30)
 def test_a_path_gives_sound_trees_or_one_sentence(case):
     outcome(case)
 
 
 @given(case=problems(calls=("choose",)))
-@settings(max_examples=30)
+@examples(30)
 def test_a_choice_gives_a_sound_tree_or_one_sentence(case):
     outcome(case)
 

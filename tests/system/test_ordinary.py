@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from ordinary_problems import complaint, ordinary_problems, shared_names
+from slow_cases import slow
 
 BLOCK = 5
 SLOW_TO_READ = "covertype"
 
 
 @pytest.mark.parametrize(
-    "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 100, 2 * BLOCK))]
+    "numbers",
+    [range(2), *slow(range(2, BLOCK), *(range(n, n + BLOCK) for n in range(10, 100, 2 * BLOCK)))],
+    ids=lambda numbers: f"{numbers[0]} to {numbers[-1]}",
 )
-def test_defaults_serve_ordinary_problems(first):
+def test_defaults_serve_ordinary_problems(numbers):
     names = [name for name in shared_names() if name != SLOW_TO_READ]
-    numbers = range(first, first + BLOCK)
     problems = ordinary_problems(numbers, names=names, most_rows=150, most_columns=20)
     found = [(problem.story, complaint(problem)) for problem in problems]
     assert [pair for pair in found if pair[1] is not None] == []

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from joblib import Parallel, delayed, parallel_config
 from numpy.testing import assert_allclose
@@ -26,6 +26,7 @@ from sklearn.datasets import load_iris
 
 from helpers import SCOPES, SURROGATES, random_case
 from places import TESTS
+from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -284,7 +285,7 @@ def renamed(case, rows, features, classes):
 
 
 @given(case=named_cases(), seed=st.integers(0, 10**6), which=st.sampled_from("rfca"))
-@settings(max_examples=120)
+@examples(120)
 def test_the_objective_does_not_depend_on_names_and_orders(case, seed, which):
     rng = np.random.default_rng(seed)
     n_rows, n_features = case.rows.X.shape

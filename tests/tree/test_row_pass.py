@@ -13,13 +13,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
 import brute_force
 from readings import random_classifier, random_model
+from slow_cases import examples
 from softsplit import SoftTreeClassifier
 from softsplit.estimators.row_reading import checked_rows
 from softsplit.reading import row_pass
@@ -79,7 +80,7 @@ def same_to_rounding(found, expected, bound):
     steepness=st.sampled_from([1e-6, 1.0, 512.0, 1e6, 1e12]),
     n_features=st.integers(1, 9),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_answers_are_those_of_the_slow_formulas(seed, depth, kind, steepness, n_features):
     model, X = random_model(
         seed, depth=depth, kind=kind, steepness=steepness, n_features=n_features

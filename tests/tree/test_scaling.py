@@ -7,12 +7,13 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 
+from slow_cases import examples
 from softsplit import SoftTreeClassifier, export_text
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import (
@@ -163,7 +164,7 @@ def test_many_values_are_held_by_few_knots_near_their_ranks():
 
 
 @given(arrays(np.float64, 12, elements=st.floats(-OPTIONS.largest_end, OPTIONS.largest_end)))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_ranks_of_any_numbers_are_finite_and_in_order(column):
     X = column[:, None]
     scaled = fit_scaling("quantile", X).transform(X)[:, 0]

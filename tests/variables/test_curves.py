@@ -8,12 +8,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import random as random_sparse
 
 from printed_tree import PrintedTree
+from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -66,7 +67,7 @@ def test_a_column_of_few_values_has_no_knots(values, knots):
     assert knots_of(values, 1) == knots
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     arrays(float, st.integers(1, 60), elements=st.floats(-1e9, 1e9)),
     st.integers(1, 5),
@@ -85,7 +86,7 @@ def test_knots_lie_inside_and_weights_count_as_rows(values, n, seed):
 # --- columns --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     arrays(float, st.tuples(st.integers(6, 30), st.just(2)), elements=st.floats(-100, 100)),
     st.lists(st.floats(-50, 50), min_size=1, max_size=3, unique=True).map(sorted),

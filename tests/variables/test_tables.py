@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 import skops.io
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -476,7 +477,7 @@ def is_one_sentence(error):
     return 10 < len(str(error)) < 500 and "\n" not in str(error)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_cells_give_a_right_answer_or_one_sentence(data):
     n, n_columns = data.draw(st.integers(4, 24)), data.draw(st.integers(1, 3))
@@ -525,7 +526,7 @@ WRITTEN = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(WRITTEN, max_size=6))
 def test_numbers_read_together_are_those_read_one_by_one(values):
     column = pd.Series(values, dtype=object)
