@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from helpers import random_case, random_costs, sensitive_case
 from native_cases import make_problem
-from slow_cases import examples
+from slow_cases import examples, slow
 from softsplit.decomposition import (
     Alternating,
     Block,
@@ -606,7 +606,7 @@ def test_nonsense_is_refused_in_a_sentence(parameters, sentence):
 
 
 @pytest.mark.parametrize("strategy", ["ipopt", "ipopt-explicit"])
-@pytest.mark.parametrize("proximal", [0.0, 1e-3])
+@pytest.mark.parametrize("proximal", [1e-3, *slow(0.0)])
 def test_ipopt_inside(strategy, proximal):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     problem = make_problem(depth=2, rows=60, global_=0.3)

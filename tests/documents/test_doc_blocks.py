@@ -37,7 +37,7 @@ def name_of(page: Path) -> str:
 
 
 RUNNING = [page for page in PAGES if any(block.runs for block in blocks(page))]
-LONG = {"docs/cli.md", "docs/requirements.md"}
+LONG = {"docs/cli.md", "docs/requirements.md", "docs/sizes.md", "docs/tables.md"}
 
 
 @pytest.mark.parametrize(

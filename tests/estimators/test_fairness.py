@@ -43,8 +43,14 @@ def group_rates(values, group):
     return np.array([values[group == one].mean() for one in pd.unique(group)])
 
 
-@pytest.mark.parametrize("n_groups", [2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("n_groups", "weighted"),
+    [
+        (2, False),
+        (3, True),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in [(2, True), (3, False)]),
+    ],
+)
 def test_parity_holds_for_probabilities_and_decisions(n_groups, weighted):
     X, y = biased_rows(n_groups, seed=n_groups)
     weight = np.random.default_rng(1).integers(0, 4, len(y)) if weighted else np.ones(len(y))

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from typer.testing import CliRunner
 
 from case_pages import opened, unjudged_page  # noqa: F401
+from slow_cases import slow
 from softsplit import SoftTreeClassifier, save_model
 from softsplit.cli import app
 from softsplit.reading.outline import outline
@@ -57,7 +58,7 @@ def changes(page, tree, rng):
         terms.nth(terms.count() - 1).fill("0")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["walk", "two", *slow("ranks", "mixture")])
 def test_the_page_says_what_python_says(opened, kind):  # noqa: F811
     tree, data, X, y = fitted(kind)
     page = opened(data, viewport={"width": 390, "height": 800}, offline=True)

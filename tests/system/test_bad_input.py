@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 
+from slow_cases import slow
 from softsplit import FarOutsideWarning, SoftTreeClassifier
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import NoFeasibleTreeError
@@ -381,7 +382,7 @@ def test_extreme_steepness(steepness):
 
 
 @pytest.mark.parametrize("strength", [1e-12, 1e12])
-@pytest.mark.parametrize("penalty", ["l1", "l0", "power", "inverse_power", "log"])
+@pytest.mark.parametrize("penalty", ["l1", "l0", "inverse_power", *slow("power", "log")])
 def test_extreme_strengths(penalty, strength):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
