@@ -44,6 +44,10 @@ def whole(tmp_path_factory):
     rows = whole_run(path)
     if before is not None:
         os.environ["SOFTSPLIT_DATA"] = before
+    with sqlite3.connect(path) as base:
+        failed = base.execute("SELECT message FROM cells WHERE test_accuracy IS NULL").fetchall()
+    base.close()
+    assert failed == []
     return path, rows
 
 
@@ -111,8 +115,9 @@ def test_changed_rows_give_no_tables(change, sentence, whole, tmp_path):
     path = tmp_path / "changed.sqlite"
     path.write_bytes(whole[0].read_bytes())
     with sqlite3.connect(path) as base:
-        base.execute("UPDATE {} SET {} WHERE rowid = 1".format(*change))
+        changed = base.execute("UPDATE {} SET {} WHERE rowid = 1".format(*change)).rowcount
     base.close()
+    assert changed == 1
     message = f"is damaged: {sentence}; go back to a copy"
     with pytest.raises(StoreError, match=message), Store(path) as store:
         store.runs("small")
