@@ -159,9 +159,21 @@ def measured_fit(method: str, rows: tuple[np.ndarray, ...]) -> dict[str, Any]:
     proba = model.predict_proba(X_test)
     facts = {"rows": len(y), "columns": X.shape[1], "classes": len(np.unique(y))}
     facts |= {"wall": round(wall, 3), "cpu": round(cpu, 3)}
+    if method == "tree":
+        facts["threads"] = threads_of_tree(len(y))
     facts["accuracy"] = float(model.score(X_test, y_test))
     facts["log_loss"] = float(log_loss(y_test, proba, labels=model.classes_))
     return facts
+
+
+def threads_of_tree(n_rows: int) -> int:
+    """Threads that a choice takes by default."""
+    from softsplit.support.parallel import n_threads
+
+    try:
+        return n_threads(None, n_rows)
+    except TypeError:  # a version before, which took one in a process of a pool
+        return 1
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -219,14 +231,14 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
         "[waiting.jsonl](waiting.jsonl). `SoftTreeClassifierCV()`, histogram boosting of "
         "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
         "of the data set test them.",
-        "Seconds are processor time of one fit after all code was compiled; a tree takes one "
-        "thread, boosting both. Boosting with 5,000 rows was measured on an idle machine of two "
-        "ARM cores, all trees and the other lines on the same machine beside other work (the load "
-        "is in each line), which adds to their time: some per cent for one thread, up to twice for "
-        "two that wait for each other; boosting with 50,000 rows took one thread. Single fits, so "
-        "that differences of accuracy below a point on one table say little. Lines without a load "
-        "were measured in the same way, on the same rows, by trials outside the script; what has "
-        "no figure was not measured.",
+        "Seconds are processor time of one fit after all code was compiled, on a machine of two "
+        "ARM cores. Boosting takes both cores, and so does a tree where its line has threads; "
+        "trees of lines without them took one. The load of the machine before each fit is in its "
+        "line: other work adds to processor time, some per cent for one thread and up to twice for "
+        "two that wait for each other, and more to the clock. Single fits, so that differences of "
+        "accuracy below a point on one table say little. Lines without a load were measured in the "
+        "same way, on the same rows, by trials outside the script; what has no figure was not "
+        "measured.",
         *times(found[found["part"] == "middle"]),
         *copies(found[found["part"] == "memory"]),
     ]
@@ -256,14 +268,14 @@ def times(found: pd.DataFrame) -> list[str]:
     right_before = 100 * of("accuracy", "before", "tree")
     head = [
         "data set", "rows", "classes", "tree before, s", "tree, s", "boosting, s", "EBM, s",
-        "times boosting", "accuracy before", "accuracy", "boosting", "EBM",
+        "times boosting", "by the clock", "accuracy before", "accuracy", "boosting", "EBM",
     ]  # fmt: skip
     table = [
         [
             key[1], int(facts.loc[key, "rows"]), int(facts.loc[key, "classes"]),
             *(shown(s[key]) for s in (before, seconds["tree"], seconds["boosting"])),
             shown(seconds["ebm"][key]) if np.isnan(over[key]) else f"over {over[key]:.0f}",
-            shown(ratio[key]),
+            shown(ratio[key]), shown((clock["tree"] / clock["boosting"])[key]),
             *(shown(s[key], 1) for s in (right_before, *right.values())),
         ]
         for key in wide.index

@@ -105,8 +105,8 @@ def one_of_depth(depth):
     [
         ({1: -0.40, 2: -0.38}, True),
         ({1: -0.40, 2: -0.395}, False),  # less than two per cent
-        ({1: -0.020, 2: -0.0190}, False),  # five per cent of hardly anything
-        ({1: -0.020, 2: -0.0180}, True),
+        ({1: -0.020, 2: -0.0170}, False),  # fifteen per cent of hardly anything
+        ({1: -0.020, 2: -0.0160}, True),
     ],
 )
 def test_of_many_rows_a_level_must_gain_a_part_of_the_log_loss(monkeypatch, worths, pays):
@@ -114,6 +114,38 @@ def test_of_many_rows_a_level_must_gain_a_part_of_the_log_loss(monkeypatch, wort
     for many in (False, True):
         monkeypatch.setattr(CandidateSearch, "_halves", lambda self, choice, many=many: many)
         assert search._pays(one_of_depth(2)) == (pays or not many)
+
+
+@pytest.mark.parametrize(
+    ("worths", "depth", "seen"),
+    [
+        ((-0.04, -0.03, -0.028, -0.001), 2, [(1, 1), (1, 0.1), (2, 0.1), (3, 0.1)]),
+        ((-0.40, -0.30, -0.298, -0.001), 3, [(1, 1), (2, 1), (3, 1)]),  # the best, if by little
+        ((-0.04, -0.03, -0.020, -0.001), 4, [(1, 1), (1, 0.1), (2, 0.1), (3, 0.1), (4, 0.1)]),
+    ],
+)
+def test_where_trees_of_many_rows_are_nearly_right_a_level_that_does_not_pay_is_dropped(
+    monkeypatch, worths, depth, seen
+):
+    """Ridges are compared first there; the smaller one is the better one in this test."""
+    board = Scoreboard(4)
+    search = CandidateSearch(None, board, (0.01,), Observer(), 0)
+
+    def judge(self, some, fractions):
+        for one in some:
+            self.seen.add(one)
+            worth = worths[one.depth - 1] - 0.001 * (one.ridge == 1.0)
+            for fold in range(2):
+                board.add(one, 0.01, fold, score_of(worth))
+
+    monkeypatch.setattr(CandidateSearch, "_halves", lambda self, choice: True)
+    monkeypatch.setattr(CandidateSearch, "_evaluate", judge)
+    first = one_of_depth(1)
+    judge(search, [first], (0.01,))
+    search._deepen(first, (1, 2, 3, 4), (1.0, 0.1))
+    assert [(key[0].depth, key[0].ridge) for key in board.folds] == seen
+    assert search._leader(first).depth == depth
+    assert board.chosen("best")[0].depth == depth
 
 
 def test_of_many_rows_strengths_above_the_better_half_are_left_out(monkeypatch):

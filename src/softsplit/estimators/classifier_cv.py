@@ -172,7 +172,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         more than 3,000 rows, a tree of all columns has up to 4,200 coefficients. After the
         second, a depth is tried only if the one before it was the best so far by more than one
         standard error; with more than 3,000 rows it must also have lowered the log-loss by two per
-        cent.
+        cent, and by 0.0035 at least. Where the log-loss is below 0.07, a depth that has not done so
+        is dropped.
     scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
         Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard",) where effects
         may bend (``curves``) or there are more than 1.5 million cells, and ("standard", "quantile")

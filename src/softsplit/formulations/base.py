@@ -73,9 +73,11 @@ class ChoiceRules:
         With more than ``RowBudgets.halved`` rows the last depth must also have lowered the held-out
         log-loss by this fraction: a further level doubles the training time and the number of
         questions, and usually gains less than the level before.
+    least_gain : float
+        Lower bound of that decrease: half a per cent of log 2, the log-loss of a fair coin.
     small_loss : float
-        Lower bound of the log-loss of which ``deeper_gain`` is a fraction: a tenth of log 2, the
-        log-loss of a fair coin. Trees below it are right on about 99 of 100 rows.
+        A tenth of log 2. Trees below it are right on about 99 of 100 rows. There, with as many
+        rows, ridges are compared before the next level, and a level that does not pay is dropped.
     grown_depth : int
         From this depth on, with as many rows, each tree is grown from that of the depth before and
         competes with no other start: those hardly ever won there. Shallower trees always race,
@@ -122,6 +124,7 @@ class ChoiceRules:
     first_folds: int = 2
     on_all_folds: int = 2
     deeper_gain: float = 0.0
+    least_gain: float = 0.0035
     small_loss: float = 0.07
     grown_depth: int = 4
     most_coefficients: float = inf

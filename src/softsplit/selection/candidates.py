@@ -206,7 +206,7 @@ class CandidateSearch:
         choice = first.formulation.choice
         for name in ("scale", "penalty", "scope"):
             self._vary(first, name, axes[name])
-        self._deepen(first, axes["depth"])
+        self._deepen(first, axes["depth"], axes["ridge"])
         for name in choice.varied:
             self._vary(first, name, axes[name])
         self._vary(first, "teacher", axes.get("teacher", (0.0,)))
@@ -335,14 +335,33 @@ class CandidateSearch:
         known.sort(key=lambda key: -self.board.net(key, PRICES[self.selection]))
         return tuple(sorted(key[1] for key in known[: (count + 1) // 2]))
 
-    def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
-        """Try one depth after the other, as long as the last one was clearly better."""
+    def _deepen(self, first: Candidate, depths: Sequence[int], ridges: Sequence[float]) -> None:
+        """Try one depth after the other, as long as the last one was clearly better.
+
+        Where trees of many rows are nearly always right (``ChoiceRules.small_loss``), ridges are
+        compared before the next level, which would make up for too strong a ridge, and a level that
+        is not clearly better is dropped: the simplest tree within a standard error of the best
+        (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
+        """
+        small = False
         for shallow, deep in pairwise(depths):
+            if not small and self._nearly_right(first):
+                small = True
+                self._vary(first, "ridge", ridges)
             leader = self._leader(first)
             if leader.depth != shallow or not self._pays(leader):
-                return
+                break
             deeper = [leader._replace(depth=deep)]
             self._evaluate(deeper, self._screen(deeper))
+            if small and deeper[0] == self._leader(first) and not self._pays(deeper[0]):
+                self.board.dropped.update(deeper)
+
+    def _nearly_right(self, first: Candidate) -> bool:
+        """Whether settings compete on the first folds, and the best has a small log-loss."""
+        choice = first.formulation.choice
+        if not self._halves(choice) or not self.board.rows():
+            return False
+        return -self.board.worth(self.board.best()) < choice.small_loss
 
     def _pays(self, leader: Candidate) -> bool:
         """Whether a depth is clearly better than the ones before it."""
@@ -356,7 +375,7 @@ class CandidateSearch:
         other = self.board.best(before)
         if self._halves(choice):
             loss = -self.board.worth(other)
-            least = choice.deeper_gain * max(loss, choice.small_loss)
+            least = max(choice.deeper_gain * loss, choice.least_gain)
             if self.board.worth(best) + loss < least:
                 return False
         return not self.board.close(other, best, errors)

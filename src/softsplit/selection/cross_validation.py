@@ -562,7 +562,7 @@ def refit_from(
         few = problem.on_sample(sizes[-1])
         if run.solver.follows(few):
             paths = [run.solver.path(few, Start(tree), budget) for tree in starts]
-            best = best_path(paths, few, budget, workers)
+            best = best_path(paths, few, budget, workers, tight=False)  # all rows follow
         else:
             some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
             best = refit_from(starts, some, shares, fraction, run)

@@ -435,7 +435,8 @@ class EngineDescents:
         if quick:  # steps on all rows cost less than elsewhere
             few = self.few.on(tree)
             return self._descend(everywhere, tree, few, shrinkage, limit, decrease, tol)
-        tree, _, _ = self.few.descend(tree, shrinkage, options.near_steps, options.near_decrease)
+        near_steps = min(options.near_steps, max_iter)  # fewer where trees are only compared
+        tree, _, _ = self.few.descend(tree, shrinkage, near_steps, options.near_decrease)
         if self.problem.bounds.finite:
             end = descent_within(
                 tree, everywhere, tree.free, self.problem.bounds, self.problem.order,
