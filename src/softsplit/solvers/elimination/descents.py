@@ -232,6 +232,12 @@ class RowDescents:
         if self.budget.exhausted:
             raise OutOfBudget
 
+    def patience(self, tree: SupportTree, shrinkage: Shrinkage) -> float:
+        """Return the factor on the relative decrease at which a descent from ``tree`` ends, where
+        rows are many: more than 1 where trees are nearly always right (``small_loss``)."""
+        value, _ = self.function(tree, shrinkage, tree.free)(tree.vector)
+        return max(1.0, self.options.final.small_loss * self.total / max(value, 1e-9 * self.total))
+
     def function(
         self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
     ) -> SmoothFunction:
@@ -436,7 +442,8 @@ class EngineDescents:
             few = self.few.on(tree)
             return self._descend(everywhere, tree, few, shrinkage, limit, decrease, tol)
         near_steps = min(options.near_steps, max_iter)  # fewer where trees are only compared
-        tree, _, _ = self.few.descend(tree, shrinkage, near_steps, options.near_decrease)
+        near_decrease = options.near_decrease * self.few.patience(tree, shrinkage)
+        tree, _, _ = self.few.descend(tree, shrinkage, near_steps, near_decrease)
         if self.problem.bounds.finite:
             end = descent_within(
                 tree, everywhere, tree.free, self.problem.bounds, self.problem.order,

@@ -265,6 +265,8 @@ class FinalOptions:
     many, many_per_tol : int, float
         With more rows the descent ends at a decrease of ``many_per_tol`` times the tolerance: what
         is left is far below the sampling error, and each pass takes long.
+    small_loss : float
+        There a smaller log-loss of a row counts as this one: a tenth of log 2.
     compared_steps, compared_decrease : int, float
         The same where trees are only compared.
     compared_trees : int
@@ -280,6 +282,7 @@ class FinalOptions:
     fine_decrease: float = 1e-13
     many: int = 3_000
     many_per_tol: float = 1.0
+    small_loss: float = 0.07
     compared_steps: int = 12
     compared_decrease: float = 1e-5
     compared_trees: int = 3

@@ -513,6 +513,7 @@ class EliminationRun:
             n_free = int(begin.free.sum())
             if tight and rows.n_rows > options.many:
                 decrease = max(decrease, options.many_per_tol * self.budget.tol)
+                decrease *= rows.patience(begin, shrinkage)
             elif fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
                 decrease = options.fine_decrease
             tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
