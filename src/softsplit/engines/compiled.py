@@ -235,14 +235,15 @@ class CompiledRows(OfSamples, InMemory):
             features = samples.features[:, rows]
             if samples.n_rows > chunk:
                 starts = np.clip(starts - begin, 0, features.shape[1])
-            scores, part = np.dot(scaled, features), np.empty_like(table)
+            # matmul takes lines of some rows as they are, where dot would copy them
+            scores, part = np.matmul(scaled, features), np.empty_like(table)
             scores -= splits[:, -1:]
             value += tree_pass(
                 scores, scores, starts, samples.weights[rows], table, float(steepness), outer, part,
                 NOTHING,
             )  # fmt: skip
             mass += part
-            slopes[:-1] += np.dot(features, scores.T) / n_features
+            slopes[:-1] += np.matmul(features, scores.T) / n_features
             slopes[-1] -= scores.sum(axis=1)
         return Sums(float(value), slopes.T, mass, mass)
 
@@ -274,7 +275,7 @@ class CompiledRows(OfSamples, InMemory):
         kept = n_branches * self.n_rows <= self.options.kept_gates
         return Passes(
             rows=TreeRows(
-                samples.features, samples.starts, samples.weights, samples.class_totals,
+                np.asarray(samples.features), samples.starts, samples.weights, samples.class_totals,
                 *tree_shape(n_branches),
             ),
             table=np.zeros(shape),

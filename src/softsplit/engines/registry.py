@@ -17,6 +17,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling, Scaling
+from softsplit.variables.hinged import HingedTable
 
 EngineMaker = Callable[[Samples], RowEngine]
 
@@ -61,7 +62,7 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
 
 
 def make_samples(
-    X: NDArray[np.floating],
+    X: Any,
     y: NDArray[np.int64],
     n_classes: int,
     weight: FloatArray,
@@ -69,11 +70,17 @@ def make_samples(
     *,
     device: Any = None,
     stay_single: bool = False,
+    hinged: bool = False,
 ) -> Samples:
     """Return scaled rows in canonical form; many rows are sorted on the device, if there is one.
 
-    The device returns the same bits.
+    The device returns the same bits. A ``HingedTable`` becomes ``HingedLines`` where the engine
+    takes rows that are ``hinged`` and rows may stay in single precision; elsewhere an array.
     """
+    if isinstance(X, HingedTable):
+        if hinged and stay_single and isinstance(scaling, LinearScaling):
+            return Samples.from_hinged(X, y, n_classes, weight, scaling)
+        X = np.asarray(X)
     if device is not None and len(X) > ROWS.sorted_on_device and isinstance(scaling, LinearScaling):
         made: Samples = _devices(device).make_samples(
             X, y, n_classes, weight, scaling, device=device, stay_single=stay_single

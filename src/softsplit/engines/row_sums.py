@@ -4,7 +4,7 @@ A piece is a fixed number of rows with sums of its own, which are added in the o
 so that the bits do not depend on the number of threads. Within a piece, scores, gates, values and
 slopes (formulas in tree_pass.py) are computed for a tile of rows and summed while the tile is in
 the first-level cache: there is no array of branches x rows. Features may be in single precision;
-all arithmetic is in double precision.
+all arithmetic is in double precision. ``HingedLines`` are computed tile by tile too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
+from softsplit.engines.hinged import HingedLines
 from softsplit.engines.samples import Samples
 from softsplit.engines.tree_pass import chain, lift_values
 from softsplit.support.arrays import FloatArray
@@ -23,6 +24,9 @@ from softsplit.tree.routing import TILE, open_gates
 
 PIECE = 32_768
 """Rows of a piece, the unit of work of a thread; the bits of the sums depend on it."""
+
+NO_RECIPE = np.zeros((0, 3))
+"""Of lines that are held as they are."""
 
 
 def row_sums(
@@ -43,11 +47,15 @@ def row_sums(
     values = np.zeros(len(begins))
     slopes = np.zeros((len(begins), len(splits), n_columns + 1))
     masses = np.zeros((2, len(begins), *table.shape))
+    features, recipe = samples.features, NO_RECIPE
+    if isinstance(features, HingedLines):
+        recipe = np.column_stack([features.knots, features.low, features.span])[columns]
+        features, columns = features.values, features.homes[columns]
 
     def add(piece: int) -> None:
         begin = piece * PIECE
         values[piece] = add_piece(
-            samples.features, columns, begin, min(begin + PIECE, n_rows), samples.starts,
+            features, columns, recipe, begin, min(begin + PIECE, n_rows), samples.starts,
             samples.weights, weights, thresholds, table, float(steepness), outer, slopes[piece],
             masses[0, piece], masses[1, piece],
         )  # fmt: skip
@@ -66,13 +74,14 @@ def row_sums(
 
 @compiled
 def add_piece(  # type: ignore[no-untyped-def]
-    features, columns, first, last, starts, weights, splits, thresholds, table, steepness, outer,
-    by_split, mass, by_table,
+    features, columns, recipe, first, last, starts, weights, splits, thresholds, table, steepness,
+    outer, by_split, mass, by_table,
 ):  # fmt: skip
     """Return the value of rows first .. last - 1; add d value / d theta, mass, d value / d table.
 
     ``by_split`` (n_branches, n_columns + 1) gets sum_i slope_i (x_i, -1): the caller divides by
-    n_columns. ``splits`` are already divided.
+    n_columns. ``splits`` are already divided. Column j is ``features[columns[j]]`` as it is or,
+    with a ``recipe`` (n_columns, 3) of knots, lows and spans, what hinged.py makes of it.
     """
     n_branches, n_columns = splits.shape
     left, right = np.empty((n_branches, TILE)), np.empty((n_branches, TILE))
@@ -90,8 +99,11 @@ def add_piece(  # type: ignore[no-untyped-def]
             # The columns of the tile in double precision.
             for j in range(n_columns):
                 line, column = lines[j], features[columns[j]]
-                for i in range(size):
-                    line[i] = column[begin + i]
+                if len(recipe) == 0:
+                    for i in range(size):
+                        line[i] = column[begin + i]
+                else:
+                    _scale(column[begin : begin + size], size, recipe[j], line)
             # z, gates, V upwards, and f with weight f' at the root.
             _score(splits, thresholds, lines, size, scores)
             for t in range(n_branches):
@@ -106,6 +118,25 @@ def add_piece(  # type: ignore[no-untyped-def]
                     mass[group], by_table[group])  # fmt: skip
             _gather(scores, lines, size, product, by_split)
     return total
+
+
+@compiled
+def _scale(column, size, recipe, line):  # type: ignore[no-untyped-def]
+    """Write a scaled value or hinge of a tile, rounded as an array of its type would be."""
+    knot, low, span = recipe[0], recipe[1], recipe[2]
+    bent, single = knot > -np.inf, column.itemsize == 4
+    if single and bent:
+        for i in range(size):
+            line[i] = np.float32((np.float32(max(column[i] - knot, 0.0)) - low) / span)
+    elif single:
+        for i in range(size):
+            line[i] = np.float32((column[i] - low) / span)
+    elif bent:
+        for i in range(size):
+            line[i] = (max(column[i] - knot, 0.0) - low) / span
+    else:
+        for i in range(size):
+            line[i] = (column[i] - low) / span
 
 
 @compiled

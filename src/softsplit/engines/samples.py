@@ -12,22 +12,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.gram import Gram
+from softsplit.engines.hinged import HingedLines
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.support.row_budgets import ROWS
+from softsplit.tree.scaling import LinearScaling
+from softsplit.variables.hinged import CHUNK_CELLS, HingedTable
+
+BLOCK_LINES = 16
+"""Lines whose hinges are computed at a time; products of so many have the bits of all at once."""
 
 CHUNK = 16_384
 """Rows processed at a time where a copy of all rows would take too much memory."""
-
-CHUNK_CELLS = 250_000
-"""Cells that are scaled at a time, two megabytes: small beside any table that is large."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Samples:
     ----------
     features : array of shape (n_features, n_rows), C order
         One contiguous line per feature; in single precision only if ``stay_single`` was given.
+        Of many rows that bend they may be ``HingedLines``, which are read like such an array.
     starts : int array of shape (n_classes + 1,)
         Rows ``starts[k] .. starts[k + 1] - 1`` belong to class ``k``.
     weights : array of shape (n_rows,)
@@ -104,11 +108,21 @@ class Samples:
     def mean(self) -> FloatArray:
         """Weighted mean of each feature, shape (n_features,)."""
         shares = self.weights / self.weights.sum()
-        if self.features.dtype == np.float64:
-            mean: FloatArray = self.features @ shares
+        if isinstance(self.features, HingedLines):
+            # a single line at the end joins the others: its product is another routine's
+            ends = [*range(BLOCK_LINES, self.n_features - 1, BLOCK_LINES), self.n_features]
+            blocks = zip([0, *ends], ends, strict=False)
+            return np.concatenate([self._means(slice(low, high), shares) for low, high in blocks])
+        return self._means(slice(None), shares)
+
+    def _means(self, lines: slice, shares: FloatArray) -> FloatArray:
+        features = self.features[lines]
+        if features.dtype == np.float64:
+            mean: FloatArray = features @ shares
             return mean
         pieces = range(0, self.n_rows, CHUNK)
-        return sum(self.features[:, i : i + CHUNK] @ shares[i : i + CHUNK] for i in pieces)
+        parts = [features[:, i : i + CHUNK] @ shares[i : i + CHUNK] for i in pieces]
+        return np.asarray(sum(parts))
 
     @cached_property
     def gram(self) -> Gram:
@@ -152,6 +166,10 @@ class Samples:
     def lines(self, columns: slice | NDArray[np.intp]) -> FloatArray:
         """Return the features of some columns, (n_columns, n_rows); they may be a view."""
         return self.features[columns]
+
+    def lines_in_use(self, used: NDArray[np.bool_]) -> FloatArray:
+        """Return the features of all columns; those that are not ``used`` may be zero."""
+        return cast(Any, _in_use(self.features, used))
 
     def drawn(self, limit: int, smallest: int = 30) -> Samples | DrawnRows:
         """Return the sample of ``stratified`` without a copy of its features."""
@@ -220,8 +238,9 @@ class Samples:
     def of_class(self, k: int) -> Samples:
         """Return the rows of class ``k`` as views; the other classes are empty."""
         low, high = self.starts[k], self.starts[k + 1]
+        lines = self.features
         return Samples(
-            self.features[:, low:high],
+            lines.between(low, high) if isinstance(lines, HingedLines) else lines[:, low:high],
             np.clip(self.starts - low, 0, high - low),
             self.weights[low:high],
             self.class_totals,
@@ -257,10 +276,47 @@ class Samples:
             raise ValueError(f"class indices must lie between 0 and {n_classes - 1}.")
         if not np.all(weight >= 0):
             raise ValueError("sample weights must be numbers >= 0.")
-        order = _canonical_order(values, classes, weight)
-        first = _first_of_equal(values, classes, order)
         stay_single = stay_single and single and len(values) > ROWS.double_precision
-        features = _copy_rows(values, order[first], transform, stay_single)
+
+        def copied(rows: NDArray[np.intp]) -> FloatArray:
+            return _copy_rows(values, rows, transform, stay_single)
+
+        return cls._grouped(values, values, classes, n_classes, weight, copied)
+
+    @classmethod
+    def from_hinged(
+        cls,
+        table: HingedTable,
+        y: NDArray[np.int64],
+        n_classes: int,
+        weight: FloatArray,
+        scaling: LinearScaling,
+    ) -> Samples:
+        """Group the rows of a table that bends: as ``from_arrays`` of its array, without hinges.
+
+        Rows that are given in single precision stay so.
+        """
+
+        def copied(rows: NDArray[np.intp]) -> Any:
+            return HingedLines.of(table, rows, scaling)
+
+        return cls._grouped(table, table.values, y, n_classes, weight, copied)
+
+    @classmethod
+    def _grouped(
+        cls,
+        X: NDArray[np.floating] | HingedTable,
+        values: NDArray[np.floating],
+        classes: NDArray[np.int64],
+        n_classes: int,
+        weight: FloatArray,
+        copied: Callable[[NDArray[np.intp]], FloatArray],
+    ) -> Samples:
+        """Group rows in the order of ``X``; those of equal ``values`` are merged, the first of
+        them ``copied``."""
+        order = _canonical_order(X, classes, weight)
+        first = _first_of_equal(values, classes, order)
+        features = copied(order[first])
         labels = classes[order[first]]
         # Integers add exactly in floats, so that weight 3 equals three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
@@ -312,6 +368,13 @@ class DrawnRows:
         found = self.source.features[np.ix_(columns, self.rows)]
         return np.ascontiguousarray(found, dtype=float)
 
+    def lines_in_use(self, used: NDArray[np.bool_]) -> FloatArray:
+        """As of ``Samples``."""
+        held = self.source.features
+        if isinstance(held, HingedLines):
+            return cast(Any, _in_use(held.at(self.rows), used))
+        return self.lines(slice(None))
+
     def with_totals(self, totals: FloatArray) -> DrawnRows:
         """As of ``Samples``."""
         weights = _weights_of_totals(self.weights, self.starts, totals)
@@ -333,6 +396,10 @@ def centred(
     return found
 
 
+def _in_use(features: Any, used: NDArray[np.bool_]) -> Any:
+    return features.only(used) if isinstance(features, HingedLines) else features
+
+
 def _weights_of_totals(
     weights: FloatArray, starts: NDArray[np.int64], totals: FloatArray
 ) -> FloatArray | None:
@@ -344,7 +411,10 @@ def _weights_of_totals(
 
 
 def first_rows(
-    X: NDArray[np.floating], y: NDArray[np.integer], weight: FloatArray, limit: int
+    X: NDArray[np.floating] | HingedTable,
+    y: NDArray[np.integer],
+    weight: FloatArray,
+    limit: int,
 ) -> NDArray[np.intp]:
     """Return the ascending positions of a stratified sample of about ``limit`` rows.
 
@@ -377,11 +447,14 @@ def _copy_rows(
 
 
 def _canonical_order(
-    X: NDArray[np.floating], y: NDArray[np.integer], weight: FloatArray
+    X: NDArray[np.floating] | HingedTable, y: NDArray[np.integer], weight: FloatArray
 ) -> NDArray[np.intp]:
     keep = np.flatnonzero(weight > 0)
-    pieces = range(0, max(len(X), 1), CHUNK)
-    keys = np.concatenate([_row_hashes(_fixed(X[low : low + CHUNK])) for low in pieces])[keep]
+    begins = range(0, max(len(X), 1), CHUNK)
+    pieces = [slice(begin, begin + CHUNK) for begin in begins]
+    if isinstance(X, HingedTable):
+        pieces = list(X.pieces())
+    keys = np.concatenate([_row_hashes(_fixed(X[piece])) for piece in pieces])[keep]
     # Weights of equal rows are added in ascending order: the bits of the sum depend on the order.
     return keep[np.lexsort((weight[keep], keys, y[keep]))]
 

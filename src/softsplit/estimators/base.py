@@ -65,6 +65,7 @@ from softsplit.training.wide import WideRows
 from softsplit.variables import (
     CodedRows,
     Coding,
+    HingedTable,
     Shared,
     bent_matrix,
     column_groups,
@@ -277,7 +278,8 @@ def training_rows(
         ends[:, own] = some.min(axis=0), some.max(axis=0)
         check_values(rules, *ends)
     known = target if isinstance(target, str) and target else None
-    make: Callable[..., Rows] = Rows if isinstance(matrix, np.ndarray) else RowsThere.of
+    here = isinstance(matrix, np.ndarray | HingedTable)
+    make: Callable[..., Rows] = Rows if here else RowsThere.of
     return (WideRows if issparse(matrix) else make)(
         X=matrix,
         labels=labels,
@@ -289,7 +291,7 @@ def training_rows(
         target=known,
         groups=column_groups(coding, columns, estimator.groups),
         shared=shared,
-        bends=n_knots > 0 and isinstance(matrix, np.ndarray),
+        bends=n_knots > 0 and here,
         rules=rules,
         monotone=monotone_effects(estimator.monotone, coding, columns, classes),
         rated=rated,
@@ -351,9 +353,12 @@ def _bent(
 
 
 def _held_out(
-    X: FloatArray, shared: tuple[Shared, ...], labels: NDArray[np.int64], weight: FloatArray
-) -> FloatArray:
+    X: Any, shared: tuple[Shared, ...], labels: NDArray[np.int64], weight: FloatArray
+) -> Any:
     """Return coded rows in which class shares of a row are learned without that row."""
+    if isinstance(X, HingedTable):
+        among = tuple(replace(one, first=int(X.homes[one.first])) for one in shared)
+        return replace(X, values=_held_out(X.values, among, labels, weight))
     X, counted = X.copy(), weight > 0
     for one in shared:
         X[counted, one.columns] = one.held_out(labels, weight)[counted]
@@ -461,14 +466,22 @@ def profiled(tree: TreeModel, rows: TrainingRows, *, hurried: bool = False) -> T
         return tree
     few, most = rows.counted(), ROWS.hurried_profile if hurried else ROWS.profile
     if len(few.labels) > most:
-        few = few.part(np.arange(0, len(few.labels), -(-len(few.labels) // most)))
+        few = few.many(np.arange(0, len(few.labels), -(-len(few.labels) // most)))
     count = few.weight / min(1.0, float(few.weight.mean()))
     classes = np.bincount(few.labels, count, len(tree.classes)).astype(float)
-    leaves = np.bincount(tree.arrive(few.X), count, tree.topology.n_leaves).astype(float)
+    leaves = np.bincount(_arrived(tree, few.X), count, tree.topology.n_leaves).astype(float)
     profile = TableProfile.of(
         tree.table_coding, tree.selected_variables, few.X, few.shared, count, classes, leaves
     )
     return replace(tree, profile=profile)
+
+
+def _arrived(tree: TreeModel, X: Any) -> NDArray[np.intp]:
+    """Return the leaf of each row; of a ``HingedTable`` some rows are looked at at a time."""
+    if not isinstance(X, HingedTable):
+        return tree.arrive(X)
+    pieces, used = X.pieces(), tree.columns_in_use
+    return np.concatenate([tree.arrive(X.in_use(piece, used)) for piece in pieces])
 
 
 def described_as_in(other: type) -> Callable[[Described], Described]:

@@ -331,7 +331,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         run = training_run(self)
         with one_blas_thread():
             rows, all_rows = self._rows(X, y, sample_weight, sensitive)
-        dense = isinstance(rows.X, np.ndarray) and rows.X.size > ROWS.halved_cells
+        dense = rows.dense and rows.X.size > ROWS.halved_cells
         if is_auto(self.scales) and (rows.bends or dense):
             axes["scale"] = formulation.choice.bent_scales or axes["scale"]
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
@@ -650,6 +650,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             found = refit_from(starts, prepared, shares, fraction, run, alone=hurried)
         else:
             found = solve_fold_path(prepared, shares, [fraction], run)[0]
+        search.trainer.tidy()
         prepared, (local, global_) = self._priced(prepared, candidate, fraction)
         if not found.status.usable and prepared.problem.rate_limits is not None:
             raise NoFeasibleTreeError(

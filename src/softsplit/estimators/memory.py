@@ -8,7 +8,9 @@ about
 
 times 8 bytes: coded = n c where numbers bend or a table is coded, f the copies of the compared rows
 that the folds hold, n c all rows in training order, and k the copies of a sample that the paths
-hold. f and k were fitted to measured peaks (docs/results/waiting.md).
+hold. Of more than ``RowBudgets.row_sums`` rows hinges are not held (variables/hinged.py): n c is
+there n (c - h p), and of a matrix of numbers nothing is coded beside it. f and k were fitted to
+measured peaks (docs/results/waiting.md).
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class MemoryOptions:
     refit_path: float = 3.2
     """The same of more rows: the trees of the folds are compared on a sample of their own."""
 
-    sampled_path: float = 6.0
+    sampled_path: float = 4.5
     """The same where it is not all rows: the sample itself too, and a smaller one."""
 
     category_columns: int = 8
@@ -110,21 +112,28 @@ def estimate_memory(X: Any, estimator: Any = None) -> int:
     single = getattr(X, "dtype", None) == np.float32 and n_rows > ROWS.double_precision
     chooses = estimator is None or hasattr(estimator, "cv")
     coded = numbers * (1 + knots) + (n_columns - numbers) * OPTIONS.category_columns
-    copied = knots > 0 or coded != n_columns
-    return needed_bytes(n_rows, coded, 4 if single else 8, copied=copied, chooses=chooses)
+    held = coded - numbers * knots if n_rows > ROWS.row_sums else coded
+    copied = held != n_columns
+    return needed_bytes(n_rows, coded, held, 4 if single else 8, copied=copied, chooses=chooses)
 
 
-def needed_bytes(n_rows: int, coded: int, size: int, *, copied: bool, chooses: bool) -> int:
-    """Return the bytes for ``coded`` columns of ``size`` bytes a number; see the formula above.
+def needed_bytes(
+    n_rows: int, coded: int, held: int, size: int, *, copied: bool, chooses: bool
+) -> int:
+    """Return the bytes for ``coded`` columns, of which ``held`` ones, of ``size`` bytes a number,
+    are there of all rows; see the formula above.
 
-    ``copied``: the coded rows are not the caller's own.
+    ``copied``: the rows of these are not the caller's own.
     """
     compared, sampled = min(n_rows, ROWS.compared), min(n_rows, OPTIONS.support)
-    trained = size * n_rows + 8 * OPTIONS.path_copies(n_rows) * sampled
+    trained = size * n_rows * held + 8 * OPTIONS.path_copies(n_rows) * sampled * coded
+    if n_rows > ROWS.profile:  # rows for importances and for the summary of the table
+        trained += size * held * (ROWS.importances + ROWS.profile)
     folds = 0.0
     if chooses:
-        folds = 8 * compared * (OPTIONS.fold_copies(compared, coded) + (compared < n_rows))
-    return int(coded * (size * n_rows * copied + max(trained, folds))) + OPTIONS.scratch
+        copies = OPTIONS.fold_copies(compared, coded) + (compared < n_rows)
+        folds = 8 * compared * copies * coded
+    return int(size * n_rows * held * copied + max(trained, folds)) + OPTIONS.scratch
 
 
 def available_memory() -> int | None:

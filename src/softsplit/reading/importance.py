@@ -37,8 +37,8 @@ FEW = 2**21
 CALL = 2_000
 """Products that numpy could make in the time of a call."""
 
-Part = tuple[FloatArray, FloatArray, FloatArray]
-"""Rows, their gates and their stakes."""
+Part = tuple[slice, FloatArray, FloatArray]
+"""Where rows stand, their gates and their stakes."""
 
 
 def feature_importances(
@@ -48,7 +48,8 @@ def feature_importances(
     shape, weights = parameters.weights.shape, weights / weights.sum()
     parts = _twice(parameters, steepness, features, weights)
     totals, gate_means, means = np.zeros(shape[1]), np.zeros(shape[1]), np.zeros(shape)
-    for rows, gates, stakes in parts():
+    for part, gates, stakes in parts():
+        rows = features[:, part]
         totals += stakes.sum(axis=1)
         gate_means += np.sum(stakes * gates, axis=1)
         means += rows @ stakes.T
@@ -58,9 +59,9 @@ def feature_importances(
     used = np.ascontiguousarray(np.argwhere(parameters.weights))
     few = len(used) * (len(weights) + CALL) <= FEW
     add = _add_few_spreads if few else add_spreads
-    for rows, gates, stakes in parts():
+    for part, gates, stakes in parts():
         moved += np.sum(stakes * np.abs(gates - gate_means[:, None]), axis=1)
-        add(np.ascontiguousarray(rows), means, stakes, used, spread)
+        add(np.ascontiguousarray(features[:, part]), means, stakes, used, spread)
     effect = np.abs(parameters.weights) * spread
     sums = effect.sum(axis=0)
     importance: FloatArray = (effect / np.where(sums > 0, sums, 1.0)) @ moved
@@ -117,18 +118,18 @@ def _twice(
 def _parts(
     parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
 ) -> Iterator[Part]:
-    """Rows, their gates p_ti and their stakes w_i r_ti d_ti, some rows at a time.
+    """Places of rows, their gates p_ti and their stakes w_i r_ti d_ti, some rows at a time.
 
     The stakes say how much hangs on the decision of each branch.
     """
     widest = max(len(features), 2 * parameters.leaf_classes.size)
     at_once = max(1, NUMBERS_AT_ONCE // widest)
     for low in range(0, features.shape[1], at_once):
-        rows = features[:, low : low + at_once]
-        gates = gate_probabilities(split_scores(parameters, rows), steepness)[0]
+        part = slice(low, low + at_once)
+        gates = gate_probabilities(split_scores(parameters, features[:, part]), steepness)[0]
         reach = node_reach(gates, 1.0 - gates)[: len(gates)]
-        stakes = reach * _apart(gates, parameters.leaf_classes) * weights[low : low + at_once]
-        yield rows, gates, stakes
+        stakes = reach * _apart(gates, parameters.leaf_classes) * weights[part]
+        yield part, gates, stakes
 
 
 def _apart(gates: FloatArray, leaf_classes: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ from softsplit.selection.held_out import RoutedRows, Scoring, TestRows
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, shared, strength_unit, strengths_at
 from softsplit.selection.teachers import Lessons
-from softsplit.solvers.base import Budget, Path, Solution, Start, refuse_unsupported
+from softsplit.solvers.base import Budget, Path, Solution, Solver, Start, refuse_unsupported
 from softsplit.support.arrays import FloatArray
 from softsplit.support.heap import give_back
 from softsplit.support.parallel import in_threads
@@ -216,7 +216,7 @@ class FoldTrainer:
     @property
     def large(self) -> bool:
         """Whether copies of the rows are made for the first folds only (``halved_cells``)."""
-        return isinstance(self.rows.X, np.ndarray) and self.rows.X.size > ROWS.halved_cells
+        return self.rows.dense and self.rows.X.size > ROWS.halved_cells
 
     @property
     def many(self) -> bool:
@@ -554,18 +554,20 @@ def refit_from(
         starts = sorted(starts, key=few.objective)[:FOLLOWED]
     alone = alone or budget.exhausted
     if follows and sampled and not alone:
-        fresh = fold_paths(replace(prepared, problem=few), run, compared=False, grown=1)
-        starts = [*starts, best_path(fresh, few, budget, tight=False).parameters]
+        starts = [*starts, _grown_on(replace(prepared, problem=few), run, budget)]
+    if sampled:
+        del few  # a copy of its rows
+        give_back()
     workers = run.workers(n_rows, len(starts) + 1) if run.solver.releases_gil else 1
     sizes = sample_sizes(problem, run.solver)
     if sizes and sizes[-1] < problem.rows.n_rows:  # progressive sampling
-        few = problem.on_sample(sizes[-1])
-        if run.solver.follows(few):
-            paths = [run.solver.path(few, Start(tree), budget) for tree in starts]
-            best = best_path(paths, few, budget, workers, tight=False)  # all rows follow
+        if run.solver.follows(problem):
+            best = _best_on_sample(starts, problem, sizes[-1], run.solver, budget, workers)
         else:
             some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
             best = refit_from(starts, some, shares, fraction, run)
+            del some
+        give_back()  # the sample, before copies of all rows are made
         return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
     if follows:
         own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
@@ -581,6 +583,26 @@ def refit_from(
         if budget.exhausted:
             raise
         return solve_fold_path(prepared, shares, [fraction], run)[0]
+
+
+def _grown_on(prepared: Prepared, run: Run, budget: Budget) -> TreeParameters:
+    """Return a tree that was grown on the rows of a problem, for comparison only."""
+    paths = fold_paths(prepared, run, compared=False, grown=1)
+    return best_path(paths, prepared.problem, budget, tight=False).parameters
+
+
+def _best_on_sample(
+    starts: Sequence[TreeParameters],
+    problem: TrainingProblem,
+    size: int,
+    solver: Solver,
+    budget: Budget,
+    workers: int,
+) -> Solution:
+    """Return the best tree that ``starts`` lead to on a sample of ``size`` rows."""
+    few = problem.on_sample(size)
+    paths = [solver.path(few, Start(tree), budget) for tree in starts]
+    return best_path(paths, few, budget, workers, tight=False)  # all rows follow
 
 
 def _path_budget(run: Run, prepared: Prepared) -> Budget:

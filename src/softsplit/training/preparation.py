@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.base import drawn_from
 from softsplit.engines.compiled import CompiledRows, InMemory
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine
@@ -265,8 +266,9 @@ class Prepared:
         shares_there = self.leaf_shares(found) if assigned else None
         found, shares_there = self.ordered(found, shares_there, mass.sum(axis=0), walk is not None)
         if importances:
-            samples = problem.rows.sample(ROWS.hurried if hurried else ROWS.importances)
-            shares = feature_importances(found, steepness, samples.features, samples.weights)
+            drawn = drawn_from(problem.rows, ROWS.hurried if hurried else ROWS.importances)
+            lines = drawn.lines_in_use(np.any(found.weights, axis=1))
+            shares = feature_importances(found, steepness, lines, drawn.weights)
         return TreeModel(
             parameters=found,
             steepness=steepness,
@@ -600,7 +602,7 @@ def refuse_beside_monotone(settings: ModelSettings, rows: TrainingRows) -> None:
         raise ValueError(
             "monotone is for loss='log' and loss='cost'; leave it out for other losses."
         )
-    if isinstance(rows, Rows) and not isinstance(rows.X, np.ndarray):
+    if isinstance(rows, Rows) and not rows.dense:
         raise ValueError(
             "monotone is for tables and dense matrices; make X dense, or leave monotone out."
         )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.registry import arrived, make_engine, make_samples
 from softsplit.engines.samples import Samples
 from softsplit.formulations import formulation_of
@@ -25,8 +26,9 @@ from softsplit.problem.rates import RateLimits
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import on_host
+from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import Scaling, fit_scaling
-from softsplit.variables import Coding, MonotoneEffects, Shared
+from softsplit.variables import Coding, HingedTable, MonotoneEffects, Shared
 
 
 class Within(NamedTuple):
@@ -99,6 +101,7 @@ class Rows:
     Attributes
     ----------
     X : array of shape (n_rows, n_features)
+        Of many rows that bend a ``HingedTable``, which is read like one; parts are arrays.
     labels : array of int, shape (n_rows,)
         Positions in ``classes``; undefined for rows of weight zero.
     weight : array of shape (n_rows,)
@@ -152,6 +155,11 @@ class Rows:
         named: NDArray[Any] = self.classes[self.labels]
         return named
 
+    @property
+    def dense(self) -> bool:
+        """Whether the rows are neither sparse nor elsewhere."""
+        return isinstance(self.X, np.ndarray | HingedTable)
+
     def part(self, rows: NDArray[Any]) -> Self:
         """Return some of the rows, by position or by a boolean mask."""
         return replace(
@@ -163,6 +171,13 @@ class Rows:
             targets=None if self.targets is None else self.targets[rows],
             rated=None if self.rated is None else self.rated.part(rows),
         )
+
+    def many(self, rows: NDArray[np.intp]) -> Self:
+        """Return some of the rows, as of ``part``; many of a ``HingedTable`` stay one."""
+        if not isinstance(self.X, HingedTable) or len(rows) <= ROWS.row_sums:
+            return self.part(rows)
+        others = replace(self, X=self.X.values[:, :0]).part(rows)
+        return replace(others, X=self.X.part(rows))
 
     def taught(self, targets: FloatArray) -> Self:
         """Return the rows with class probabilities (n_rows, n_classes) as targets."""
@@ -214,7 +229,9 @@ class Rows:
     def counted(self) -> Self:
         """Return the rows of positive weight."""
         counted = self.weight > 0
-        return self if np.all(counted) else self.part(counted)
+        if np.all(counted):
+            return self
+        return self.many(np.flatnonzero(counted))
 
     def present(self) -> NDArray[np.bool_]:
         """Whether each class has a row of positive weight, (n_classes,)."""
@@ -276,8 +293,8 @@ class Rows:
                 return Placed(there.scaling, there.rows, summary, class_factors=factors)
         scaling = fit_scaling(kind, whole.X, whole.weight)
         samples = make_samples(
-            rows.X, rows.labels, n_classes, weight, scaling,
-            device=settings.device, stay_single=formulation.keeps_single and not exact,
+            rows.X, rows.labels, n_classes, weight, scaling, device=settings.device,
+            stay_single=formulation.keeps_single and not exact, hinged=make is CompiledRows,
         )  # fmt: skip
         summary, labelled = FeatureSummary.of(whole.X, whole.weight, samples.mean), None
         if rows is not whole:

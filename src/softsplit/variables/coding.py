@@ -31,6 +31,7 @@ from softsplit.variables.contents import (
 )
 from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
 from softsplit.variables.dates import PARTS, part_name
+from softsplit.variables.hinged import HingedTable
 from softsplit.variables.kinds import (
     DROP,
     HINTS,
@@ -96,6 +97,7 @@ class CodedRows:
     Attributes
     ----------
     X : array of shape (n_rows, n_columns)
+        Of many training rows a ``HingedTable``, which is read like one.
     coding : Coding
     cells : tuple of Cells
         The parsed cells of each variable.
@@ -135,17 +137,23 @@ class CodedRows:
                 continue
             known = counted & (self.X[:, columns[-1]] == 0) if variable.has_missing else counted
             knots.append(learn_knots(self.X[known, columns[0]], weight[known], n_knots))
-        return self.with_knots(knots)
+        return self.with_knots(knots, held=len(self.X) <= ROWS.row_sums)
 
-    def with_knots(self, knots: Sequence[tuple[float, ...]]) -> CodedRows:
-        """Return the rows with other knots for each variable; all else is as it was."""
+    def with_knots(self, knots: Sequence[tuple[float, ...]], *, held: bool = True) -> CodedRows:
+        """Return the rows with other knots for each variable; all else is as it was.
+
+        Where hinges are not to be ``held``, X is a ``HingedTable``.
+        """
         old = self.coding
         if all(v.knots == tuple(k) for v, k in zip(old.variables, knots, strict=True)):
             return self
         coding = old.with_knots(knots)
-        X = np.empty((len(self.X), len(coding.column_names)), dtype=self.X.dtype)
-        X[:, ~coding.hinges] = self.X[:, ~old.hinges] if np.any(old.hinges) else self.X
-        coding.fill_hinges(X)
+        values = self.X[:, ~old.hinges] if np.any(old.hinges) else self.X
+        X: Any = coding.hinged(values)
+        if held or not coding.bends:
+            X = np.empty((len(self.X), len(coding.column_names)), dtype=self.X.dtype)
+            X[:, ~coding.hinges] = values
+            coding.fill_hinges(X)
         places = np.flatnonzero(~coding.hinges)[np.cumsum(~old.hinges) - 1]
         shared = tuple(replace(one, first=int(places[one.first])) for one in self.shared)
         return CodedRows(X, coding, self.cells, shared, self.apart)
@@ -294,6 +302,12 @@ class Coding:
             if variable.knots:
                 own = slice(first + 1, first + 1 + variable.n_hinges)
                 X[:, own] = hinges(X[:, first], variable.knots)
+
+    def hinged(self, values: FloatArray) -> HingedTable:
+        """Return coded rows, of which ``values`` are the columns that are no hinges."""
+        knots = np.full(len(self.homes), -np.inf)
+        knots[self.hinges] = [knot for variable in self.variables for knot in variable.knots]
+        return HingedTable(values, np.cumsum(~self.hinges) - 1, knots)
 
     def code_matrix(self, X: FloatArray, used: NDArray[np.bool_] | None = None) -> CodedRows:
         """Code a matrix of all columns of a table of numbers, without missing values.
@@ -515,7 +529,7 @@ def bent_matrix(
         return None
     called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
     plain = Coding.of_numbers(called, middles, names is not None)
-    return CodedRows(X, plain).with_knots(knots)
+    return CodedRows(X, plain).with_knots(knots, held=len(X) <= ROWS.row_sums)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:

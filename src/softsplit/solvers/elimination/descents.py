@@ -470,7 +470,9 @@ class EngineDescents:
         if samples.n_rows <= self.few.n_rows:
             return self.few.on(tree)
         unit = self.problem.steepness / self.problem.n_features
-        features = unit * (samples.features[columns].astype(float, copy=False) - 0.5)
+        features = samples.features[columns].astype(float, copy=False)  # a copy of its own
+        features -= 0.5
+        features *= unit
         return self.few.frame._replace(
             features=features, starts=samples.starts, weights=samples.weights
         )

@@ -23,7 +23,11 @@ from numpy.typing import NDArray
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.deletion_costs import routed
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.objective import Shrinkage, StandardisedRows
+from softsplit.solvers.elimination.objective import (
+    Shrinkage,
+    StandardisedRows,
+    column_blocks,
+)
 from softsplit.solvers.elimination.options import DEFAULTS, GrowthOptions
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.logistic import ridge_logistic
@@ -177,17 +181,23 @@ def _new_split(
     present = mass > options.least_share * mass.sum()
     if mass.sum() < options.fewest_rows * rows.weights.mean() or present.sum() < 2:
         return split
-    sums = np.add.reduceat(rows.features * weight, rows.starts[:-1], axis=1)
+    sums = np.vstack(
+        [
+            np.add.reduceat(rows.features[some] * weight, rows.starts[:-1], axis=1)
+            for some in column_blocks(*rows.features.shape)  # no copy of all columns
+        ]
+    )
     means = (sums[:, present] / mass[present]).T
     left = np.zeros(n_classes, dtype=bool)
     left[np.flatnonzero(present)] = _left_group(means, mass[present])
-    columns = np.arange(len(rows.features))
+    columns, features = np.arange(len(rows.features)), rows.features
     if len(columns) > options.most_columns:
         apart = np.average((means - means.mean(axis=0)) ** 2, axis=0, weights=mass[present])
         columns = np.sort(np.argsort(-apart, kind="stable")[: options.most_columns])
+        features = features[columns]
     used = np.where(arriving > options.least_reach, weight, 0.0)
     found = ridge_logistic(
-        np.ascontiguousarray(rows.features[columns]),
+        np.ascontiguousarray(features),
         left[labels].astype(float),
         used,
         options.ridge * float(rows.weights.mean()),

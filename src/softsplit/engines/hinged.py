@@ -1,0 +1,131 @@
+"""Scaled lines of many rows whose hinges are computed when they are looked at.
+
+A table of n rows with h knots at each number takes (1 + h) times its values as an array of lines.
+``HingedLines`` holds the values alone, one line each, in the units of the table, and makes line j
+from its value v as
+
+    (x - low_j) / span_j,      x = v, or max(v - knot_j, 0) where it is a hinge
+
+by the same operations, in the same precision, as rows that are coded and scaled first: the bits are
+the same. It is indexed as the array (n_features, n_rows) is, ``lines[columns]``,
+``lines[:, rows]``, ``lines[columns, rows]`` with a slice of rows and ``lines[np.ix_(columns,
+rows)]``, and what is asked for comes as an array of its own. Passes over all rows make the lines of
+one tile at a time (row_sums.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.scaling import LinearScaling
+from softsplit.variables.hinged import CHUNK_CELLS, HingedTable
+
+
+@dataclass(frozen=True, eq=False)
+class HingedLines(NDArrayOperatorsMixin):
+    """Lines of values, read as scaled lines of values and hinges.
+
+    Attributes
+    ----------
+    values : array of shape (n_values, n_rows), C order
+        In single or double precision, and so are the lines.
+    homes : int array of shape (n_features,)
+        The line of ``values`` that each line is made of; -1 for a line that is zero.
+    knots : array of shape (n_features,)
+        As of ``HingedTable``, rounded to the precision of the values.
+    low, span : arrays of shape (n_features,)
+        Of a ``LinearScaling``.
+    """
+
+    values: FloatArray
+    homes: NDArray[np.intp]
+    knots: FloatArray
+    low: FloatArray
+    span: FloatArray
+
+    ndim = 2
+
+    @classmethod
+    def of(cls, table: HingedTable, rows: NDArray[np.intp], scaling: LinearScaling) -> HingedLines:
+        """Return some rows of a table, scaled."""
+        values = np.empty((table.values.shape[1], len(rows)), dtype=table.dtype)
+        step = CHUNK_CELLS // max(len(values), 1) + 1
+        for begin in range(0, len(rows), step):
+            values[:, begin : begin + step] = table.values[rows[begin : begin + step]].T
+        knots = table.knots.astype(table.dtype).astype(float)
+        return cls(values, table.homes, knots, scaling.low, scaling.span)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.homes), self.values.shape[1]
+
+    @property
+    def size(self) -> int:
+        return len(self.homes) * self.values.shape[1]
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return len(self.homes)
+
+    def only(self, used: NDArray[np.bool_]) -> HingedLines:
+        """Return the lines with those that are not ``used`` at zero: they take no time."""
+        return replace(self, homes=np.where(used, self.homes, -1))
+
+    def at(self, rows: NDArray[np.intp]) -> HingedLines:
+        """Return some rows, whose lines are still to be computed."""
+        return replace(self, values=np.ascontiguousarray(self.values[:, rows]))
+
+    def between(self, low: int, high: int) -> HingedLines:
+        """Return rows ``low`` .. ``high`` - 1, whose lines are still to be computed."""
+        return replace(self, values=self.values[:, low:high])
+
+    def __getitem__(self, key: Any) -> FloatArray:
+        columns, rows = key if isinstance(key, tuple) else (key, slice(None))
+        if np.ndim(columns) == 2 and np.ndim(rows) == 2:  # np.ix_
+            columns, rows = np.ravel(columns), np.ravel(rows)
+        elif np.ndim(columns) == 1 and np.ndim(rows) == 1 and not isinstance(rows, slice):
+            raise IndexError("lines[columns, rows] takes a slice of rows, or np.ix_.")
+        chosen = np.arange(len(self))[columns]
+        if chosen.ndim == 0:
+            return self._made(chosen[None], rows)[0]
+        return self._made(chosen, rows)
+
+    def _made(self, columns: NDArray[np.intp], rows: Any) -> FloatArray:
+        n_rows = np.arange(self.values.shape[1])[rows].shape
+        made = np.zeros((len(columns), *n_rows), dtype=self.dtype)
+        home, values = -1, made[:0]
+        for line, j in zip(made, columns, strict=True):
+            if self.homes[j] < 0:
+                continue
+            if self.homes[j] != home:  # a value and its hinges follow one another
+                home = int(self.homes[j])
+                values = self.values[home, rows]
+            x = values
+            if self.knots[j] > -np.inf:
+                x = values - values.dtype.type(self.knots[j])
+                np.maximum(x, 0.0, out=x)
+            scaled = x.astype(float, copy=False) - self.low[j]
+            scaled /= self.span[j]
+            line[...] = scaled
+        made += 0.0  # -0.0 becomes 0.0
+        return made
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return all lines as an array."""
+        if copy is False:
+            raise ValueError("hinged lines are computed: they have no array of their own.")
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Operators see the array of all lines."""
+        known = [np.asarray(one) if isinstance(one, HingedLines) else one for one in inputs]
+        return getattr(ufunc, method)(*known, **options)

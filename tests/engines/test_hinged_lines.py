@@ -1,0 +1,204 @@
+"""Many rows that bend are held without their hinges: the same bits as an array of all columns."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from softsplit import SoftTreeClassifier
+from softsplit.engines.compiled import CompiledRows, ThreadedRows
+from softsplit.engines.hinged import HingedLines
+from softsplit.engines.outer import LOGARITHM
+from softsplit.engines.samples import Samples, first_rows
+from softsplit.estimators.base import model_settings, profiled, training_rows, training_run
+from softsplit.support.row_budgets import ROWS
+from softsplit.training.preparation import prepare
+from softsplit.training.run import train
+from softsplit.tree.scaling import fit_scaling
+from softsplit.variables import HingedTable, bent_matrix
+
+N_ROWS, N_COLUMNS = ROWS.row_sums + 4_000, 5
+
+
+@cache
+def numbers(kind=np.float64):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_ROWS, N_COLUMNS)).astype(kind)
+    X[:, 2] = np.rint(2 * X[:, 2])
+    X[5] = X[6]
+    X[::50, 1] = -0.0
+    y = (X[:, 0] + np.abs(X[:, 1]) + rng.standard_normal(N_ROWS) > 0).astype(np.int64)
+    return X, y
+
+
+@cache
+def both(kind=np.float64):
+    """The rows of a table without hinges, and of the array of all its columns."""
+    X, y = numbers(kind)
+    weight = 1.0 + np.arange(N_ROWS) % 2
+    table = bent_matrix(X, None, 3, weight).X
+    assert isinstance(table, HingedTable)
+    scaling = fit_scaling("standard", np.asarray(table), weight)
+    known = y, 2, weight
+    hinged = Samples.from_hinged(table, *known, scaling)
+    dense = Samples.from_arrays(np.asarray(table), *known, scaling.transform, stay_single=True)
+    assert isinstance(hinged.features, HingedLines) and isinstance(dense.features, np.ndarray)
+    return table, hinged, dense
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_lines_have_the_bits_of_coded_and_scaled_rows(kind):
+    _, hinged, dense = both(kind)
+    assert hinged.features.dtype == dense.features.dtype == kind
+    assert np.array_equal(np.asarray(hinged.features), dense.features)
+    assert np.array_equal(hinged.mean, dense.mean)
+    assert np.array_equal(hinged.weights, dense.weights)
+    some = hinged.stratified(500), dense.stratified(500)
+    assert np.array_equal(*(one.features for one in some))
+    drawn = hinged.drawn(500), dense.drawn(500)
+    assert np.array_equal(*(one.lines(np.array([1, 7, 3])) for one in drawn))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        3,
+        slice(2, 9),
+        np.array([4, 1]),
+        (slice(None), slice(10, 20)),
+        (slice(None), np.array([7, 3, 3])),
+        (np.array([5, 6]), slice(4, 8)),
+        np.ix_([1, 2, 9], [0, 30]),
+    ],
+    ids=str,
+)
+def test_lines_are_indexed_like_an_array(key):
+    _, hinged, dense = both()
+    assert np.array_equal(hinged.features[key], dense.features[key])
+
+
+def test_pairs_of_places_are_refused():
+    with pytest.raises(IndexError, match=r"takes a slice of rows, or np\.ix_"):
+        both()[1].features[np.array([0, 1]), np.array([0, 1])]
+
+
+def test_operators_see_all_lines():
+    _, hinged, dense = both()
+    assert np.array_equal(2.0 * hinged.features, 2.0 * dense.features)
+    assert np.array_equal(np.dot(np.eye(hinged.n_features), hinged.features), dense.features)
+
+
+def test_lines_that_are_not_used_are_zero():
+    _, hinged, dense = both()
+    used = np.arange(hinged.n_features) % 3 == 0
+    lines = hinged.drawn(1000).lines_in_use(used)
+    assert np.array_equal(lines[used], dense.drawn(1000).lines(np.flatnonzero(used)))
+    assert not np.any(lines[~used])
+
+
+def test_a_table_is_indexed_like_an_array():
+    table, array = both()[0], np.asarray(both()[0])
+    mask = np.arange(table.shape[1]) % 2 == 0
+    for key in (
+        slice(3, 9),
+        np.array([5, 1]),
+        (slice(2, 5), mask),
+        (slice(None), 2),
+        (slice(3), 1),
+    ):
+        assert np.array_equal(table[key], array[key])
+    assert np.array_equal(table.min(axis=0), array.min(axis=0))
+    assert np.array_equal(table.max(axis=0), array.max(axis=0))
+    assert np.array_equal(np.vstack([table[piece] for piece in table.pieces()]), array)
+    assert np.array_equal(table.part(np.array([3, 2]))[:], array[[3, 2]])
+    assert np.array_equal(table.in_use(slice(4), mask), np.where(mask, array[:4], 0.0))
+
+
+def test_the_same_rows_are_compared():
+    table, _, _ = both()
+    _, y = numbers()
+    weight = np.ones(N_ROWS)
+    found = [first_rows(X, y, weight, 2000) for X in (table, np.asarray(table))]
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("columns", [None, np.array([0, 3, 4, 17])])
+def test_sums_have_the_same_bits(kind, columns):
+    _, hinged, dense = both(kind)
+    rng = np.random.default_rng(1)
+    n_columns = hinged.n_features if columns is None else len(columns)
+    splits, table = rng.standard_normal((3, n_columns + 1)), rng.random((2, 4)) + 0.1
+    found = [
+        ThreadedRows(one, 1, columns).evaluate(splits, table, LOGARITHM, 2.0)
+        for one in (hinged, dense)
+    ]
+    for part in ("value", "splits", "mass", "table"):
+        assert np.array_equal(*(getattr(sums, part) for sums in found))
+    assert found[0].value > 0
+
+
+def test_the_rows_of_a_class_stay_without_hinges():
+    _, hinged, dense = both()
+    splits, table = np.ones((1, hinged.n_features + 1)), np.ones((2, 2))
+    assert isinstance(hinged.of_class(1).features, HingedLines)
+    found = [
+        CompiledRows(one).of_class(1).evaluate(splits, table, 0, 1.0) for one in (hinged, dense)
+    ]
+    assert np.array_equal(found[0].mass, found[1].mass)
+
+
+def fitted(rows, estimator):
+    prepared = prepare(model_settings(estimator), rows)
+    run = training_run(estimator).adapted(prepared, np.asarray)
+    tree = prepared.tree(train(prepared, run).best, run.solver.zero_threshold)
+    return prepared, profiled(tree, rows)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_tree_is_the_same(weighted):
+    X, y = numbers()
+    estimator = SoftTreeClassifier(random_state=0, n_starts=1, depth=2)
+    weight = (np.arange(N_ROWS) % 40 > 0).astype(float) if weighted else None
+    rows = training_rows(estimator, X, y, weight)
+    assert isinstance(rows.X, HingedTable)
+    own, tree = fitted(rows, estimator)
+    other, dense = fitted(replace(rows, X=np.asarray(rows.X)), estimator)
+    assert isinstance(own.problem.samples.features, HingedLines)
+    assert isinstance(other.problem.samples.features, np.ndarray)
+    assert np.array_equal(tree.parameters.splits, dense.parameters.splits)
+    assert np.array_equal(tree.importances, dense.importances)
+    assert np.array_equal(tree.profile.leaves, dense.profile.leaves)
+    assert np.array_equal(tree.walk.counts, dense.walk.counts)
+    assert np.any(tree.parameters.weights[own.coding.hinges])  # the effect of x1 bends
+
+
+def test_few_rows_have_an_array():
+    X, y = numbers()
+    few = training_rows(SoftTreeClassifier(), X[: ROWS.row_sums], y[: ROWS.row_sums], None)
+    assert isinstance(few.X, np.ndarray) and few.bends
+
+
+def test_rows_of_weight_zero_take_no_hinges():
+    X, y = numbers()
+    rows = training_rows(SoftTreeClassifier(), X, y, np.arange(N_ROWS) % 8 > 0)
+    assert isinstance(rows.counted().X, HingedTable)
+    assert isinstance(rows.part(np.arange(10)).X, np.ndarray)
+
+
+def test_preparing_rows_that_bend_takes_little_more_than_a_copy():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60_000, 40))
+    y, estimator = (X[:, 0] > 0).astype(int), SoftTreeClassifier()
+    tracemalloc.start()
+    rows = training_rows(estimator, X, y, None)
+    prepared = prepare(model_settings(estimator), rows)
+    held, peak = (size / X.nbytes for size in tracemalloc.get_traced_memory())
+    tracemalloc.stop()
+    assert prepared.problem.n_features == 4 * X.shape[1]
+    assert held < 1.3  # the values in training order; all columns would be four
+    assert peak < 2.5
