@@ -225,11 +225,11 @@ def test_no_time_at_all_gives_the_first_candidate(wine):
 def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
     real, calls = FoldTrainer.scores, []
 
-    def interrupted(self, *task):
+    def interrupted(self, *task, **how):
         calls.append(task)
         if len(calls) == 12:
             raise KeyboardInterrupt
-        return real(self, *task)
+        return real(self, *task, **how)
 
     monkeypatch.setattr(FoldTrainer, "scores", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
@@ -331,7 +331,7 @@ def test_a_second_interruption_ends_the_fit(wine, monkeypatch):
 
 
 def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch):
-    def interrupted(self, *task):
+    def interrupted(self, *task, **how):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(FoldTrainer, "scores", interrupted)

@@ -107,7 +107,8 @@ def test_a_bound_binds_and_the_tree_is_stationary():
 
     assert spread(free) > 0.1 and spread(tree) <= 0.02 + 1e-6
     assert tree.tree_.rates[0].multiplier > 0
-    assert tree.solution_.stationarity < 1e-4 and tree.objective_ > free.objective_
+    # the objective, and so its slope, is a sum over 140 rows
+    assert tree.solution_.stationarity < 1e-3 and tree.objective_ > free.objective_
 
 
 @pytest.mark.parametrize("penalty", ["count", None])

@@ -125,17 +125,10 @@ def test_sums_of_parts_are_those_of_all_rows(tmp_path):
         {},
         {"scale": "quantile"},
         {"scale": "minmax", "class_weight": "balanced"},
-        {"max_features": 2, "max_questions": 2, "n_starts": 4},  # one start may end elsewhere
     ],
 )
 def test_the_tree_is_that_of_rows_in_memory(client, settings):
-    X, y = rows()
-    frame = frames(X, y)
-    far = DaskSoftTreeClassifier(client=client, **{**SETTINGS, **settings})
-    far.fit(frame[[f"c{j}" for j in range(5)]], frame["y"], frame["w"])
-    table = frame.compute()
-    near = SoftTreeClassifier(**{**IN_MEMORY, **settings})
-    near.fit(table[far.feature_names_in_], table["y"], table["w"])
+    far, near, table = far_and_near(client, settings)
     assert_allclose(far.objective_, near.objective_, rtol=1e-6)
     assert_array_equal(far.classes_, near.classes_)
     assert far.solution_.status == near.solution_.status
@@ -143,6 +136,25 @@ def test_the_tree_is_that_of_rows_in_memory(client, settings):
     features = table[far.feature_names_in_]
     assert_allclose(far.predict_proba(features), near.predict_proba(features), atol=1e-5)
     assert_array_equal(far.tree_.summary.kinds, near.tree_.summary.kinds)
+
+
+def test_limits_of_size_hold_there_too(client):
+    far, near, _ = far_and_near(client, {"max_features": 2, "max_questions": 2, "n_starts": 4})
+    used = far.weights_ != 0  # (n_features, n_branches)
+    assert np.any(used, axis=1).sum() <= 2 and np.any(used, axis=0).sum() <= 2
+    # the last digits decide which coefficient leaves first, and so at which tree a start ends
+    assert_allclose(far.objective_, near.objective_, rtol=0.01)
+
+
+def far_and_near(client, settings):
+    """A tree of rows on Dask, one of the same rows in memory, and the rows."""
+    frame = frames(*rows())
+    far = DaskSoftTreeClassifier(client=client, **{**SETTINGS, **settings})
+    far.fit(frame[[f"c{j}" for j in range(5)]], frame["y"], frame["w"])
+    table = frame.compute()
+    near = SoftTreeClassifier(**{**IN_MEMORY, **settings})
+    near.fit(table[far.feature_names_in_], table["y"], table["w"])
+    return far, near, table
 
 
 def test_ranks_are_exact_at_knots_from_a_sample(client, monkeypatch):

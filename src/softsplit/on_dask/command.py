@@ -46,13 +46,16 @@ def fit_dask(
     ``fairness`` reads the requirements of that name from the names of the columns; those of
     ``apart`` are no features.
     """
-    from softsplit.data.learning import split_names
-    from softsplit.estimators.base import CutShortWarning
-    from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV, dask_needed
-    from softsplit.persistence import dumps_model
+    began = time.perf_counter()
+    with heartbeat(quiet, "loading Dask and the solver") as tell:
+        from softsplit.data.learning import split_names
+        from softsplit.estimators.base import CutShortWarning
+        from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV, dask_needed
+        from softsplit.persistence import dumps_model
 
-    dask_needed()
-    began, frame = time.perf_counter(), _frame(data)
+        dask_needed()
+        tell(f"reading {data}")
+        frame = _frame(data)
     names = list(map(str, frame.columns))
     if target not in names:
         raise ValueError(
@@ -77,10 +80,11 @@ def fit_dask(
         where = "a cluster in this process" if address == ON_THIS_MACHINE else address
         say(f"{frame.npartitions} partitions of {data} go to {where}")
     with (
+        heartbeat(quiet, "waiting for the cluster") as tell,
         _client(address) as client,
-        heartbeat(quiet, "training on the cluster"),
         warnings.catch_warnings(record=True) as caught,
     ):
+        tell("training on the cluster")
         warnings.simplefilter("always")
         labels = frame[target].map(str, meta=(target, str))
         sensitive = frame[list(apart)] if apart else None
