@@ -553,14 +553,19 @@ def refit_from(
     if follows and n_rows > ROWS.halved:  # each path takes passes over all rows
         starts = sorted(starts, key=few.objective)[:FOLLOWED]
     alone = alone or budget.exhausted
+    sizes = sample_sizes(problem, run.solver)
+    progressive = bool(sizes) and sizes[-1] < problem.rows.n_rows
+    workers = run.workers(n_rows, len(starts) + 1) if run.solver.releases_gil else 1
+    own = [
+        run.solver.path(problem, Start(t), budget) for t in starts if follows and not progressive
+    ]
     if follows and sampled and not alone:
-        starts = [*starts, _grown_on(replace(prepared, problem=few), run, budget)]
+        beside = [(path, problem) for path in own]
+        starts = [*starts, _grown_on(replace(prepared, problem=few), run, budget, beside, workers)]
     if sampled:
         del few  # a copy of its rows
         give_back()
-    workers = run.workers(n_rows, len(starts) + 1) if run.solver.releases_gil else 1
-    sizes = sample_sizes(problem, run.solver)
-    if sizes and sizes[-1] < problem.rows.n_rows:  # progressive sampling
+    if progressive:
         if run.solver.follows(problem):
             best = _best_on_sample(starts, problem, sizes[-1], run.solver, budget, workers)
         else:
@@ -570,9 +575,9 @@ def refit_from(
         give_back()  # the sample, before copies of all rows are made
         return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
     if follows:
-        own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
-        grown = 1 if n_rows > ROWS.halved else 0
-        fresh = [] if alone or sampled else fold_paths(prepared, run, compared=False, grown=grown)
+        own += [run.solver.path(problem, Start(tree), budget) for tree in starts[len(own) :]]
+        one = 1 if n_rows > ROWS.halved else 0
+        fresh = [] if alone or sampled else fold_paths(prepared, run, compared=False, grown=one)
         return best_path([*own, *fresh], problem, budget, workers)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
@@ -585,10 +590,29 @@ def refit_from(
         return solve_fold_path(prepared, shares, [fraction], run)[0]
 
 
-def _grown_on(prepared: Prepared, run: Run, budget: Budget) -> TreeParameters:
-    """Return a tree that was grown on the rows of a problem, for comparison only."""
-    paths = fold_paths(prepared, run, compared=False, grown=1)
-    return best_path(paths, prepared.problem, budget, tight=False).parameters
+def _grown_on(
+    prepared: Prepared,
+    run: Run,
+    budget: Budget,
+    beside: Sequence[tuple[Path, TrainingProblem]],
+    workers: int,
+) -> TreeParameters:
+    """Return a tree that was grown on the rows of a problem, for comparison only.
+
+    Other ``workers`` meanwhile follow the paths ``beside`` as far as ``best_path`` asks for them.
+    """
+    grown: list[TreeParameters] = []
+
+    def follow(number: int) -> None:
+        if number == 0:
+            paths = fold_paths(prepared, run, compared=False, grown=1)
+            grown.append(best_path(paths, prepared.problem, budget, tight=False).parameters)
+        elif not budget.exhausted:
+            path, problem = beside[number - 1]
+            path.trees([problem], tight=False)
+
+    in_threads(follow, range(1 + len(beside)), workers, budget.stop)
+    return grown[0]
 
 
 def _best_on_sample(

@@ -40,6 +40,9 @@ class RareClassOptions:
     fewest: int = 5
     """Held-out rows that a class must have for a decision about it."""
 
+    unaffordable: int = 2
+    """Factors in a row that cost too much accuracy after which no larger one is tried."""
+
 
 OPTIONS = RareClassOptions()
 
@@ -74,13 +77,16 @@ def call_factors(
     if over():
         return None
     plain = hits(np.ones(n_classes))
-    best, chosen = _balanced(plain, labels, weights, totals), 1.0
+    best, chosen, too_much = _balanced(plain, labels, weights, totals), 1.0, 0
     for factor in OPTIONS.factors[1:]:
-        if over():
+        if over() or too_much == OPTIONS.unaffordable:
             break
         right = hits(np.where(rare, factor, 1.0))
-        found = _balanced(right, labels, weights, totals)
-        if found > best + 1e-12 and _affordable(plain - right, weights):
+        if not _affordable(plain - right, weights):
+            too_much += 1
+            continue
+        found, too_much = _balanced(right, labels, weights, totals), 0
+        if found > best + 1e-12:
             best, chosen = found, factor
     return np.where(rare, chosen, 1.0) if chosen > 1 else None
 

@@ -3,30 +3,25 @@
 ``RowDescents`` runs compiled L-BFGS (lbfgs.py) in slices, between which it looks at the budget.
 Within bounds of the weights both take L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995).
 
-``EngineDescents`` asks an engine for sums over all its rows, which may be anywhere. A tree that has
-been fitted to a sample is close to the minimum on all rows: it differs by the sampling error, and
-the Hessian is known from the sample to a few percent. So a step on all rows is a Newton step with
-the Hessian of a sample (whose weights add up to those of all rows), corrected by pairs of earlier
-steps as in L-BFGS. Each step is one evaluation and gains about a digit. The sample grows
-(``SampleSizes``): what some 20,000 rows leave open is settled on 100,000 before all rows are asked;
-a quick engine is asked at once.
+The last descent over many rows of either goes on with the Hessian of a sample
+(subsampled_newton.py): L-BFGS needs hundreds of passes where valleys are long.
+
+``EngineDescents`` asks an engine for sums over all its rows, which may be anywhere. The sample
+grows (``SampleSizes``): what some 20,000 rows leave open is settled on 100,000 before all rows are
+asked; a quick engine is asked at once.
 
 Units are those of support_tree.py. With m columns and unit = steepness / n_features an engine of
 those columns is asked at steepness unit m, where weights are the same and
 
     threshold  mu   = (unit / 2 sum_j w_j - b) / (unit m)
     d / d w_j       = d / d a_j + 1 / (2 m) d / d mu          d / d b = - 1 / (unit m) d / d mu
-
-Near the minimum the function falls by less than the rounding of its sum; a step is then judged by
-its slope: the value must be level to ``rounding``, and the slope along the step smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +37,10 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.elimination.lbfgs import (
-    LBFGS,
     NO_INVERSE,
     descend,
     ended,
     new_memory,
-    shorter,
     steps_of,
 )
 from softsplit.solvers.elimination.objective import (
@@ -59,17 +52,14 @@ from softsplit.solvers.elimination.objective import (
     TaughtRows,
     by_log_odds,
     column_blocks,
+    first_rows,
     shrink,
     softmax,
 )
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
 from softsplit.solvers.elimination.ordered import ordered_coordinates, turned_leaves
-from softsplit.solvers.elimination.second_order import (
-    damped_inverse,
-    hessian,
-    inverse_fisher,
-    row_function,
-)
+from softsplit.solvers.elimination.second_order import hessian, inverse_fisher, row_function
+from softsplit.solvers.elimination.subsampled_newton import SubsampledNewton
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 from softsplit.support.heap import give_back
@@ -309,6 +299,36 @@ class RowDescents:
             if ended(memory) or steps_of(memory) >= allowed:
                 return tree.moved_to(vector), float(value), ended(memory)
 
+    def settle(
+        self, tree: SupportTree, shrinkage: Shrinkage, max_iter: int, decrease: float, tol: float
+    ) -> tuple[SupportTree, float, bool]:
+        """Return what ``descend`` does, after a last descent over many rows.
+
+        It ends by the decrease: last digits are far below the sampling error.
+        """
+        options = self.options.settling
+        max_iter = min(max_iter, self.budget.max_iter or max_iter)
+        lead_in = min(options.lead_in, max_iter)
+        n_free, taught = int(np.count_nonzero(tree.free)), self.taught is not None
+        pays = options.pays(n_free, self.n_rows, len(tree.splits))
+        if taught or self.bounds.finite or not pays:
+            return self.descend(tree, shrinkage, max_iter, decrease, tol=tol)
+        tree, value, over = self.descend(tree, shrinkage, lead_in, decrease, tol=tol)
+        if over or max_iter <= lead_in:
+            return tree, value, over
+        rows = self.on(tree)
+        end = SubsampledNewton(self.budget, options.newton, options.newton.rounding).descend(
+            row_function(tree, rows, shrinkage, tree.free),
+            tree,
+            first_rows(rows, options.hessian_rows, options.fewest),
+            shrinkage,
+            min(max_iter - lead_in, options.newton.steps),
+            decrease,
+            0.0,
+        )
+        self.steps += end.steps
+        return end.tree, end.value, end.over
+
 
 # --- rows of an engine ----------------------------------------------------------------------------
 
@@ -394,8 +414,9 @@ class EngineDescents:
         self.problem, self.budget, self.few, self.options = problem, budget, few, few.options
         self.steps = 0
         self._sampled: RowDescents | None = None
-        self._engine = few.options.engine
-        self._rounding = float(getattr(problem.rows, "rounding", self._engine.rounding))
+        newton = few.options.engine.newton
+        rounding = float(getattr(problem.rows, "rounding", newton.rounding))
+        self._newton = SubsampledNewton(budget, newton, rounding)
 
     @property
     def n_rows(self) -> int:
@@ -430,20 +451,18 @@ class EngineDescents:
     ) -> tuple[SupportTree, float, bool]:
         """Return the tree at the end of a descent, its value, and whether it ended by itself.
 
-        A descent ends when no derivative is larger than ``tol``, or after ``stalls`` steps in a row
-        that lower the value by less than ``decrease`` of it; with a ``tol``, after ``patience`` of
-        them in which the largest derivative was not halved either.
+        ``decrease`` and ``tol`` are those of ``SubsampledNewton.descend``.
         """
-        options = self._engine
-        limit = min(max_iter, self.budget.max_iter or options.steps)
+        options = self.options.engine
+        limit = min(max_iter, self.budget.max_iter or options.newton.steps)
         everywhere = self.function(tree, shrinkage, tree.free)
         quick = getattr(self.problem.rows, "quick", False) and not self.problem.bounds.finite
         if quick:  # steps on all rows cost less than elsewhere
             few = self.few.on(tree)
-            return self._descend(everywhere, tree, few, shrinkage, limit, decrease, tol)
+            return self._newton_steps(everywhere, tree, few, shrinkage, limit, decrease, tol)
         near_steps = min(options.near_steps, max_iter)  # fewer where trees are only compared
         near_decrease = options.near_decrease * self.few.patience(tree, shrinkage)
-        tree, _, _ = self.few.descend(tree, shrinkage, near_steps, near_decrease)
+        tree, _, _ = self.few.settle(tree, shrinkage, near_steps, near_decrease, 0.0)
         if self.problem.bounds.finite:
             end = descent_within(
                 tree, everywhere, tree.free, self.problem.bounds, self.problem.order,
@@ -453,14 +472,22 @@ class EngineDescents:
             return tree.moved_to(end.x), end.value, end.over
         few, middle = self.few.on(tree), self._middle(tree)
         near = row_function(tree, middle, shrinkage, tree.free)
-        costly = len(middle.weights) * int(tree.free.sum()) ** 2 > options.costly
-        curved = few if costly else middle
+        settling = self.options.settling
+        size = max(settling.hessian_rows, int(options.hessian_part * self.n_rows))
+        costly = min(size, len(middle.weights)) * int(tree.free.sum()) ** 2 > options.costly
+        curved = first_rows(few if costly else middle, size, settling.fewest)
         if len(middle.weights) >= self.n_rows:
-            return self._descend(near, tree, curved, shrinkage, limit, decrease, tol)
+            return self._newton_steps(near, tree, curved, shrinkage, limit, decrease, tol)
         if middle.weights is not self.few.frame.weights:
             rough = max(decrease, options.middle_decrease)
-            tree, _, _ = self._descend(near, tree, few, shrinkage, limit, rough, 0.0)
-        return self._descend(everywhere, tree, curved, shrinkage, limit, decrease, tol)
+            tree, _, _ = self._newton_steps(near, tree, few, shrinkage, limit, rough, 0.0)
+        return self._newton_steps(everywhere, tree, curved, shrinkage, limit, decrease, tol)
+
+    def _newton_steps(self, *given: Any) -> tuple[SupportTree, float, bool]:
+        """Descend as ``SubsampledNewton`` does, and count the steps."""
+        end = self._newton.descend(*given)
+        self.steps += end.steps
+        return end.tree, end.value, end.over
 
     def _middle(self, tree: SupportTree) -> StandardisedRows:
         """The middle sample of the columns of ``tree``."""
@@ -476,123 +503,6 @@ class EngineDescents:
         return self.few.frame._replace(
             features=features, starts=samples.starts, weights=samples.weights
         )
-
-    def _descend(
-        self,
-        function: SmoothFunction,
-        tree: SupportTree,
-        sample: StandardisedRows,
-        shrinkage: Shrinkage,
-        max_iter: int,
-        decrease: float,
-        tol: float,
-    ) -> tuple[SupportTree, float, bool]:
-        """Descend ``function`` with the Hessian on ``sample``."""
-        options = self._engine
-        free, x = np.flatnonzero(tree.free), tree.vector
-        curved = len(free) <= options.most_parameters
-        model, far, renewals, stalled, damping = Curvature(), True, options.renewals, 0, 0.0
-        value, gradient = function(x)
-        steep = steepest = _largest(gradient)
-        least = min(1.0, float(sample.weights.sum()))
-        for _ in range(max_iter):
-            if steep <= tol:
-                return tree.moved_to(x), value, True
-            if curved and renewals and far:
-                here = hessian(tree.moved_to(x), sample, shrinkage.ridge)
-                model = Curvature(damped_inverse(here, options.flat, damping))
-                renewals -= 1
-            steepest = min(steepest, steep)
-            step = self._step(function, x, free, value, gradient, model)
-            self.steps += 1
-            if step is None:
-                if not model.pairs or self.budget.exhausted:
-                    return tree.moved_to(x), value, not self.budget.exhausted
-                model.pairs = ()
-                continue
-            moved, new, fresh, whole = step
-            damping = 0.1 * damping if whole else max(4.0 * damping, options.damping)
-            model.learn((moved - x)[free], (fresh - gradient)[free], options.pairs)
-            fall = value - new
-            small = fall <= max(decrease, self._rounding) * max(abs(new), least)
-            x, value, gradient, steep = moved, new, fresh, _largest(fresh)
-            far = (
-                fall > max(options.far, self._rounding) * abs(new)
-                and steep > options.slow * steepest
-            )
-            nearer = tol > 0.0 and steep <= 0.5 * steepest
-            stalled = stalled + 1 if small and not nearer else 0
-            if stalled >= (options.patience if tol > 0.0 else options.stalls):
-                return tree.moved_to(x), value, True
-        return tree.moved_to(x), value, False
-
-    def _step(
-        self,
-        function: SmoothFunction,
-        x: FloatArray,
-        free: NDArray[np.intp],
-        value: float,
-        gradient: FloatArray,
-        model: Curvature,
-    ) -> tuple[FloatArray, float, FloatArray, bool] | None:
-        """Return a lower point, its value and gradient, and whether it is a whole step away.
-
-        None if there is no lower point, or no time.
-        """
-        direction = np.zeros_like(x)
-        direction[free] = model.direction(gradient[free])
-        fall = float(gradient @ direction)
-        if not fall < 0.0:
-            model.pairs = ()
-            direction[free] = model.direction(gradient[free])
-            fall = float(gradient @ direction)
-        length = 1.0
-        if model.inverse is None and not model.pairs:
-            length = min(1.0, LBFGS.first_move / max(_largest(direction), 1e-300))
-        for _ in range(LBFGS.max_cuts):
-            if self.budget.exhausted:
-                return None
-            moved = x + length * direction
-            new, fresh = function(moved)
-            level = new <= value + self._rounding * abs(value)
-            flatter = abs(float(fresh @ direction)) <= self._engine.flatter * abs(fall)
-            if new <= value + LBFGS.sufficient * length * fall or (level and flatter):
-                return moved, new, fresh, length == 1.0
-            length *= shorter(value, new, length * fall)
-        return None
-
-
-Pair = tuple[FloatArray, FloatArray, float]
-"""A step, the change of the gradient along it, and their product."""
-
-
-@dataclass
-class Curvature:
-    """Inverse Hessian estimate: an initial ``inverse``, corrected by ``pairs`` of steps."""
-
-    inverse: FloatArray | None = None
-    pairs: Sequence[Pair] = ()
-
-    def direction(self, gradient: FloatArray) -> FloatArray:
-        """Return minus the estimate times ``gradient`` (the two-loop recursion of L-BFGS)."""
-        found, shares = -gradient, []
-        for step, change, curvature in reversed(self.pairs):
-            shares.append(float(step @ found) / curvature)
-            found = found - shares[-1] * change
-        if self.inverse is not None:
-            found = self.inverse @ found
-        elif self.pairs:
-            _, change, curvature = self.pairs[-1]
-            found = found * (curvature / float(change @ change))
-        for (step, change, curvature), share in zip(self.pairs, reversed(shares), strict=True):
-            found = found + (share - float(change @ found) / curvature) * step
-        return found
-
-    def learn(self, step: FloatArray, change: FloatArray, most: int) -> None:
-        """Keep a pair if its curvature is positive, and ``most`` pairs in all."""
-        product = float(step @ change)
-        if product > LBFGS.positive * np.sqrt(float(step @ step) * float(change @ change)):
-            self.pairs = [*self.pairs, (step, change, product)][-most:]
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -663,7 +573,3 @@ def bounded_descent(
         restricted, begun[index], jac=True, method="L-BFGS-B", bounds=limits, options=options
     )
     return BoundedEnd(spread(found.x), float(found.fun), int(found.nit), found.nit < max_iter)
-
-
-def _largest(vector: FloatArray) -> float:
-    return float(np.max(np.abs(vector), initial=0.0))

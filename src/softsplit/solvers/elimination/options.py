@@ -17,8 +17,9 @@ class SampleSizes:
 
     Attributes
     ----------
-    support : int
-        Rows on which the support is selected; the selected tree is fitted to all rows.
+    support, more : int, float
+        Rows on which the support is selected; the selected tree is fitted to all rows. A sample of
+        so many has some more where classes are rare: up to ``more`` times as many are taken whole.
     compared, compared_per_class : int
         Rows, and rows for each class, on which trees are only compared (folds, first samples).
     middle : int
@@ -36,6 +37,7 @@ class SampleSizes:
     """
 
     support: int = 20_000
+    more: float = 1.05
     compared: int = 1500
     compared_per_class: int = 100
     middle: int = 100_000
@@ -43,6 +45,10 @@ class SampleSizes:
     largest_part: float = 0.6
     long: float = 1e6
     kept_cells: int = 500_000
+
+    def to_support(self, n_rows: int) -> int:
+        """Rows, of ``n_rows``, on which the support is selected."""
+        return n_rows if n_rows <= self.more * self.support else self.support
 
     def to_compare(self, n_classes: int) -> int:
         """Rows that are enough to compare trees."""
@@ -341,22 +347,15 @@ class NewtonOptions:
 
 
 @dataclass(frozen=True)
-class EngineOptions:
-    """Quasi-Newton descents over all rows of an engine.
+class SubsampledNewtonOptions:
+    """Newton steps with the Hessian of a sample.
 
     Attributes
     ----------
     most_parameters : int
         Most free parameters of which a Hessian is computed.
-    costly : float
-        Products (rows times squared parameters) beyond which the Hessian comes from the first
-        sample alone: pairs of steps correct it for less.
-    near_steps, near_decrease : int, float
-        Descent on the first sample, whose sampling error is larger than what this leaves.
-    middle_decrease : float
-        Decrease of a descent on the middle sample.
     rounding : float
-        Relative rounding of the value of an engine that does not state its own.
+        Relative rounding of the value, where an engine does not state its own.
     flatter : float
         A step that leaves the value at the same level must lower the size of the slope along it by
         this factor.
@@ -367,7 +366,7 @@ class EngineOptions:
     damping : float
         Damping of the next Hessian after a step that had to be shortened.
     steps : int
-        Most steps on all rows: more of them find less than the rows leave open.
+        Most steps: more of them find less than the rows leave open.
     pairs : int
         Pairs of steps and gradient changes that are kept.
     flat : float
@@ -378,10 +377,6 @@ class EngineOptions:
     """
 
     most_parameters: int = 1200
-    costly: float = 2e10
-    near_steps: int = 300
-    near_decrease: float = 1e-7
-    middle_decrease: float = 1e-6
     rounding: float = 1e-12
     flatter: float = 0.9
     slow: float = 0.2
@@ -393,6 +388,64 @@ class EngineOptions:
     flat: float = 1e-11
     stalls: int = 2
     patience: int = 12
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Descents over all rows of an engine.
+
+    Attributes
+    ----------
+    hessian_part : float
+        The Hessian comes from this part of the rows, from as many as ``SettlingOptions`` names if
+        that is more, and from the middle sample at most.
+    costly : float
+        Products (rows times squared parameters) beyond which the Hessian comes from the first
+        sample alone: pairs of steps correct it for less.
+    near_steps, near_decrease : int, float
+        Descent on the first sample, whose sampling error is larger than what this leaves.
+    middle_decrease : float
+        Decrease of a descent on the middle sample.
+    newton : SubsampledNewtonOptions
+    """
+
+    hessian_part: float = 0.1
+    costly: float = 2e10
+    near_steps: int = 300
+    near_decrease: float = 1e-7
+    middle_decrease: float = 1e-6
+    newton: SubsampledNewtonOptions = field(default_factory=SubsampledNewtonOptions)
+
+
+@dataclass(frozen=True)
+class SettlingOptions:
+    """The last descent of a tree of many rows in memory.
+
+    Attributes
+    ----------
+    lead_in : int
+        Steps of L-BFGS before the first Newton step.
+    hessian_rows, fewest : int
+        Rows of the sample whose Hessian is computed, and at least so many of each class.
+    worth : float
+        Products of the Hessians, for each row and branch, that the steps of L-BFGS are worth which
+        they save: with more parameters L-BFGS goes on alone.
+    newton : SubsampledNewtonOptions
+    """
+
+    lead_in: int = 20
+    hessian_rows: int = 5_000
+    fewest: int = 100
+    worth: float = 1e4
+    newton: SubsampledNewtonOptions = field(
+        default_factory=lambda: SubsampledNewtonOptions(renewals=3, steps=100)
+    )
+
+    def pays(self, n_parameters: int, n_rows: int, n_branches: int) -> bool:
+        """Whether the Hessians cost less than the steps that they save."""
+        products = self.newton.renewals * min(n_rows, self.hessian_rows) * n_parameters**2
+        few = n_parameters <= self.newton.most_parameters
+        return few and products <= self.worth * n_rows * n_branches
 
 
 @dataclass(frozen=True)
@@ -532,6 +585,7 @@ class EliminationOptions:
     final: FinalOptions = field(default_factory=FinalOptions)
     fisher: FisherOptions = field(default_factory=FisherOptions)
     newton: NewtonOptions = field(default_factory=NewtonOptions)
+    settling: SettlingOptions = field(default_factory=SettlingOptions)
     engine: EngineOptions = field(default_factory=EngineOptions)
     proximal: ProximalOptions = field(default_factory=ProximalOptions)
     rates: RateOptions = field(default_factory=RateOptions)

@@ -198,7 +198,9 @@ class EliminationRun:
         start = start.within(problem)
         self.problem, self.start, self.budget, self.options = problem, start, budget, options
         self.began = time.perf_counter()
-        rows = options.rows.to_compare(problem.n_classes) if compared else options.rows.support
+        rows = options.rows.to_support(problem.rows.n_rows)
+        if compared:
+            rows = options.rows.to_compare(problem.n_classes)
         few = drawn_from(problem.rows, rows).with_totals(problem.rows.class_totals)
         self.few = RowDescents(problem, budget, few, options, compared=compared)
         self._all: RowDescents | EngineDescents | None = (
@@ -508,13 +510,14 @@ class EliminationRun:
         if isinstance(rows, EngineDescents):
             near = small if tight else 0.0
             tree, value, over = rows.descend(begin, shrinkage, steps, decrease, near)
+        elif tight and rows.n_rows > options.many:
+            decrease = max(decrease, options.many_per_tol * self.budget.tol)
+            decrease *= rows.patience(begin, shrinkage)
+            tree, value, over = rows.settle(begin, shrinkage, steps, decrease, small)
         else:
             fine = tight and self.budget.tol < options.rough_tol
             n_free = int(begin.free.sum())
-            if tight and rows.n_rows > options.many:
-                decrease = max(decrease, options.many_per_tol * self.budget.tol)
-                decrease *= rows.patience(begin, shrinkage)
-            elif fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
+            if fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
                 decrease = options.fine_decrease
             tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
             if fine and over and problem.order is not None:
@@ -574,8 +577,8 @@ class EliminationRun:
         """Descents over arrays of all rows where these are few, else over the engine."""
         if self._all is None:
             problem, budget, rows = self.problem, self.budget, self.problem.rows
-            most = self.options.rows.support
-            if rows.n_rows <= most and (all_ := rows.sample()).n_rows >= rows.n_rows:
+            whole = self.options.rows.to_support(rows.n_rows) == rows.n_rows
+            if whole and (all_ := rows.sample()).n_rows >= rows.n_rows:
                 self._all = RowDescents(problem, budget, all_, self.options)
             else:
                 self._all = EngineDescents(problem, budget, self.few)
