@@ -23,8 +23,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.hinged_table import CHUNK_CELLS, HingedTable
 from softsplit.tree.scaling import LinearScaling
-from softsplit.variables.hinged import CHUNK_CELLS, HingedTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.support import options
 from softsplit.support.arrays import FloatArray
+from softsplit.support.hinged_table import HingedTable
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling, Scaling
-from softsplit.variables.hinged import HingedTable
 
 EngineMaker = Callable[[Samples], RowEngine]
 

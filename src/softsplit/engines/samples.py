@@ -22,9 +22,9 @@ from softsplit.engines.gram import Gram
 from softsplit.engines.hinged import HingedLines
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
+from softsplit.support.hinged_table import CHUNK_CELLS, HingedTable
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling
-from softsplit.variables.hinged import CHUNK_CELLS, HingedTable
 
 BLOCK_LINES = 16
 """Lines whose hinges are computed at a time; products of so many have the bits of all at once."""

@@ -38,6 +38,7 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.profile import TableProfile
 from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
+from softsplit.support.hinged_table import HingedTable
 from softsplit.support.inputs import (
     checked_sparse,
     checked_table,
@@ -65,7 +66,6 @@ from softsplit.training.wide import WideRows
 from softsplit.variables import (
     CodedRows,
     Coding,
-    HingedTable,
     Shared,
     bent_matrix,
     column_groups,

@@ -157,18 +157,24 @@ def choose_walk(
         cuts, holds = first_cuts.copy(), start.copy()
         for _ in range(OPTIONS.sweeps):
             before, moved = classes, False
-            for t in asking:
-                rows = orders[t][reached(holds, t)[orders[t]]]
+            ends = classes_below(holds, classes)  # branches below t are asked after t
+            reached = np.ones((n_branches, n_rows), dtype=bool)
+            for t in range(n_branches):
+                if t:
+                    parent, is_left = (t - 1) // 2, t % 2 == 1
+                    np.logical_and(reached[parent], holds[parent] == is_left, out=reached[t])
+                if t not in orders:
+                    continue
+                rows = orders[t][reached[t][orders[t]]]
                 if not len(rows):
                     continue
-                some = holds[:, rows]
-                left, right = (classes[arrivals(some, 2 * t + side)] for side in (1, 2))
+                left, right = ends[2 * t + 1, rows], ends[2 * t + 2, rows]
                 change = votes[left, rows] - votes[right, rows]
                 if not np.any(change):
                     continue
                 ordered = np.arange(len(rows))
                 cut = best_cut(scores[t, rows], change, 0.0, ordered)
-                if cut.gain > change[some[t]].sum() + 1e-9 * np.abs(change).sum():
+                if cut.gain > change[holds[t, rows]].sum() + 1e-9 * np.abs(change).sum():
                     cuts[t] = cut.nearest(0.0)
                     holds[t] = scores[t] > cuts[t]
                     moved = True
@@ -196,6 +202,16 @@ def reached(holds: NDArray[np.bool_], branch: int) -> NDArray[np.bool_]:
     for step in topology.ancestors(branch):
         found &= holds[step.branch] == step.goes_left
     return found
+
+
+def classes_below(holds: NDArray[np.bool_], classes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The class at which each row ends from each node on, (n_nodes, n_rows)."""
+    n_branches, n_rows = holds.shape
+    ends = np.empty((2 * n_branches + 1, n_rows), dtype=np.intp)
+    ends[n_branches:] = classes[:, None]
+    for t in range(n_branches - 1, -1, -1):
+        ends[t] = np.where(holds[t], ends[2 * t + 1], ends[2 * t + 2])
+    return ends
 
 
 def chosen_walk(

@@ -25,10 +25,11 @@ from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.rates import RateLimits
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
+from softsplit.support.hinged_table import HingedTable
 from softsplit.support.inputs import on_host
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import Scaling, fit_scaling
-from softsplit.variables import Coding, HingedTable, MonotoneEffects, Shared
+from softsplit.variables import Coding, MonotoneEffects, Shared
 
 
 class Within(NamedTuple):

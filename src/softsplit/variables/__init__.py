@@ -8,7 +8,6 @@ from softsplit.variables.coding import (
     column_groups,
     learn,
 )
-from softsplit.variables.hinged import HingedTable
 from softsplit.variables.monotone import MonotoneEffects, effect_columns, monotone_effects
 from softsplit.variables.shares import Shared
 from softsplit.variables.variable import KINDS, Cells, Variable
@@ -19,7 +18,6 @@ __all__ = [
     "CodedRows",
     "Coding",
     "ColumnsLeftOut",
-    "HingedTable",
     "MonotoneEffects",
     "Shared",
     "Variable",

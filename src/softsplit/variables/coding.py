@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.hinged_table import HingedTable
 from softsplit.support.messages import nearest, shown, warn_user
 from softsplit.support.row_budgets import ROWS
 from softsplit.variables.contents import (
@@ -31,7 +32,6 @@ from softsplit.variables.contents import (
 )
 from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
 from softsplit.variables.dates import PARTS, part_name
-from softsplit.variables.hinged import HingedTable
 from softsplit.variables.kinds import (
     DROP,
     HINTS,
