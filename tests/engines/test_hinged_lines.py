@@ -15,11 +15,12 @@ from softsplit.engines.hinged import HingedLines
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples, first_rows
 from softsplit.estimators.base import model_settings, profiled, training_rows, training_run
+from softsplit.support.hinged_table import HingedTable
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import prepare
 from softsplit.training.run import train
 from softsplit.tree.scaling import fit_scaling
-from softsplit.variables import HingedTable, bent_matrix
+from softsplit.variables import bent_matrix
 
 N_ROWS, N_COLUMNS = ROWS.row_sums + 4_000, 5
 

@@ -115,8 +115,7 @@ class HingedLines(NDArrayOperatorsMixin):
                 np.maximum(x, 0.0, out=x)
             scaled = x.astype(float, copy=False) - self.low[j]
             scaled /= self.span[j]
-            line[...] = scaled
-        made += 0.0  # -0.0 becomes 0.0
+            np.add(scaled, 0.0, out=line, casting="same_kind")  # -0.0 becomes 0.0
         return made
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

@@ -8,8 +8,8 @@ about
 
 times 8 bytes: coded = n c where numbers bend or a table is coded, f the copies of the compared rows
 that the folds hold, n c all rows in training order, and k the copies of a sample that the paths
-hold. Of more than ``RowBudgets.row_sums`` rows hinges are not held (support/hinged_table.py): n c is
-there n (c - h p), and of a matrix of numbers nothing is coded beside it. f and k were fitted to
+hold. Of more than ``RowBudgets.row_sums`` rows hinges are not held (support/hinged_table.py): n c
+is there n (c - h p), and of a matrix of numbers nothing is coded beside it. f and k were fitted to
 measured peaks (docs/results/waiting.md).
 """
 

@@ -371,7 +371,7 @@ class Prepared:
         limits = self.problem.rate_limits
         constrained = self.problem.rated
         most = ROWS.hurried if hurried else ROWS.walk
-        few = self.arriving(most)
+        few = self.arriving(most, np.any(tree.weights, axis=1))
         counted = few if rows.n_rows <= most else self.arriving(ROWS.walk if hurried else None)
         best, least = None, np.inf
         for _ in range(OPTIONS.raises):
@@ -419,9 +419,16 @@ class Prepared:
         columns = () if self.monotone is None else self.monotone.columns
         return [np.array(own, dtype=np.intp) for own in columns]
 
-    def arriving(self, limit: int | None = None) -> Arriving:
-        """Return about ``limit`` rows with their labels, as a walk takes them."""
+    def arriving(self, limit: int | None = None, used: NDArray[np.bool_] | None = None) -> Arriving:
+        """Return about ``limit`` rows with their labels, as a walk takes them.
+
+        Features that are not ``used`` may be zero: hinges of many rows are computed here.
+        """
         if self.labelled is None:
+            if limit is not None and used is not None:
+                drawn = drawn_from(self.problem.rows, limit)
+                lines = np.asarray(drawn.lines_in_use(used), dtype=float)
+                return Arriving(lines, drawn.labels, drawn.weights)
             samples = self.problem.rows.sample(limit)
         else:
             samples = self.labelled if limit is None else self.labelled.stratified(limit)

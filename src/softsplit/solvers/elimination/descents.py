@@ -52,7 +52,7 @@ from softsplit.solvers.elimination.objective import (
     TaughtRows,
     by_log_odds,
     column_blocks,
-    first_rows,
+    first_of_each_class,
     shrink,
     softmax,
 )
@@ -320,7 +320,7 @@ class RowDescents:
         end = SubsampledNewton(self.budget, options.newton, options.newton.rounding).descend(
             row_function(tree, rows, shrinkage, tree.free),
             tree,
-            first_rows(rows, options.hessian_rows, options.fewest),
+            first_of_each_class(rows, options.hessian_rows, options.fewest),
             shrinkage,
             min(max_iter - lead_in, options.newton.steps),
             decrease,
@@ -475,7 +475,7 @@ class EngineDescents:
         settling = self.options.settling
         size = max(settling.hessian_rows, int(options.hessian_part * self.n_rows))
         costly = min(size, len(middle.weights)) * int(tree.free.sum()) ** 2 > options.costly
-        curved = first_rows(few if costly else middle, size, settling.fewest)
+        curved = first_of_each_class(few if costly else middle, size, settling.fewest)
         if len(middle.weights) >= self.n_rows:
             return self._newton_steps(near, tree, curved, shrinkage, limit, decrease, tol)
         if middle.weights is not self.few.frame.weights:
@@ -497,9 +497,7 @@ class EngineDescents:
         if samples.n_rows <= self.few.n_rows:
             return self.few.on(tree)
         unit = self.problem.steepness / self.problem.n_features
-        features = samples.features[columns].astype(float, copy=False)  # a copy of its own
-        features -= 0.5
-        features *= unit
+        features = centred(samples, unit, columns)
         return self.few.frame._replace(
             features=features, starts=samples.starts, weights=samples.weights
         )

@@ -81,7 +81,7 @@ class StandardisedRows(NamedTuple):
     pseudo: FloatArray  # (n_classes,)
 
 
-def first_rows(rows: StandardisedRows, limit: int, fewest: int) -> StandardisedRows:
+def first_of_each_class(rows: StandardisedRows, limit: int, fewest: int) -> StandardisedRows:
     """Return about ``limit`` rows, at least ``fewest`` of each class, with the same class totals.
 
     They are the first of each class, which are as good as random (engines/samples.py).

@@ -268,9 +268,10 @@ class FinalOptions:
         From this tolerance on no Newton steps follow.
     fine_decrease : float
         Decrease where a tree has too many parameters for Newton steps.
-    many, many_per_tol : int, float
+    many, many_per_tol, many_work : int, float, float
         With more rows the descent ends at a decrease of ``many_per_tol`` times the tolerance: what
-        is left is far below the sampling error, and each pass takes long.
+        is left is far below the sampling error, and each pass takes long. Newton steps follow up to
+        this product of rows, branches and free parameters.
     small_loss : float
         There a smaller log-loss of a row counts as this one: a tenth of log 2.
     compared_steps, compared_decrease : int, float
@@ -288,6 +289,7 @@ class FinalOptions:
     fine_decrease: float = 1e-13
     many: int = 3_000
     many_per_tol: float = 1.0
+    many_work: float = 1e7
     small_loss: float = 0.07
     compared_steps: int = 12
     compared_decrease: float = 1e-5

@@ -510,16 +510,18 @@ class EliminationRun:
         if isinstance(rows, EngineDescents):
             near = small if tight else 0.0
             tree, value, over = rows.descend(begin, shrinkage, steps, decrease, near)
-        elif tight and rows.n_rows > options.many:
-            decrease = max(decrease, options.many_per_tol * self.budget.tol)
-            decrease *= rows.patience(begin, shrinkage)
-            tree, value, over = rows.settle(begin, shrinkage, steps, decrease, small)
         else:
             fine = tight and self.budget.tol < options.rough_tol
             n_free = int(begin.free.sum())
-            if fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
-                decrease = options.fine_decrease
-            tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
+            if tight and rows.n_rows > options.many:
+                decrease = max(decrease, options.many_per_tol * self.budget.tol)
+                decrease *= rows.patience(begin, shrinkage)
+                tree, value, over = rows.settle(begin, shrinkage, steps, decrease, small)
+                fine = fine and rows.n_rows * len(begin.splits) * n_free <= options.many_work
+            else:
+                if fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
+                    decrease = options.fine_decrease
+                tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
             if fine and over and problem.order is not None:
                 function = rows.function(tree, shrinkage, tree.free)
                 tree = sharpened_in_order(tree, problem.order, function, small, rows.n_rows, newton)
