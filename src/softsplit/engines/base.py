@@ -139,6 +139,19 @@ def drawn_from(rows: RowEngine, limit: int) -> Samples | DrawnRows:
     return found
 
 
+def columns_drawn_from(
+    rows: RowEngine, columns: NDArray[np.intp], limit: int
+) -> tuple[Samples | DrawnRows, NDArray[np.intp]]:
+    """Return a sample with at least ``columns``, and their positions in it.
+
+    Of rows in this process nothing is copied; elsewhere only these columns travel.
+    """
+    if hasattr(rows, "sample_in_place"):
+        return drawn_from(rows, limit), columns
+    some, places = with_columns(rows, columns)
+    return some.sample(limit), places
+
+
 def summed(rows: RowEngine, work: Callable[[Samples], FloatArray]) -> FloatArray:
     """Return the sum of ``work`` over all rows; over a large sample where an engine has no way."""
     own = getattr(rows, "summed", None)

@@ -333,6 +333,10 @@ class ThreadedRows(OfSamples):
             return self.samples
         return self.samples.stratified(limit or self.n_rows, columns=self.columns)
 
+    def sample_in_place(self, limit: int) -> Samples | DrawnRows:
+        """Return the same sample without a copy of its features, if it has all columns."""
+        return self.samples.drawn(limit) if self.columns is None else self.sample(limit)
+
     def reweighed(self, seed: int, power: float) -> ThreadedRows:
         shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
         return self._with(self.samples.with_weights(self.samples.weights * shares**power))

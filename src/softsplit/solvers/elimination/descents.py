@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from softsplit.engines.base import Sums, with_columns
+from softsplit.engines.base import Sums, columns_drawn_from, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.samples import DrawnRows, Samples, centred
 from softsplit.problem.bounds import Bounds
@@ -491,9 +491,10 @@ class EngineDescents:
 
     def _middle(self, tree: SupportTree) -> StandardisedRows:
         """The middle sample of the columns of ``tree``."""
-        rows, columns = with_columns(self.problem.rows, tree.columns)
-        size = self.options.rows.middle
-        samples = rows.sample(size).with_totals(self.problem.rows.class_totals)
+        drawn, columns = columns_drawn_from(
+            self.problem.rows, tree.columns, self.options.rows.middle
+        )
+        samples = drawn.with_totals(self.problem.rows.class_totals)
         if samples.n_rows <= self.few.n_rows:
             return self.few.on(tree)
         unit = self.problem.steepness / self.problem.n_features
