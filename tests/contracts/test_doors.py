@@ -33,8 +33,11 @@ X, Y = load_iris(return_X_y=True)
 @pytest.mark.parametrize(
     "settings",
     [
-        {"global_strength": 0.5, "min_class_rate": 0.96},
-        *slow({"local_strength": 0.1, "penalty": "l1", "depth": 2}),
+        {"global_strength": 0.5},
+        *slow(
+            {"global_strength": 0.5, "min_class_rate": 0.96},
+            {"local_strength": 0.1, "penalty": "l1", "depth": 2},
+        ),
     ],
     ids=str,
 )

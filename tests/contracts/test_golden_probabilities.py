@@ -60,7 +60,17 @@ def test_the_graph_agrees_with_the_table(case):
     assert_array_equal(predicted, case.predicted)
 
 
-@every_case
+FEW_PAGES = ("one question", "cost matrix", "walk over ranks", "walk", "class shares")
+"""Of the others, opened by ``make test-all``, each differs from one of these in one setting."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=[] if name in FEW_PAGES else pytest.mark.slow)
+        for name, case in zip(CASES, golden_cases(), strict=True)
+    ],
+)
 def test_the_page_agrees_with_the_table(opened, case):  # noqa: F811
     from softsplit.data.learning import LabelledRows
 

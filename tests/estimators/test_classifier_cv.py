@@ -303,9 +303,9 @@ def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch
 def test_an_interrupted_choice_makes_its_tree_at_once(wine, monkeypatch):
     real, limits = classifier_cv.refit_from, []
 
-    def noted(*arguments, alone):
-        limits.append((arguments[-1].budget.time_limit, alone))
-        return real(*arguments, alone=alone)
+    def noted(*arguments, grow):
+        limits.append((arguments[-1].budget.time_limit, grow))
+        return real(*arguments, grow=grow)
 
     def stopped(self, axes):
         compare(self, axes)
@@ -316,7 +316,7 @@ def test_an_interrupted_choice_makes_its_tree_at_once(wine, monkeypatch):
     monkeypatch.setattr(classifier_cv, "refit_from", noted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
         chosen = SoftTreeClassifierCV(**SMALL).fit(*wine)
-    assert limits == [(classifier_cv.OPTIONS.hurried_seconds, True)]
+    assert limits == [(classifier_cv.OPTIONS.hurried_seconds, False)]
     assert chosen.end_ == "interrupted" and chosen.tree_.held_out is None
     assert chosen.score(*wine) > 0.8
 

@@ -234,6 +234,7 @@ def test_on_dask_bounds_hold_on_rows_that_were_not_drawn(case, client, few_drawn
     assert_told_of_all_rows(tree, X, y, X["town"] if fairness.column == "town" else group)
 
 
+@pytest.mark.slow
 def test_on_dask_a_monotone_order_holds_with_rates_on_rows_that_were_not_drawn(client, few_drawn):
     from softsplit import DaskSoftTreeClassifier
 

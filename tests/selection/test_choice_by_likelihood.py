@@ -151,6 +151,18 @@ def test_only_rare_classes_get_a_factor_and_accuracy_hardly_falls() -> None:
     assert some is not None and some[1] <= OPTIONS.factors[2]
 
 
+def test_no_factor_is_tried_after_two_that_cost_too_much() -> None:
+    labels = (np.arange(1000) % 20 == 0).astype(int)
+    tried = []
+
+    def predicted(costs):
+        tried.append(costs[1, 0])  # from the third factor on everybody is called rare
+        return np.full(1000, int(costs[1, 0] >= OPTIONS.factors[2]))
+
+    assert call_factors(predicted, 2, labels, np.ones(1000)) is None
+    assert tried == list(OPTIONS.factors[:4])
+
+
 def test_rare_classes_are_called_more_often_by_default() -> None:
     X, y = make_classification(
         1500, 8, n_informative=4, weights=[0.95], flip_y=0.02, class_sep=0.8, random_state=5

@@ -13,7 +13,7 @@ SLOW_TO_READ = "covertype"
 
 @pytest.mark.parametrize(
     "numbers",
-    [range(2), *slow(range(2, BLOCK), *(range(n, n + BLOCK) for n in range(10, 100, 2 * BLOCK)))],
+    [range(1), *slow(range(1, BLOCK), *(range(n, n + BLOCK) for n in range(10, 100, 2 * BLOCK)))],
     ids=lambda numbers: f"{numbers[0]} to {numbers[-1]}",
 )
 def test_defaults_serve_ordinary_problems(numbers):

@@ -12,6 +12,7 @@ from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.outputs import as_object, check_files, write_report
 from softsplit.support.messages import visible
+from softsplit.support.parallel import n_threads
 
 EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
 
@@ -50,7 +51,9 @@ def demo(
 
         rows = learn(Table(data.value, bundled_frame(data.value)), "class")
     with heartbeat(quiet, "fitting") as tell:
-        found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
+        found = fit_tree(
+            rows, FitOptions(seed=seed, n_jobs=jobs or n_threads(None), verbose=not quiet)
+        )
         report_data, interrupted = write_report(
             out, data.value, rows, found.tree, found.provenance, seed=seed, jobs=jobs, tell=tell
         )

@@ -37,6 +37,7 @@ from softsplit.cli.outputs import (
 )
 from softsplit.support.messages import visible
 from softsplit.support.options import service
+from softsplit.support.parallel import n_threads
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
@@ -152,7 +153,7 @@ def fit(
                 "class_weight": "balanced" if class_weight else None,
                 "scoring": metric,
                 "time_limit": None if usual else time_limit or None,
-                "n_jobs": jobs or -1,
+                "n_jobs": jobs or n_threads(None),
                 "random_state": seed,
             },
             fairness=lambda names: fairness_of(
@@ -207,7 +208,7 @@ def fit(
         time_limit=(FIT_SHARE if report else 1.0) * time_limit or None,
         effort=effort,
         seed=seed,
-        n_jobs=jobs or -1,
+        n_jobs=jobs or n_threads(None),
         verbose=not quiet,
         groups=grouped(rows, groups),
         max_features=max_features,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from softsplit.support.output_files import check_outputs, write_file
+from softsplit.support.parallel import n_threads
 from softsplit.support.processes import WorkerProcess
 from softsplit.support.row_budgets import ROWS
 
@@ -89,7 +90,7 @@ def write_report(
     from softsplit.report.document import render_report
 
     walked = walk_path(
-        tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or -1, say=tell,
+        tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or n_threads(None), say=tell,
         time_limit=time_limit, search=search, worker=worker,
     )  # fmt: skip
     tell("training on resamples")

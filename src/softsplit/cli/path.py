@@ -20,6 +20,7 @@ from softsplit.cli.inputs import (
 )
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
+from softsplit.support.parallel import n_threads
 
 if TYPE_CHECKING:
     from softsplit.report import ReportData
@@ -101,7 +102,7 @@ def path(
     )
     with heartbeat(quiet, "walking along the path", time_limit or None) as tell:
         walked = walk_path(
-            settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
+            settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or n_threads(None),
             time_limit=time_limit or None, say=tell,
         )  # fmt: skip
         lines = _lines(make_report_data(table.name, rows, walked, resamples=False))

@@ -26,7 +26,7 @@ PIECE = 32_768
 """Rows of a piece, the unit of work of a thread; the bits of the sums depend on it."""
 
 NO_RECIPE = np.zeros((0, 3))
-"""Of lines that are held as they are."""
+"""Of features that are stored as they are."""
 
 
 def row_sums(

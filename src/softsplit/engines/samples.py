@@ -27,7 +27,8 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling
 
 BLOCK_LINES = 16
-"""Lines whose hinges are computed at a time; products of so many have the bits of all at once."""
+"""Lines whose hinges are computed at a time. OpenBLAS multiplies four lines at a time, so that
+blocks of 16 have the bits of one product."""
 
 CHUNK = 16_384
 """Rows processed at a time where a copy of all rows would take too much memory."""
@@ -109,7 +110,7 @@ class Samples:
         """Weighted mean of each feature, shape (n_features,)."""
         shares = self.weights / self.weights.sum()
         if isinstance(self.features, HingedLines):
-            # a single line at the end joins the others: its product is another routine's
+            # a block of one line would be multiplied by another routine, with other last bits
             ends = [*range(BLOCK_LINES, self.n_features - 1, BLOCK_LINES), self.n_features]
             blocks = zip([0, *ends], ends, strict=False)
             return np.concatenate([self._means(slice(low, high), shares) for low, high in blocks])
@@ -298,7 +299,8 @@ class Samples:
         """
 
         def copied(rows: NDArray[np.intp]) -> Any:
-            return HingedLines.of(table, rows, scaling)
+            lines = HingedLines.of(table, rows, scaling)
+            return lines if len(rows) > ROWS.row_sums else np.asarray(lines)
 
         return cls._grouped(table, table.values, y, n_classes, weight, copied)
 

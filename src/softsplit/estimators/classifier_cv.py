@@ -647,7 +647,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         search.trainer.tidy()
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         if starts:
-            found = refit_from(starts, prepared, shares, fraction, run, alone=hurried)
+            found = refit_from(starts, prepared, shares, fraction, run, grow=not hurried)
         else:
             found = solve_fold_path(prepared, shares, [fraction], run)[0]
         search.trainer.tidy()

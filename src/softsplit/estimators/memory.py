@@ -114,7 +114,16 @@ def estimate_memory(X: Any, estimator: Any = None) -> int:
     coded = numbers * (1 + knots) + (n_columns - numbers) * OPTIONS.category_columns
     held = coded - numbers * knots if n_rows > ROWS.row_sums else coded
     copied = held != n_columns
+    if held != coded and not _computes_hinges(estimator):
+        held, copied = coded, True
     return needed_bytes(n_rows, coded, held, 4 if single else 8, copied=copied, chooses=chooses)
+
+
+def _computes_hinges(estimator: Any) -> bool:
+    """Whether hinges of many rows are computed where they are read, and not held."""
+    holding = ("device", "engine", "fairness", "constraints")
+    by_likelihood = getattr(estimator, "loss", "log") == "log"
+    return by_likelihood and all(getattr(estimator, name, None) is None for name in holding)
 
 
 def needed_bytes(

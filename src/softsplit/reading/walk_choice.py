@@ -158,14 +158,14 @@ def choose_walk(
         for _ in range(OPTIONS.sweeps):
             before, moved = classes, False
             ends = classes_below(holds, classes)  # branches below t are asked after t
-            reached = np.ones((n_branches, n_rows), dtype=bool)
+            arrived = np.ones((n_branches, n_rows), dtype=bool)
             for t in range(n_branches):
                 if t:
                     parent, is_left = (t - 1) // 2, t % 2 == 1
-                    np.logical_and(reached[parent], holds[parent] == is_left, out=reached[t])
+                    np.logical_and(arrived[parent], holds[parent] == is_left, out=arrived[t])
                 if t not in orders:
                     continue
-                rows = orders[t][reached[t][orders[t]]]
+                rows = orders[t][arrived[t][orders[t]]]
                 if not len(rows):
                     continue
                 left, right = ends[2 * t + 1, rows], ends[2 * t + 2, rows]

@@ -247,7 +247,7 @@ class Compared:
         """The tree to which one of a fold leads on all rows."""
         run = run.adapted(prepared, self.trainer.check)
         shares = SHARES[met.candidate.scope]
-        return refit_from([met.tree], prepared, shares, met.fraction, run, alone=True)
+        return refit_from([met.tree], prepared, shares, met.fraction, run, grow=False)
 
     def _without(self, feature: int, groups: Groups, run: Run) -> Met | None:
         """The best tree of the folds without a feature, if it is close to the chosen one."""

@@ -339,9 +339,9 @@ class CandidateSearch:
         """Try one depth after the other, as long as the last one was clearly better.
 
         Where trees of many rows are nearly always right (``ChoiceRules.small_loss``), ridges are
-        compared before the next level, which would make up for too strong a ridge, and a level that
-        is not clearly better is dropped: the simplest tree within a standard error of the best
-        (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
+        compared first: under too strong a ridge a further level would look better than it is. A
+        level that is not clearly better is then left out: the simplest tree within a standard error
+        of the best (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
         """
         small = False
         for shallow, deep in pairwise(depths):
@@ -352,9 +352,10 @@ class CandidateSearch:
             if leader.depth != shallow or not self._pays(leader):
                 break
             deeper = [leader._replace(depth=deep)]
-            self._evaluate(deeper, self._screen(deeper))
+            self._evaluate(deeper, self._screen(deeper), keep=True)
             if small and deeper[0] == self._leader(first) and not self._pays(deeper[0]):
-                self.board.dropped.update(deeper)
+                self.board.not_deeper.update(deeper)
+            self.trainer.memory.keep_only(self._leader(first))
 
     def _nearly_right(self, first: Candidate) -> bool:
         """Whether settings compete on the first folds, and the best has a small log-loss."""
@@ -380,7 +381,14 @@ class CandidateSearch:
                 return False
         return not self.board.close(other, best, errors)
 
-    def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
+    def _evaluate(
+        self,
+        candidates: Sequence[Candidate],
+        fractions: tuple[float, ...],
+        *,
+        keep: bool = False,
+    ) -> None:
+        """Train and score candidates; only the paths of the leader stay, unless ``keep``."""
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
         choice = candidates[0].formulation.choice
@@ -408,7 +416,8 @@ class CandidateSearch:
             self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:
             self._tell_best(candidate, again=candidate in self.seen)
-        self.trainer.memory.keep_only(self._leader(candidates[0]))
+        if not keep:
+            self.trainer.memory.keep_only(self._leader(candidates[0]))
 
     def _hopeful(
         self, candidates: Sequence[Candidate], n_folds: int, price: float

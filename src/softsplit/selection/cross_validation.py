@@ -111,7 +111,8 @@ def best_path(
         if not budget.exhausted:
             found[number] = paths[number].trees([problem], tight=False)[0].objective
 
-    in_threads(follow, range(len(paths)), workers, budget.stop)
+    with budget.interruptible():  # what was found by then is kept
+        in_threads(follow, range(len(paths)), workers, budget.stop)
     return paths[min((value, number) for number, value in found.items())[1]].trees(
         [problem], tight=tight
     )[0]
@@ -537,31 +538,32 @@ def refit_from(
     fraction: float,
     run: Run,
     *,
-    alone: bool = False,
+    grow: bool = True,
 ) -> Solution:
     """Return the best tree that the trees ``starts`` lead to at one strength.
 
-    If none of them meets the class rates, new starts are made. ``alone``: no further start is made
-    beside them where paths are followed.
+    If none of them meets the class rates, new starts are made. Without ``grow``, only these trees
+    are trained where paths are followed.
     """
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, prepared)
     found: list[Solution] = []
     follows, n_rows = run.solver.follows(problem), problem.rows.n_rows
-    sampled = n_rows > ROWS.compared and isinstance(problem.rows, CompiledRows)
+    sampled = follows and n_rows > ROWS.compared and isinstance(problem.rows, CompiledRows)
     few = problem.on_sample(ROWS.compared) if sampled else problem
     if follows and n_rows > ROWS.halved:  # each path takes passes over all rows
         starts = sorted(starts, key=few.objective)[:FOLLOWED]
-    alone = alone or budget.exhausted
+    grow = grow and not budget.exhausted
     sizes = sample_sizes(problem, run.solver)
     progressive = bool(sizes) and sizes[-1] < problem.rows.n_rows
     workers = run.workers(n_rows, len(starts) + 1) if run.solver.releases_gil else 1
     own = [
         run.solver.path(problem, Start(t), budget) for t in starts if follows and not progressive
     ]
-    if follows and sampled and not alone:
-        beside = [(path, problem) for path in own]
-        starts = [*starts, _grown_on(replace(prepared, problem=few), run, budget, beside, workers)]
+    if sampled and grow:
+        sample, others = replace(prepared, problem=few), [(path, problem) for path in own]
+        starts = [*starts, *_grown_on(sample, run, budget, others, workers)]
+        del sample
     if sampled:
         del few  # a copy of its rows
         give_back()
@@ -577,7 +579,7 @@ def refit_from(
     if follows:
         own += [run.solver.path(problem, Start(tree), budget) for tree in starts[len(own) :]]
         one = 1 if n_rows > ROWS.halved else 0
-        fresh = [] if alone or sampled else fold_paths(prepared, run, compared=False, grown=one)
+        fresh = [] if sampled or not grow else fold_paths(prepared, run, compared=False, grown=one)
         return best_path([*own, *fresh], problem, budget, workers)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
@@ -594,12 +596,13 @@ def _grown_on(
     prepared: Prepared,
     run: Run,
     budget: Budget,
-    beside: Sequence[tuple[Path, TrainingProblem]],
+    others: Sequence[tuple[Path, TrainingProblem]],
     workers: int,
-) -> TreeParameters:
-    """Return a tree that was grown on the rows of a problem, for comparison only.
+) -> list[TreeParameters]:
+    """Return a tree grown on the rows of ``prepared``, which is not finished; none after Ctrl-C.
 
-    Other ``workers`` meanwhile follow the paths ``beside`` as far as ``best_path`` asks for them.
+    In other threads the paths ``others`` are followed meanwhile, so that ``best_path`` finds their
+    trees computed.
     """
     grown: list[TreeParameters] = []
 
@@ -608,11 +611,12 @@ def _grown_on(
             paths = fold_paths(prepared, run, compared=False, grown=1)
             grown.append(best_path(paths, prepared.problem, budget, tight=False).parameters)
         elif not budget.exhausted:
-            path, problem = beside[number - 1]
+            path, problem = others[number - 1]
             path.trees([problem], tight=False)
 
-    in_threads(follow, range(1 + len(beside)), workers, budget.stop)
-    return grown[0]
+    with budget.interruptible():
+        in_threads(follow, range(1 + len(others)), min(workers, 1 + len(others)), budget.stop)
+    return grown
 
 
 def _best_on_sample(

@@ -130,14 +130,14 @@ Key = tuple[Candidate, float]
 class Scoreboard:
     """Scores by row and fold; rows are compared once all of their folds are scored.
 
-    ``unit`` is that of prices (``price_unit`` of held_out.py). Candidates that are ``dropped`` are
-    told, but compared no more.
+    ``unit`` is that of prices (``price_unit`` of held_out.py). Candidates in ``not_deeper``, one
+    level deeper than the best one and not clearly better, are told, but compared no more.
     """
 
     n_folds: int
     unit: float = 1.0
     folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
-    dropped: set[Candidate] = field(default_factory=set)
+    not_deeper: set[Candidate] = field(default_factory=set)
     _pooled: dict[Key, tuple[FloatArray, FloatArray] | None] = field(default_factory=dict)
     _worth: dict[Key, float] = field(default_factory=dict)
     _sizes: dict[Key, tuple[float, ...]] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Scoreboard:
 
     def rows(self) -> list[Key]:
         """Return the rows scored on every fold, or on most folds if there are none."""
-        known = {k: folds for k, folds in self.folds.items() if k[0] not in self.dropped}
+        known = {k: folds for k, folds in self.folds.items() if k[0] not in self.not_deeper}
         most = max((len(folds) for folds in known.values()), default=0)
         return [key for key, folds in known.items() if len(folds) == most]
 

@@ -39,7 +39,7 @@ from sklearn.utils.validation import has_fit_parameter
 from softsplit.selection.folds import Split
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
-from softsplit.support.parallel import in_threads, n_workers
+from softsplit.support.parallel import in_threads
 from softsplit.training.rows import Rows
 from softsplit.training.run import Run
 
@@ -207,7 +207,7 @@ def _partition(
         train, test = np.flatnonzero(~out), np.flatnonzero(out)
         answers[pair][test] = _answers(clone(teacher), *rows.fold(train, test), columns)
 
-    in_threads(learn, pairs, n_workers(run.n_jobs, len(pairs)), run.budget.stop)
+    in_threads(learn, pairs, run.workers(n_rows, len(pairs)), run.budget.stop)
     folds, whole = [], np.zeros((n_rows, n_classes))
     for fold, (train, _) in enumerate(splits):
         found = np.empty((len(train), n_classes))

@@ -167,7 +167,7 @@ def barred_variables(problem: TrainingProblem, rules: FeatureRules) -> Iterator[
         yield np.zeros(len(rules.names), dtype=bool)
         return
     few = problem.rows.sample(ROWS.importances)
-    columns = few.features.astype(float)
+    columns = np.asarray(few.features, dtype=float)
     gains = score_statistics(columns, columns**2, *class_slopes(few.labels, few.weights)).gains
     worth = np.zeros(len(rules.names))
     np.maximum.at(worth, rules.of, gains.max(axis=1))

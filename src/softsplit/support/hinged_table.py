@@ -6,8 +6,9 @@ table. ``HingedTable`` holds the columns that are no hinges; column j of a row i
     v                     where it is a value v itself (its knot is -infinity)
     max(v - knot_j, 0)    where it is a hinge of v
 
-with the bits of ``Coding.fill_hinges``. It is indexed as the array (n_rows, n_columns) is, and what
-is asked for comes as an array of its own.
+with the bits of ``Coding.fill_hinges``. It supports ``table[rows]`` with a slice, a mask or
+positions, and ``table[rows, columns]`` where one of both is a slice or there is a single column;
+results are copies.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ class HingedTable:
     def __getitem__(self, key: Any) -> FloatArray:
         """Return some rows, ``table[rows]``, or some columns of them, ``table[rows, columns]``."""
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        if np.ndim(rows) == 0 and not isinstance(rows, slice):
+            raise IndexError("table[rows] takes a slice, a mask or positions of rows.")
+        if np.ndim(rows) == 1 and np.ndim(columns) == 1 and not isinstance(columns, slice):
+            raise IndexError("table[rows, columns] takes a slice of rows, or a single column.")
         homes, knots, bent = self.homes[columns], self.knots[columns], self.bent[columns]
         if np.ndim(homes) == 0:  # a single column
             return self._single(self.values[rows, homes], knots)
@@ -83,7 +88,7 @@ class HingedTable:
     @staticmethod
     def _single(values: FloatArray, knot: Any) -> FloatArray:
         if knot == -np.inf:
-            return values
+            return values.copy()
         made: FloatArray = values - knot.astype(values.dtype)
         return np.maximum(made, 0.0, out=made)
 

@@ -60,10 +60,13 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def n_workers(n_jobs: int | None, n_tasks: int) -> int:
-    """What ``n_jobs`` asks for, as far as there is work; joblib would start them all."""
+    """Number of processes: ``n_jobs`` as joblib reads it, at most one a task and eight a core.
+
+    A positive number is taken as it is, also where joblib would start no processes: callers may use
+    threads.
+    """
     from joblib import cpu_count, effective_n_jobs
 
-    # A number of them may be threads, also where joblib would start no processes.
     asked = n_jobs if n_jobs is not None and n_jobs > 0 else effective_n_jobs(n_jobs)
     return max(1, min(asked, n_tasks, MOST_PER_CORE * cpu_count()))
 
@@ -71,11 +74,10 @@ def n_workers(n_jobs: int | None, n_tasks: int) -> int:
 def n_threads(n_jobs: int | None, n_rows: int | None = None) -> int:
     """Threads of one call: the only place that decides how many.
 
-    What ``n_jobs`` asks for. Where it is None, one for up to ``ROWS.parallel`` rows and else all
-    cores, as estimators with OpenMP take them, within every limit that somebody has set: affinity
-    and container (joblib's ``cpu_count``), OMP_NUM_THREADS, NUMBA_NUM_THREADS, threadpoolctl and
-    ``joblib.parallel_config``. Inside a worker of joblib, which has neighbours, it is one. Without
-    ``n_rows`` rows are many.
+    If ``n_jobs`` is given, or set by ``joblib.parallel_config``, that number. Otherwise one for up
+    to ``ROWS.parallel`` rows and inside a worker of joblib; for more rows, or without ``n_rows``,
+    all cores within the limits of affinity, container, OMP_NUM_THREADS, NUMBA_NUM_THREADS and
+    threadpoolctl.
     """
     from joblib import cpu_count
     from joblib.parallel import get_active_backend

@@ -133,9 +133,10 @@ def _run_jobs(
     n_jobs: int | None,
     observer: Observer,
 ) -> list[Solution]:
-    workers = n_workers(n_jobs, len(jobs))
     if solver.releases_gil:
         workers = max(1, min(n_threads(n_jobs, problem.rows.n_rows), len(jobs)))
+    else:
+        workers = n_workers(n_jobs, len(jobs))
     with one_blas_thread():
         if workers == 1:
             return _one_after_another(problem, solver, jobs, budget, observer)

@@ -102,7 +102,8 @@ class Rows:
     Attributes
     ----------
     X : array of shape (n_rows, n_features)
-        Of many rows that bend a ``HingedTable``, which is read like one; parts are arrays.
+        For many rows with hinges a ``HingedTable``, which supports the same indexing; parts of it
+        are ordinary arrays.
     labels : array of int, shape (n_rows,)
         Positions in ``classes``; undefined for rows of weight zero.
     weight : array of shape (n_rows,)
@@ -174,7 +175,7 @@ class Rows:
         )
 
     def many(self, rows: NDArray[np.intp]) -> Self:
-        """Return some of the rows, as of ``part``; many of a ``HingedTable`` stay one."""
+        """Return some of the rows, as ``part`` does; of a ``HingedTable`` many remain one."""
         if not isinstance(self.X, HingedTable) or len(rows) <= ROWS.row_sums:
             return self.part(rows)
         others = replace(self, X=self.X.values[:, :0]).part(rows)
@@ -301,7 +302,7 @@ class Rows:
         if rows is not whole:
             samples = replace(samples, per_row=len(rows.labels) / len(whole.labels))
             known = whole.labels, n_classes, whole.training_weight(settings)
-            labelled = Samples.from_arrays(whole.X, *known, scaling.transform)
+            labelled = Samples.from_arrays(np.asarray(whole.X), *known, scaling.transform)
 
         def by_cells(cells: NDArray[np.intp], n_cells: int) -> RowEngine:
             known = cells.astype(np.int64), n_cells, whole.weight, scaling

@@ -97,7 +97,7 @@ class CodedRows:
     Attributes
     ----------
     X : array of shape (n_rows, n_columns)
-        Of many training rows a ``HingedTable``, which is read like one.
+        For many training rows with hinges a ``HingedTable``, which supports the same indexing.
     coding : Coding
     cells : tuple of Cells
         The parsed cells of each variable.

@@ -244,7 +244,7 @@ class DescentRun:
         few = self.rows.sample(limit)
         if self._machine is not None and few is getattr(self.rows, "samples", None):
             return self
-        double = replace(few, features=few.features.astype(float, copy=False))
+        double = replace(few, features=np.asarray(few.features, dtype=float))
         return DescentRun(self.problem, self.work, CompiledRows(double))
 
     def forget(self, steepness: float) -> None:

@@ -222,9 +222,9 @@ class RowDescents:
         if self.budget.exhausted:
             raise OutOfBudget
 
-    def patience(self, tree: SupportTree, shrinkage: Shrinkage) -> float:
-        """Return the factor on the relative decrease at which a descent from ``tree`` ends, where
-        rows are many: more than 1 where trees are nearly always right (``small_loss``)."""
+    def decrease_factor(self, tree: SupportTree, shrinkage: Shrinkage) -> float:
+        """Return a factor >= 1 on the relative decrease that ends a descent over many rows: where
+        the mean log-loss is below ``small_loss``, decreases are relative to that instead."""
         value, _ = self.function(tree, shrinkage, tree.free)(tree.vector)
         return max(1.0, self.options.final.small_loss * self.total / max(value, 1e-9 * self.total))
 
@@ -302,9 +302,11 @@ class RowDescents:
     def settle(
         self, tree: SupportTree, shrinkage: Shrinkage, max_iter: int, decrease: float, tol: float
     ) -> tuple[SupportTree, float, bool]:
-        """Return what ``descend`` does, after a last descent over many rows.
+        """Run the last descent of a tree over many rows; returns what ``descend`` does.
 
-        It ends by the decrease: last digits are far below the sampling error.
+        Newton steps with the Hessian of a sample follow ``lead_in`` steps of L-BFGS. ``tol`` ends
+        the latter only: Newton steps end by ``decrease``, since what is left then is far below the
+        sampling error.
         """
         options = self.options.settling
         max_iter = min(max_iter, self.budget.max_iter or max_iter)
@@ -327,6 +329,9 @@ class RowDescents:
             0.0,
         )
         self.steps += end.steps
+        left = max_iter - lead_in - end.steps
+        if not end.over and end.steps >= options.newton.steps and left > 0:
+            return self.descend(end.tree, shrinkage, left, decrease, tol=tol)
         return end.tree, end.value, end.over
 
 
@@ -461,7 +466,7 @@ class EngineDescents:
             few = self.few.on(tree)
             return self._newton_steps(everywhere, tree, few, shrinkage, limit, decrease, tol)
         near_steps = min(options.near_steps, max_iter)  # fewer where trees are only compared
-        near_decrease = options.near_decrease * self.few.patience(tree, shrinkage)
+        near_decrease = options.near_decrease * self.few.decrease_factor(tree, shrinkage)
         tree, _, _ = self.few.settle(tree, shrinkage, near_steps, near_decrease, 0.0)
         if self.problem.bounds.finite:
             end = descent_within(

@@ -18,8 +18,9 @@ class SampleSizes:
     Attributes
     ----------
     support, more : int, float
-        Rows on which the support is selected; the selected tree is fitted to all rows. A sample of
-        so many has some more where classes are rare: up to ``more`` times as many are taken whole.
+        Rows on which the support is selected; the selected tree is fitted to all rows. Up to
+        ``more`` times as many are all taken, since a stratified sample of ``support`` rows has
+        slightly more than that where classes are rare.
     compared, compared_per_class : int
         Rows, and rows for each class, on which trees are only compared (folds, first samples).
     middle : int
@@ -273,7 +274,8 @@ class FinalOptions:
         is left is far below the sampling error, and each pass takes long. Newton steps follow up to
         this product of rows, branches and free parameters.
     small_loss : float
-        There a smaller log-loss of a row counts as this one: a tenth of log 2.
+        Below this mean log-loss, a tenth of log 2, the decrease that ends a descent over more than
+        ``many`` rows is relative to this value.
     compared_steps, compared_decrease : int, float
         The same where trees are only compared.
     compared_trees : int
@@ -363,7 +365,8 @@ class SubsampledNewtonOptions:
         this factor.
     slow, far, renewals : float, float, int
         Where a step lowers the largest derivative by less than the factor ``slow``, and the value
-        by more than the part ``far``, the Hessian is computed anew, ``renewals`` times at most.
+        by more than the part ``far``, the Hessian is computed anew: ``renewals`` times at most, the
+        first one included.
         Nearer to the minimum pairs of steps know more than a sample does.
     damping : float
         Damping of the next Hessian after a step that had to be shortened.
@@ -399,8 +402,8 @@ class EngineOptions:
     Attributes
     ----------
     hessian_part : float
-        The Hessian comes from this part of the rows, from as many as ``SettlingOptions`` names if
-        that is more, and from the middle sample at most.
+        Fraction of the rows whose Hessian is computed: at least ``SettlingOptions.hessian_rows``
+        rows, at most the middle sample.
     costly : float
         Products (rows times squared parameters) beyond which the Hessian comes from the first
         sample alone: pairs of steps correct it for less.
@@ -430,8 +433,8 @@ class SettlingOptions:
     hessian_rows, fewest : int
         Rows of the sample whose Hessian is computed, and at least so many of each class.
     worth : float
-        Products of the Hessians, for each row and branch, that the steps of L-BFGS are worth which
-        they save: with more parameters L-BFGS goes on alone.
+        Newton steps are taken if all Hessians cost at most so many products for each row and
+        branch, about the cost of the steps of L-BFGS that they replace.
     newton : SubsampledNewtonOptions
     """
 

@@ -515,7 +515,7 @@ class EliminationRun:
             n_free = int(begin.free.sum())
             if tight and rows.n_rows > options.many:
                 decrease = max(decrease, options.many_per_tol * self.budget.tol)
-                decrease *= rows.patience(begin, shrinkage)
+                decrease *= rows.decrease_factor(begin, shrinkage)
                 tree, value, over = rows.settle(begin, shrinkage, steps, decrease, small)
                 fine = fine and rows.n_rows * len(begin.splits) * n_free <= options.many_work
             else:

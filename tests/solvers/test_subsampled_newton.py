@@ -1,0 +1,79 @@
+"""The last descent over many rows: Newton steps with the Hessian of a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from likelihood_cases import learnable_rows, problem_of
+from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import Shrinkage, first_of_each_class
+from softsplit.solvers.elimination.options import DEFAULTS, SettlingOptions
+from softsplit.solvers.elimination.race import grown, single_leaf
+from softsplit.solvers.elimination.second_order import row_function
+from softsplit.solvers.elimination.subsampled_newton import SubsampledNewton
+
+
+@pytest.fixture(scope="module")
+def begun():
+    """A tree of two levels that has taken a few steps on 4,000 rows."""
+    X, y = learnable_rows(0, n_rows=4000, n_features=6, n_classes=3)
+    problem = problem_of(X, y, depth=2, ridge=0.1)
+    descents = RowDescents(problem, Budget(), problem.rows.sample())
+    tree = grown(single_leaf(descents.rows), descents.rows)
+    tree = grown(tree, descents.rows)
+    tree, _, _ = descents.descend(tree, Shrinkage(0.1), 5, 0.0)
+    return descents, tree
+
+
+@pytest.mark.parametrize("rows", [4000, 1000])
+def test_it_ends_where_lbfgs_ends_after_many_more_steps(begun, rows):
+    descents, tree = begun
+    known, lowest, _ = descents.descend(tree, Shrinkage(0.1), 3000, 1e-13)
+    function = row_function(tree, descents.rows, Shrinkage(0.1), tree.free)
+    sample = first_of_each_class(descents.rows, rows, 100)
+    newton = SubsampledNewton(Budget(), DEFAULTS.engine.newton, 1e-12)
+    end = newton.descend(function, tree, sample, Shrinkage(0.1), 200, 1e-12, 0.0)
+    assert end.over and end.steps < 60
+    assert end.value == pytest.approx(lowest, rel=1e-8)
+    assert np.abs(function(end.tree.vector)[1]).max() < 0.02  # of sums over 4,000 rows
+    assert known.shape == end.tree.shape
+
+
+def test_settling_is_no_worse_than_lbfgs_and_keeps_what_is_not_free(begun):
+    descents, tree = begun
+    tree = tree.with_support(tree.support & (np.arange(tree.support.shape[1]) % 2 == 0))
+    _, by_lbfgs, _ = descents.descend(tree, Shrinkage(0.1), 1000, 1e-7)
+    end, value, over = descents.settle(tree, Shrinkage(0.1), 1000, 1e-7, 0.0)
+    assert over and value <= by_lbfgs * (1 + 1e-6)
+    assert_array_equal(end.splits[:, :-1][~tree.support], 0.0)
+    assert descents.settle(tree, Shrinkage(0.1), 3, 0.0, 0.0)[2] is False  # few steps: L-BFGS alone
+
+
+def test_many_parameters_of_few_rows_are_left_to_lbfgs():
+    options = SettlingOptions()
+    assert options.pays(150, 20_000, 15) and not options.pays(600, 5_000, 31)
+    assert not options.pays(options.newton.most_parameters + 1, 10**9, 31)
+
+
+def test_an_exhausted_budget_ends_it_with_the_last_tree(begun):
+    descents, tree = begun
+    over = SubsampledNewton(Budget(time_limit=0.0), DEFAULTS.engine.newton, 1e-12)
+    function = row_function(tree, descents.rows, Shrinkage(0.1), tree.free)
+    end = over.descend(function, tree, descents.rows, Shrinkage(0.1), 50, 0.0, 0.0)
+    assert not end.over
+    assert_array_equal(end.tree.vector, tree.vector)
+
+
+def test_a_sample_keeps_class_totals_and_rare_classes(begun):
+    rows = begun[0].rows
+    some = first_of_each_class(rows, 400, 150)
+    totals = [np.add.reduceat(one.weights, one.starts[:-1]) for one in (rows, some)]
+    assert_allclose(totals[1], totals[0], rtol=1e-12)
+    assert np.all(np.diff(some.starts) >= 150) and len(some.weights) < 600
+    for k, (low, high) in enumerate(zip(some.starts[:-1], some.starts[1:], strict=True)):
+        first = rows.features[:, rows.starts[k] : rows.starts[k] + high - low]
+        assert_array_equal(some.features[:, low:high], first)
+    assert first_of_each_class(rows, 10**6, 1) is rows
