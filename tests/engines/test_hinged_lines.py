@@ -203,3 +203,23 @@ def test_preparing_rows_that_bend_takes_little_more_than_a_copy():
     assert prepared.problem.n_features == 4 * X.shape[1]
     assert held < 1.3  # the values in training order; all columns would be four
     assert peak < 2.5
+
+
+def test_rules_about_columns_take_many_rows_that_bend():
+    """Without the count of a penalty these mask columns, by scores of a sample."""
+    X, y = numbers()
+    tree = SoftTreeClassifier(
+        penalty=None, at_most_one=[[0, 1]], depth=1, n_starts=1, random_state=0, curves=1
+    ).fit(X, y)
+    assert len({0, 1} & set(tree.selected_features_.tolist())) <= 1
+
+
+def test_few_distinct_rows_are_held_as_an_array():
+    """Their samples are the rows themselves, which compiled code of starts reads."""
+    X = np.rint(3 * numbers()[0][:, :1])
+    y = (X[:, 0] + np.arange(len(X)) % 3 > 1).astype(np.int64)
+    table = bent_matrix(X, None, 3, np.ones(len(X))).X
+    scaling = fit_scaling("standard", np.asarray(table), np.ones(len(X)))
+    samples = Samples.from_hinged(table, y, 2, np.ones(len(X)), scaling)
+    assert samples.n_rows < 100 and isinstance(samples.features, np.ndarray)
+    assert SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y).score(X, y) > 0.7

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, estimate_memory
+from softsplit import Parity, SoftTreeClassifier, SoftTreeClassifierCV, estimate_memory
 from softsplit.estimators import memory
 
 
@@ -24,6 +24,8 @@ def test_hinges_and_folds_count():
     straight = SoftTreeClassifier(curves=False)
     assert beyond(X, straight) == pytest.approx(2.8)  # training order, and copies of a sample
     assert beyond(X, SoftTreeClassifier(curves=3)) == pytest.approx(1 + 4 * 1.8)  # no hinges
+    rates = SoftTreeClassifier(curves=3, fairness=Parity("sex", 0.1))
+    assert beyond(X, rates) == pytest.approx(4 * (2 + 1.8))  # held all the same
     few = SoftTreeClassifier(curves=3)
     assert beyond(X[:20_000], few) == pytest.approx(4 * (2 + 3.2))  # held with their hinges
     assert beyond(X[:4000], SoftTreeClassifierCV(curves=False)) == pytest.approx(9.0)

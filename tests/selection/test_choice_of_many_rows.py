@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from softsplit.selection import candidates, cross_validation, held_out
 from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
 from softsplit.solvers import Status
+from softsplit.solvers.base import Budget
 from softsplit.support.row_budgets import RowBudgets
 from softsplit.training.observer import Observer
 from softsplit.tree.parameters import TreeParameters
@@ -128,10 +130,11 @@ def test_where_trees_of_many_rows_are_nearly_right_a_level_that_does_not_pay_is_
     monkeypatch, worths, depth, seen
 ):
     """Ridges are compared first there; the smaller one is the better one in this test."""
-    board = Scoreboard(4)
-    search = CandidateSearch(None, board, (0.01,), Observer(), 0)
+    board, kept = Scoreboard(4), []
+    trainer = SimpleNamespace(memory=SimpleNamespace(keep_only=kept.append))
+    search = CandidateSearch(trainer, board, (0.01,), Observer(), 0)
 
-    def judge(self, some, fractions):
+    def judge(self, some, fractions, keep=False):
         for one in some:
             self.seen.add(one)
             worth = worths[one.depth - 1] - 0.001 * (one.ridge == 1.0)
@@ -145,6 +148,7 @@ def test_where_trees_of_many_rows_are_nearly_right_a_level_that_does_not_pay_is_
     search._deepen(first, (1, 2, 3, 4), (1.0, 0.1))
     assert [(key[0].depth, key[0].ridge) for key in board.folds] == seen
     assert search._leader(first).depth == depth
+    assert kept[-1].depth == depth  # its paths are there for further strengths
     assert board.chosen("best")[0].depth == depth
 
 
@@ -170,7 +174,7 @@ def test_of_many_rows_no_neighbour_of_the_best_strength_is_left_out(monkeypatch,
     deeper, board = one_of_depth(2), Scoreboard(4)
     search = CandidateSearch(None, board, strengths, Observer(), 0)
 
-    def judge(self, some, fractions):
+    def judge(self, some, fractions, keep=False):
         for fraction in fractions:
             worth = -0.3 - 0.01 * abs(strengths.index(fraction) - peak)
             for fold in range(2):
@@ -238,8 +242,8 @@ def test_after_ctrl_c_the_tree_is_trained_on_the_compared_rows(monkeypatch):
     monkeypatch.setattr(classifier_cv, "ROWS", RowBudgets(compared=220))
     real = candidates.CandidateSearch._evaluate
 
-    def interrupted(self, candidates, fractions):
-        real(self, candidates, fractions)
+    def interrupted(self, candidates, fractions, keep=False):
+        real(self, candidates, fractions, keep=keep)
         self.trainer.run.budget.stop()
 
     rng = np.random.default_rng(0)
@@ -271,3 +275,24 @@ def test_after_ctrl_c_no_further_tree_is_judged(monkeypatch):
         found = SoftTreeClassifierCV(depths=[1, 2], cv=3, random_state=0, n_jobs=1).fit(X, y)
     assert known.count(1) > 3 and known.count(2) == 1
     assert found.best_params_["depth"] == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_while_paths_are_followed_keeps_what_was_found(workers):
+    """Also where it comes in another thread, and so outside of the solver."""
+    asked = []
+
+    class Followed:
+        def __init__(self, objective):
+            self.objective = objective
+
+        def trees(self, problems, *, tight):
+            asked.append((self.objective, tight))
+            if not tight and self.objective == 2.0:
+                raise KeyboardInterrupt
+            return [SimpleNamespace(objective=self.objective)]
+
+    budget = Budget()
+    found = cross_validation.best_path([Followed(1.0), Followed(2.0)], None, budget, workers)
+    assert budget.stopped and found.objective == 1.0
+    assert asked[-1] == (1.0, True)

@@ -121,9 +121,10 @@ def estimate_memory(X: Any, estimator: Any = None) -> int:
 
 def _computes_hinges(estimator: Any) -> bool:
     """Whether hinges of many rows are computed where they are read, and not held."""
-    holding = ("device", "engine", "fairness", "constraints")
+    holding = ("device", "fairness", "constraints")
     by_likelihood = getattr(estimator, "loss", "log") == "log"
-    return by_likelihood and all(getattr(estimator, name, None) is None for name in holding)
+    here = getattr(estimator, "engine", "memory") == "memory"
+    return by_likelihood and here and all(getattr(estimator, n, None) is None for n in holding)
 
 
 def needed_bytes(
