@@ -319,13 +319,13 @@ def copies(found: pd.DataFrame) -> list[str]:
     head = ["rows", "columns", "input, MB", "peak before", "peak", "estimate_memory", "seconds"]
     table = [
         [
-            *key, f"{now['input'][key] / 1e6:.0f}",
+            *map(int, key), f"{now['input'][key] / 1e6:.0f}",
             shown(wide["before"][key]) if "before" in wide else "-",
             *(shown(now[name][key]) for name in ("copies", "estimated", "cpu")),
         ]
         for key in now.index
     ]  # fmt: skip
-    missed = [f"{r:,} x {c:,}" for r, c in now.index[now["copies"] > COPIES]]
+    missed = [f"{r:,.0f} x {c:,.0f}" for r, c in now.index[now["copies"] > COPIES]]
     said = f"missed on {', '.join(missed)}" if missed else "kept on all"
     return [
         "## Memory",

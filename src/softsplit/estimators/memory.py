@@ -122,9 +122,9 @@ def estimate_memory(X: Any, estimator: Any = None) -> int:
 def _computes_hinges(estimator: Any) -> bool:
     """Whether hinges of many rows are computed where they are read, and not held."""
     holding = ("device", "fairness", "constraints")
-    by_likelihood = getattr(estimator, "loss", "log") == "log"
+    single = formulation_of(getattr(estimator, "loss", "log")).keeps_single
     here = getattr(estimator, "engine", "memory") == "memory"
-    return by_likelihood and here and all(getattr(estimator, n, None) is None for n in holding)
+    return single and here and all(getattr(estimator, name, None) is None for name in holding)
 
 
 def needed_bytes(
