@@ -129,27 +129,36 @@ def test_a_text_column_is_one_choice(opened):  # noqa: F811
         np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
 
 
-def test_what_is_unknown_can_be_said(opened):  # noqa: F811
+@pytest.mark.parametrize("gaps", ["tell something", "tell nothing", "in no training row"])
+def test_an_empty_number_is_a_missing_value(opened, gaps):  # noqa: F811
     rng = np.random.default_rng(1)
     table = people(300)
-    table["age"] = table["age"].astype(float).mask(rng.uniform(size=300) < 0.3)
-    table["risk"] = np.where(table["age"].isna(), "high", table["risk"])  # a gap tells something
+    if gaps != "in no training row":
+        table["age"] = table["age"].astype(float).mask(rng.uniform(size=300) < 0.3)
+    if gaps == "tell something":
+        table["risk"] = np.where(table["age"].isna(), "high", table["risk"])
     rows = learn(Table("people", table), "risk")
     tree = fit_tree(rows, FitOptions(depth=1, strength=1.0)).tree
+    columns = tree.tree_.coding.columns_of(0)
+    indicator = gaps != "in no training row" and tree.weights_[columns[-1]].any()
+    assert indicator == (gaps == "tell something") and tree.weights_[columns[0]].any()
     page = opened(unjudged_page(tree, rows))
-    known = page.locator("#case").get_by_label("Is age known?")
+    assert "An empty number counts as unknown." in page.locator("main").inner_text()
+    form = page.locator("#case")
     case = table.drop(columns="risk").head(1)
-    towns = page.locator("#case").get_by_label("town")
-    if towns.count():
-        towns.select_option(label=str(case["town"].iloc[0]))
-    for word, age in (("known", 33.0), ("unknown", np.nan)):
-        known.select_option(label=word)
-        numbers = page.locator("#case").get_by_label("age", exact=False).locator("visible=true")
-        field = page.locator("#case input").first
-        if word == "known" and numbers.count():
-            field.fill("33")
+    form.get_by_label("town").select_option(label=str(case["town"].iloc[0]))
+    field, counts = form.get_by_label("age"), rows.coding.variables[0].display_imputed
+    for text, age in (("", np.nan), ("33", 33.0), ("", np.nan)):
+        field.fill(text)
         expected = tree.predict_proba(case.assign(age=age))[0]
         np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
+        said = form.get_by_text(f"unknown: counts as {counts}", exact=True)
+        assert said.is_visible() == (text == "")
+    why = page.locator("#case-why").inner_text()
+    assert f"age = unknown (counts as {counts}) speaks for" in why
+    found = tree.explain(case.assign(age=np.nan)).changes
+    offered = page.locator("#case-changes li").all_inner_texts()
+    assert any("age" in line for line in offered) == ("age" in {one.name for one in found})
 
 
 def test_a_number_moves_with_its_hinges(opened):  # noqa: F811

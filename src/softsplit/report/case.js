@@ -8,16 +8,24 @@
   const answer = (x) => treeAnswer(tree, x);
 
   const input = (i) => document.getElementById(`case-${i}`);
-  // The columns of a field hold a number, and what of it lies over its knots.
-  const codes = (field, value) => (field.texts ? field.codes[value]
-    : field.knots.map((knot) => (knot === null ? value : Math.max(value - knot, 0))));
+  // The columns of a field hold a number, what of it lies over its knots, and whether it is missing.
+  const codes = (field, value) => {
+    if (field.texts) return field.codes[value];
+    if (value === null) return field.missing;
+    return field.at.map((_, n) => {
+      if (n >= field.knots.length) return 0;
+      return field.knots[n] === null ? value : Math.max(value - field.knots[n], 0);
+    });
+  };
   const put = (x, field, value) => {
     const moved = x.slice();
     codes(field, value).forEach((code, n) => { moved[field.at[n]] = code; });
     return moved;
   };
-  const given = (field, i) => Number(input(i).value);
-  const row = () => tree.fields.reduce((x, field, i) => put(x, field, given(field, i)),
+  // What a field holds: null is a missing value, from whose middle changes are counted.
+  const entered = (i) => (input(i).value === "" ? null : Number(input(i).value));
+  const given = (field, i) => entered(i) ?? field.middle;
+  const row = () => tree.fields.reduce((x, field, i) => put(x, field, entered(i)),
     new Array(tree.scales.length).fill(0));
 
   // The shortest number a little further away from now, with the same answer.
@@ -44,6 +52,7 @@
     };
     let low = Math.max(field.low, end("low-", field.low));
     let high = Math.min(field.high, end("high-", field.high));
+    if (entered(i) === null && way !== "free") return null; // nothing is below or above it
     if (way === "less") high = Math.min(high, given(field, i));
     if (way === "more") low = Math.max(low, given(field, i));
     if (field.whole) { low = Math.ceil(low); high = Math.floor(high); }
@@ -157,9 +166,8 @@
   const shown = (x, j) => {
     const i = tree.fields.findIndex((field) => !field.texts && field.at.includes(j));
     if (i < 0) return Number(x[j].toPrecision(6));
-    const value = given(tree.fields[i], i);
-    const known = codes(tree.fields[i], value).every((code, n) => x[tree.fields[i].at[n]] === code);
-    return known ? Number(value.toPrecision(6)) : "unknown";
+    const value = entered(i);
+    return value === null ? `unknown (counts as ${tree.fields[i].counts})` : Number(value.toPrecision(6));
   };
 
   // Questions on the way of the row, with what each variable speaks for.
@@ -234,7 +242,8 @@
   };
 
   const refresh = (touched) => {
-    const bad = tree.fields.findIndex((field, i) => input(i).value === "" || !Number.isFinite(given(field, i)));
+    const bad = tree.fields.findIndex((field, i) => (entered(i) === null
+      ? !field.missing || input(i).validity.badInput : !Number.isFinite(entered(i))));
     if (bad >= 0) {
       tell("case-answer", [`Give a number for ${tree.fields[bad].name}.`]);
       ["case-sure", "case-proba", "case-why", "case-changes"].forEach((id) => tell(id, []));
@@ -242,8 +251,11 @@
     }
     tree.fields.forEach((field, i) => {
       if (field.texts) return;
-      const value = given(field, i);
-      input(i).nextElementSibling.hidden = value >= field.least && value <= field.most;
+      const value = entered(i);
+      const said = document.getElementById(`case-${i}-said`);
+      said.hidden = value !== null && value >= field.least && value <= field.most;
+      said.textContent = value === null ? `unknown: counts as ${field.counts}`
+        : "far outside the training range: the tree extrapolates";
     });
     const x = row();
     const found = answer(x);

@@ -31,6 +31,9 @@ from softsplit.variables.variable import BOOLEAN, UNKNOWN
 MOST_FIELDS = 200
 """A form of more would not be filled in."""
 
+GAP = Cells(np.array([np.nan]), np.array([True]), np.array([False]))
+"""A missing value."""
+
 
 def case_values(data: ReportData) -> dict[str, Any] | None:
     """The chosen tree as plain lists, and the fields of the form; None if it asks nothing."""
@@ -139,7 +142,11 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
                 "at": [place[columns[n]] for n in inside],
                 "knots": [variable.knots[n - 1] if n else None for n in inside],
             }
-            fields.append(asked | _number(model, columns[0], row))
+            asked |= _number(model, columns[0], row)
+            if "texts" not in asked and (variable.has_missing or coding.named):
+                fields.append(asked | _empty(variable, columns, place, asked))
+                continue
+            fields.append(asked)
         if variable.has_missing and columns[-1] in place:
             fields.append(_known(variable, columns, place, row))
     return fields
@@ -174,12 +181,25 @@ def _choice(
     }
 
 
+def _empty(
+    variable: Variable, columns: list[int], place: dict[int, int], asked: dict[str, Any]
+) -> dict[str, Any]:
+    """What an empty number counts as, with the indicator of a missing value if it is in use."""
+    used = [n for n, j in enumerate(columns) if j in place]
+    middle = float(variable.middle)
+    return {
+        "at": [place[columns[n]] for n in used],
+        "missing": variable.coded(GAP)[0, used].tolist(),
+        "middle": float(np.rint(middle)) if asked["whole"] else middle,
+        "counts": variable.display_imputed,
+    }
+
+
 def _known(
     variable: Variable, columns: list[int], place: dict[int, int], row: FloatArray
 ) -> dict[str, Any]:
     """Whether a number is known; an unknown one counts as the middle, and something on top."""
-    gap = Cells(np.array([np.nan]), np.array([True]), np.array([False]))
-    coded = variable.coded(gap)[0].tolist()
+    coded = variable.coded(GAP)[0].tolist()
     moving = [(j, code) for j, code in zip(columns[:-1], coded, strict=False) if j in place]
     return {
         "name": shortened(f"Is {variable.unknown_name} known?", 60),
@@ -215,7 +235,8 @@ def add_case(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> No
     add(
         parent, "p", {},
         "Change a value: the way through the chosen tree lights up in the drawing above, and "
-        "probabilities and reasons follow. The form begins with a typical row.",
+        "probabilities and reasons follow. The form begins with a typical row."
+        + " An empty number counts as unknown." * any("missing" in f for f in values["fields"]),
     )  # fmt: skip
     form = add(parent, "form", {"id": "case", "autocomplete": "off"})
     for i, field in enumerate(values["fields"]):
@@ -275,8 +296,7 @@ def _field(form: ET.Element, i: int, field: dict[str, Any]) -> None:
     given = {
         "type": "number", "id": key, "name": key, "step": "1" if field["whole"] else "any",
         "value": repr(int(field["now"]) if field["whole"] else field["now"]),
-        "required": "required", "inputmode": "decimal",
+        "inputmode": "decimal", "aria-describedby": f"{key}-said",
     }  # fmt: skip
-    add(box, "input", given | {"aria-describedby": f"{key}-far"})
-    said = "far outside the training range: the tree extrapolates"
-    add(box, "span", {"id": f"{key}-far", "class": "far", "hidden": "hidden"}, said)
+    add(box, "input", given if "missing" in field else given | {"required": "required"})
+    add(box, "span", {"id": f"{key}-said", "class": "far", "hidden": "hidden"})
