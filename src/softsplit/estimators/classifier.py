@@ -73,8 +73,10 @@ class SoftTreeClassifier(SoftTreeBase):
         the digits that are printed. "mixture": the most probable class, over all leaves. "auto" is
         "walk" with loss "log", and "mixture", the rule of the paper, with loss "cost".
     class_weight : dict or "balanced", optional
-        Factors on the costs of each class, or on the weights of its rows with loss "log". Costs
-        below a millionth of the largest are treated as zero.
+        Factors on the costs of each class, or on the weights of its rows with loss "log". Unlike
+        ``sample_weight`` they do not act on scaling, knots of curves and imputed values, so that
+        the same factors give another tree. Costs below a millionth of the largest are treated as
+        zero.
     min_class_rate : float, sequence, dict or "auto", default="auto"
         Least expected share of each class that must be classified correctly; "auto" is 0.1 with
         loss "cost", and 0 with loss "log".
@@ -113,7 +115,7 @@ class SoftTreeClassifier(SoftTreeBase):
     verbose : int, default=0
         With 1 or more, show on standard error what runs now, how far it is and how long still: in
         a terminal a line that is rewritten, below a line for each start; in a notebook a bar;
-        elsewhere a line in ten seconds. Each start is also logged at level INFO of the logger
+        elsewhere a line every ten seconds. Each start is also logged at level INFO of the logger
         "softsplit".
     loss : "log", "cost" or a loss object, default="log"
         Training loss. "log" is the negative log-likelihood of the classes, "cost" the expected
@@ -229,8 +231,8 @@ class SoftTreeClassifier(SoftTreeBase):
         Indices of the features in use.
     feature_importances_ : array of shape (n_features_in_,)
         How much each feature moves the answers on the training rows, as shares of one: the change
-        of class probabilities if a split were replaced by a coin, divided among its features by
-        |weight| * spread. The formula is in ``softsplit.reading.importance``.
+        of class probabilities if the probabilities at a split were replaced by their mean, divided
+        among its features by |weight| * spread. The formula is in ``softsplit.reading.importance``.
     n_iter_ : int
         Iterations of the kept run.
     end_ : str
