@@ -1,4 +1,4 @@
-"""The training problem of the paper: loss + penalties under the constraints.
+"""The training problem, of either loss: loss + penalties under the constraints.
 
     minimise   E(a, mu, c) + ridge / 2 |a|^2 + local penalty(a) + global penalty(a)
     subject to bounds, leaf simplex, class coverage, minimum class rates

@@ -17,7 +17,6 @@ Shapes: scores (n_branches, n_rows), counts (n_classes, n_leaves).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -254,21 +253,6 @@ class Walk:
             classes = np.where(kept, classes, np.argmax(worth, axis=0))
         counts = counts if factors is None else counts / factors[:, None]
         return replace(self, counts=counts, classes=classes)
-
-    def reordered(
-        self, branches: Sequence[int], flips: NDArray[np.bool_], leaves: Sequence[int]
-    ) -> Walk:
-        """The walk with branches and leaves in another order; flipped questions swap sides."""
-        kept = list(branches)
-        return replace(
-            self,
-            coefficients=self.coefficients[kept],
-            thresholds=self.thresholds[kept],
-            upwards=self.upwards[kept] ^ flips,
-            ranked=self.ranked[kept],
-            counts=self.counts[:, list(leaves)],
-            classes=self.classes[list(leaves)],
-        )
 
 
 def arrivals(holds: NDArray[np.bool_], node: int = 0) -> NDArray[np.intp]:

@@ -94,9 +94,9 @@ class TreeParameters:
     Parameters
     ----------
     weights : array of shape (n_features, n_branches)
-        Split coefficients a_jt in [-1, 1].
+        Split coefficients a_jt; in [-1, 1] with loss "cost", unbounded with loss "log".
     thresholds : array of shape (n_branches,)
-        Split thresholds mu_t in [-1, 1].
+        Split thresholds mu_t, likewise.
     leaf_classes : array of shape (n_classes, n_leaves)
         Class assignment c_kl of each leaf: every column is a distribution over classes.
     """
