@@ -27,7 +27,7 @@ class PrintedTree:
             for line in notes
             if (
                 found := re.match(
-                    r"(.*): unknown(?: or a level other than (.*))? counts as (.*)", line
+                    r"(.*): unknown(?: or new| or a level other than (.*))? counts as ([^;]*)", line
                 )
             )
         ]

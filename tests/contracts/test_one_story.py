@@ -187,9 +187,12 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
     text = export_text(tree)
     assert "home: unknown or a level other than own and rent counts as rent" in text
-    assert "job: unknown counts as none of its levels" in text
+    assert "job: unknown or new counts as none of its levels" in text
     cells = [(home, job) for home in ("own", None, "castle") for job in ("cook", None, "clown")]
     asked = pd.DataFrame(cells, columns=["home", "job"], dtype=object)
     printed = PrintedTree(text)
     by_hand = [printed.class_of(row) for row in asked.to_dict("records")]
     assert by_hand == tree.predict(asked).tolist() and len(set(by_hand)) == 2
+    full = X.assign(job=X["job"].fillna("pilot"))  # training rows without a gap
+    text = export_text(SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(full, y))
+    assert "job: unknown counts as " in text and "; a new level counts as none of its levels" in text

@@ -223,10 +223,28 @@ def test_values_that_training_did_not_have_are_said(table, tree):
     frame, _ = table
     row = frame.iloc[[0]].assign(contract="weekly", calls=np.nan)
     said = tree.explain(row).remarks
-    assert "contract 'weekly' was not seen in training: it counts as none of the levels" in said
+    assert "contract 'weekly' was not seen in training: it counts as none of its levels" in said
     if "calls" in tree.feature_names_in_[tree.selected_features_]:
         assert any(remark.startswith("calls is unknown, as in no training row") for remark in said)
-    assert any("weekly" in line for line in str(tree.explain(row)).splitlines())
+    lines = [line.strip() for line in str(tree.explain(row)).splitlines()]
+    new = "= weekly (not seen in training: counts as none of its levels) speaks for"
+    assert any(line.startswith("contract") and new in line for line in lines)
+
+
+def test_the_printed_terms_say_what_a_missing_value_counts_as(table, tree):
+    frame, _ = table
+    found = tree.explain(frame.iloc[[0]].assign(income=np.nan, calls=np.nan))
+    variables = {variable.name: variable for variable in tree.coding_.variables}
+    terms = [t for split in found.branches for t in split.contributions if t.value == "unknown"]
+    assert {"income"} <= {term.name for term in terms}
+    text = export_text(tree)
+    for term in terms:
+        assert term.treated == f"counts as {variables[term.name].display_imputed}"
+        assert f"{term.name}: unknown {term.treated}" in text
+        assert f"= unknown ({term.treated}) " in str(found)
+    plain = SoftTreeClassifier(depth=1, n_starts=1, curves=False, random_state=0)
+    plain.fit([[0.0], [1.0], [2.0], [3.0]] * 10, [0, 0, 1, 1] * 10)
+    assert "x0 = unknown (counts as 1.5)" in str(plain.explain([np.nan]))
 
 
 @given(st.lists(st.sampled_from("abcdefghijkl"), min_size=60, max_size=120), st.booleans())

@@ -26,7 +26,7 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.monotone import monotone_lines
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
-from softsplit.variables.variable import CATEGORY, ORDERED
+from softsplit.variables.variable import CATEGORY, NO_LEVEL, ORDERED
 
 UNCOUNTED = "rows not counted after an edit"
 """What is said of the rows in a leaf below a question that was changed by hand."""
@@ -366,7 +366,7 @@ def decision_notes(model: TreeModel) -> list[str]:
 
 
 def _missing_notes(model: TreeModel) -> list[str]:
-    """What a missing value counts as, for the variables of a table that are in use.
+    """What a missing value, or a new level, counts as, for the variables that are in use.
 
     The terms "... is unknown" of the splits come on top of it. Columns without names are a matrix,
     whose reader knows the values. Of two levels one has no term of its own, so that any other level
@@ -374,19 +374,35 @@ def _missing_notes(model: TreeModel) -> list[str]:
     """
     if model.coding is None:
         return []
-    used = [model.coding.variables[i] for i in model.selected_variables]
     notes = []
-    for v in used:
+    for i in map(int, model.selected_variables):
+        v = model.coding.variables[i]
         if not (v.has_missing or model.coding.named):
             continue
-        counts = "none of its levels" if v.own_missing_level else visible(v.display_imputed)
-        unknown = "unknown"
+        counts = NO_LEVEL if v.own_missing_level else visible(v.display_imputed)
+        unknown, new = "unknown", ""
         if v.shares:
             unknown = "unknown, rare or new"
         elif v.kind in (CATEGORY, ORDERED) and len(v.levels) == 2 and not v.other:
             unknown = f"unknown or a level other than {' and '.join(map(visible, v.levels))}"
-        notes.append(f"{visible(v.name)}: {unknown} counts as {counts}")
+        elif v.kind == CATEGORY and not v.part and not _asks_for_other(model, i):
+            if v.other:
+                new = f"; a rare or new level counts as {v.other_name}, {NO_LEVEL}"
+            elif v.own_missing_level:
+                unknown = "unknown or new"
+            else:
+                new = f"; a new level counts as {NO_LEVEL}"
+        notes.append(f"{visible(v.name)}: {unknown} counts as {counts}{new}")
     return notes
+
+
+def _asks_for_other(model: TreeModel, i: int) -> bool:
+    """Whether a question asks if variable i is one of its unlisted levels, which share a column."""
+    assert model.coding is not None
+    variable, columns = model.coding.variables[i], model.coding.columns_of(i)
+    if not variable.other or variable.shares:
+        return False
+    return bool(np.any(model.parameters.weights[columns[len(variable.shown_levels)]]))
 
 
 def _hour_notes(model: TreeModel) -> list[str]:
@@ -418,12 +434,9 @@ def _other_notes(model: TreeModel) -> list[str]:
     if model.coding is None:
         return []
     notes = []
-    for i in model.selected_variables:
+    for i in map(int, model.selected_variables):
         variable = model.coding.variables[i]
-        columns = model.coding.columns_of(int(i))
-        asked = np.any(model.parameters.weights[columns] != 0, axis=1)
-        place = len(variable.shown_levels)
-        if variable.other and not variable.shares and asked[place]:
+        if _asks_for_other(model, i):
             levels = ", ".join(visible(level) for level in variable.levels)
             notes.append(f"{visible(variable.name)} is {variable.other_name}: none of {levels}")
     return notes

@@ -57,6 +57,9 @@ class Contribution:
     log_odds : float
         steepness * (term - the same term of the mean training row): what the feature adds to the
         log-odds of going left. With ``base_log_odds`` of the split they add up to ``log_odds``.
+    treated : str
+        Of a missing value and of a level that has no place in the coding, what it counts as:
+        "counts as 30", "not seen in training: counts as other". Empty for other values.
     """
 
     feature: int
@@ -64,6 +67,13 @@ class Contribution:
     value: float | str
     amount: float
     log_odds: float
+    treated: str = ""
+
+    @property
+    def told(self) -> str:
+        """The value as text, with what it counts as."""
+        value = _value(self.value)
+        return f"{value} ({visible(self.treated)})" if self.treated else value
 
 
 @dataclass(frozen=True)
@@ -215,6 +225,7 @@ def explain(
     path = [step.branch for step in model.topology.path(leaf) if step.branch in splits]
     end = _below(model, path, leaf)
     written = _written_values(model, x, cells)
+    treated = _treatments(model, cells)
     changes, undecided = class_changes(model, x, written, room)
     proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     return Explanation(
@@ -222,7 +233,7 @@ def explain(
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
         branches=tuple(
             replace(
-                _reading(model, x, splits[t], scores[t], gates[t], reach[t], written),
+                _reading(model, x, splits[t], scores[t], gates[t], reach[t], written, treated),
                 answer=answers.get(t, bool(gates[t] >= 0.5)),
                 number=numbers[t],
             )
@@ -248,6 +259,14 @@ def _written_values(model: TreeModel, x: FloatArray, cells: Sequence[Cells]) -> 
         return [float(value) for value in x]
     pairs = zip(model.table_coding.variables, cells, strict=True)
     return [variable.display_cell(read, 0) for variable, read in pairs]
+
+
+def _treatments(model: TreeModel, cells: Sequence[Cells]) -> list[str]:
+    """What values that have no place in the coding count as, by feature or by variable."""
+    variables = model.table_coding.variables
+    if not cells:
+        return [""] * len(variables)
+    return [variable.treatment(read, 0) for variable, read in zip(variables, cells, strict=True)]
 
 
 def _remarks(model: TreeModel, cells: Sequence[Cells]) -> tuple[str, ...]:
@@ -283,6 +302,7 @@ def _reading(
     left: float,
     reach: float,
     written: list[float | str],
+    treated: list[str],
 ) -> BranchReading:
     branch = split.branch
     weights = model.parameters.weights[:, branch] / model.parameters.n_features
@@ -295,7 +315,7 @@ def _reading(
     mean[features] = model.summary.scaled_mean[features]
     at_mean = float(weights @ mean) - float(model.parameters.thresholds[branch])
     amounts = _amounts(split, x, scaled)
-    contributions = _contributions(model, split, amounts, pulls, written)
+    contributions = _contributions(model, split, amounts, pulls, written, treated)
     contributions.sort(key=lambda term: -abs(term.log_odds))
     sides = side_classes(model, branch)
     return BranchReading(
@@ -319,12 +339,15 @@ def _contributions(
     amounts: dict[int, float],
     pulls: FloatArray,
     written: list[float | str],
+    treated: list[str],
 ) -> list[Contribution]:
     """What each feature does, or each variable with all its columns."""
     coding = model.coding
     if coding is None:
         return [
-            Contribution(j, model.feature_names[j], written[j], amounts[j], float(pulls[j]))
+            Contribution(
+                j, model.feature_names[j], written[j], amounts[j], float(pulls[j]), treated[j]
+            )
             for j in split.features
         ]
     made = []
@@ -337,6 +360,7 @@ def _contributions(
                 value=written[i],
                 amount=finite(sum(amounts[j] for j in own)),
                 log_odds=float(sum(pulls[j] for j in own)),
+                treated=treated[i],
             )
         )
     return made
@@ -357,8 +381,7 @@ def _branch_lines(reading: BranchReading) -> list[str]:
     names = [visible(term.name) for term in reading.contributions]
     width = max(map(len, names), default=0)
     for name, term in zip(names, reading.contributions, strict=True):
-        value = _value(term.value)
-        lines.append(f"    {name:<{width}} = {value:<10} {_pull(term.log_odds, reading.sides)}")
+        lines.append(f"    {name:<{width}} = {term.told:<10} {_pull(term.log_odds, reading.sides)}")
     if reading.contributions:
         base, sides = reading.base_log_odds, reading.sides
         side = f"{sides[0] if base > 0 else sides[1]} by {abs(base):.3g}"

@@ -158,7 +158,7 @@ def _question(parent: ET.Element, reading: BranchReading, words: tuple[str, str]
     if not reading.contributions:
         return
     rows = [
-        [visible(term.name), _told(term.value), _towards(term.log_odds, words)]
+        [visible(term.name), term.told, _towards(term.log_odds, words)]
         for term in reading.contributions
     ]
     rows.append(["an average row", "", _towards(reading.base_log_odds, words)])

@@ -46,6 +46,9 @@ from softsplit.variables.dates import NAMES, part_numbers, time_between
 NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE = "number", "boolean", "ordered", "category", "date"
 KINDS = (NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE)
 UNKNOWN = "unknown"
+UNSEEN = "not seen in training"
+NO_LEVEL = "none of its levels"
+"""What a value counts as whose variable has indicators of its levels, all of them 0."""
 
 
 @dataclass(frozen=True)
@@ -332,6 +335,14 @@ class Variable:
         middle = self.display(self.middle)
         return middle if isinstance(middle, str) else f"{middle:.6g}"
 
+    @property
+    def display_unlisted(self) -> str:
+        """What a rare or new level is coded as, as shown to users."""
+        if self.other:
+            return self.other_name
+        own_levels = self.kind == CATEGORY and self.whole and not self.shares
+        return NO_LEVEL if own_levels else self.display_imputed
+
     def display_cell(self, cells: Cells, row: int) -> float | str:
         """Return the value of one row as shown to users."""
         if cells.unlisted[row] and cells.content is not None:
@@ -339,26 +350,38 @@ class Variable:
             return texts[codes[row]]
         return self.display(float(cells.numbers[row]))
 
+    def counts_as(self, cells: Cells, row: int) -> str:
+        """Return what an imputed or unlisted value of one row is coded as, or ""."""
+        if cells.missing[row]:
+            return NO_LEVEL if self.own_missing_level else self.display_imputed
+        return self.display_unlisted if cells.unlisted[row] else ""
+
+    def treatment(self, cells: Cells, row: int) -> str:
+        """Return in brief how an imputed or unlisted value of one row is coded, or ""."""
+        counts = self.counts_as(cells, row)
+        if not counts:
+            return ""
+        rarity = self._rarity(cells, row)
+        return f"{rarity}: counts as {counts}" if rarity else f"counts as {counts}"
+
     def remark(self, cells: Cells, row: int) -> str:
         """Return a note on how an imputed or unlisted value of one row is coded, or ""."""
-        taken = f"it counts as {self.display_imputed}"
+        counts = self.counts_as(cells, row)
+        if not counts or (cells.missing[row] and self.has_missing):
+            return ""
         if cells.missing[row]:
-            return (
-                ""
-                if self.has_missing
-                else f"{self.name} is unknown, as in no training row: {taken}"
-            )
+            return f"{self.name} is unknown, as in no training row: it counts as {counts}"
+        value, rarity = shown(str(self.display_cell(cells, row))), self._rarity(cells, row)
+        verb = "was" if rarity == UNSEEN else "is"
+        return f"{self.name} {value} {verb} {rarity}: it counts as {counts}"
+
+    def _rarity(self, cells: Cells, row: int) -> str:
+        """Return how often training had the unlisted level of one row; "" for other values."""
         if not cells.unlisted[row]:
             return ""
-        value = f"{self.name} {shown(str(self.display_cell(cells, row)))}"
-        found = "is rare in training" if self.rare is not None else "is rare or new"
         if self.unseen(cells)[row]:
-            found = "was not seen in training"
-        if self.other:
-            return f"{value} {found}: it counts as {self.other_name}"
-        if self.kind == CATEGORY and self.whole and not self.shares:
-            return f"{value} {found}: it counts as none of the levels"
-        return f"{value} {found}: {taken}"
+            return UNSEEN
+        return "rare in training" if self.rare is not None else "rare or new"
 
 
 class DayReader:
