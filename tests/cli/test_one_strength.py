@@ -37,8 +37,11 @@ def table(tmp_path_factory):
     return path, frame
 
 
+OF_TABLE = ("--drop", "proline", "--class-weight", "light=2", "--effort", "fast")
+
+
 @pytest.mark.parametrize(
-    "options", [(), *slow(("--scope", "local"), ("--loss", "cost", "--depth", 1))]
+    "options", [OF_TABLE, *slow((), ("--scope", "local"), ("--loss", "cost", "--depth", 1))]
 )
 def test_the_printed_settings_give_the_chosen_tree_again(table, tmp_path, options):
     path, _ = table

@@ -120,7 +120,10 @@ def test_held_out_rows_take_the_place_of_training_rows(tmp_path):
     used = np.flatnonzero(np.any(tree.tree_.parameters.weights, axis=1))
     assert values["labels"] == classes.tolist()
     np.testing.assert_array_equal(values["rows"], tree.tree_.table_coding.code(new).X[:, used])
-    assert f"the {len(new)} held-out rows" in render_report(data)
+    text = render_report(data)
+    assert f"the {len(new)} held-out rows" in text
+    own = f"{100 * tree.score(new, classes):.1f}"
+    assert re.search(rf"{own}.%[^%]*accuracy on the {len(new)} rows given as held out", text)
     with pytest.raises(ValueError, match=r"held_out must be a tuple \(X, y\)"):
         tree.report(X, y, time_limit=0.1, held_out=new)
 
@@ -132,6 +135,15 @@ def test_held_out_rows_take_the_place_of_training_rows(tmp_path):
     done = CliRunner().invoke(app, [*command, "--time-limit", "0.1", "--target", "target"])
     assert done.exit_code == 0, done.output
     assert f"the {len(new)} held-out rows" in (tmp_path / "tree.html").read_text("utf-8")
+
+
+def test_figures_of_trees_that_were_not_edited_are_not_said_to_be_its_own():
+    tree, _, X, y = fitted("two")
+    edited = tree.edit(date="2026-11-18").set_threshold(1, 1e9)
+    text = edited.report(X, y, time_limit=30).html
+    assert "this tree was edited by hand" in text.lower()
+    assert "the tree before its edits" in text and ">this tree<" not in text
+    assert f"{100 * edited.score(X, y):.1f}" in text and "on its own training rows" in text
 
 
 def test_a_page_without_rows_holds_none():

@@ -35,6 +35,7 @@ from softsplit.cli.outputs import (
     write_report,
     write_text,
 )
+from softsplit.cli.wording import given_options
 from softsplit.support.messages import visible
 from softsplit.support.options import service
 from softsplit.support.parallel import n_threads
@@ -45,6 +46,11 @@ if TYPE_CHECKING:
 
 FIT_SHARE = 0.6
 """Fraction of the time limit for model selection and training if a report follows."""
+
+OF_TABLE = frozenset(
+    ("drop", "keep", "categorical", "date", "kind", "groups", "encoding", "class_weight", "effort")
+)
+"""Options that settings of a tree do not hold, and that a fit of the same tree needs."""
 
 EPILOG = (
     "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "
@@ -211,6 +217,7 @@ def fit(
         n_jobs=jobs or n_threads(None),
         verbose=not quiet,
         groups=grouped(rows, groups),
+        of_table=given_options(context, OF_TABLE),
         max_features=max_features,
         max_terms=max_terms,
         max_questions=max_questions,

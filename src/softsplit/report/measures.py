@@ -42,12 +42,12 @@ OPTIONS = MeasureOptions()
 def add_figures(parent: ET.Element, data: ReportData) -> None:
     """The table of all methods, and what it says in one sentence."""
     own = data.metrics(data.chosen)
-    rows = [["this tree", *_cells(own, "")]]
+    rows = [[data.own_title, *_cells(own, "")]]
     for name in BASELINES:
         ahead = _points(data.against(name))
         rows.append([TITLES[name], *_cells(data.baseline_metrics(name), ahead)])
     head = [
-        "method", data.measure, "this tree is ahead by", "features",
+        "method", data.measure, f"{data.own_title} is ahead by", "features",
         "accuracy" if data.rare is not None else "balanced accuracy",
         "ROC area", "precision-recall area", "log-loss",
     ]  # fmt: skip
@@ -139,6 +139,11 @@ def class_sentence(data: ReportData, point: int) -> str | None:
 def verdict(data: ReportData) -> str:
     """What the comparison says, without more certainty than there is."""
     plain, logistic = data.against("majority"), data.against("logistic")
+    if data.edited:
+        return (
+            "This tree was edited by hand. The figures below are of trees trained with the same "
+            "settings and not edited. Rows given as held out show its own accuracy."
+        )
     if data.undertrained:
         return (
             "This tree is worse on its own training rows than trees that were trained in the same "
@@ -221,7 +226,7 @@ def add_curves(parent: ET.Element, data: ReportData) -> None:
     )  # fmt: skip
     if two:
         legend = add(parent, "p", {"class": "quiet keys"})
-        for kind, title in [("own", "this tree"), *((n, TITLES[n]) for n in others)]:
+        for kind, title in [("own", data.own_title), *((n, TITLES[n]) for n in others)]:
             key = add(legend, "span", {"class": f"key {kind}"})
             add(key, "span", {}, title)
     details = add(parent, "details")

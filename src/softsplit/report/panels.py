@@ -51,6 +51,8 @@ def headline(data: ReportData, point: int) -> str:
     found = data.lead(data.metrics(point))
     features = f"{count} of {counted(data.n_variables, 'feature')}"
     said = "not judged" if found is None else f"{data.measure} {percent(found.value)}"
+    if data.edited and point == data.chosen:
+        said = f"edited by hand, {said} before"
     chosen = ", the chosen tree" if point == data.chosen else ""
     return (
         f"Tree {point + 1} of {len(data.trees)}{chosen}: strength {strength_text(tree)}, "
@@ -206,6 +208,8 @@ def _confusion(parent: ET.Element, data: ReportData, point: int) -> None:
     if counts is None:
         add(parent, "p", {}, "This tree was not judged: the work was cut short.")
         return
+    said = "A held-out row is predicted by a tree that was trained without it at this strength"
+    add(parent, "p", {"class": "quiet"}, f"{said}; its questions may differ from those above.")
     if len(counts) > SHOWN.classes:
         _rates(parent, data, counts)
         return

@@ -246,6 +246,24 @@ class ReportData:
         found = self.lead(self.metrics(self.chosen))
         return found is not None and self.in_training < found.low
 
+    @property
+    def edited(self) -> bool:
+        """Whether the tree was changed by hand: trees that are trained on folds are not."""
+        return bool(self.tree.tree_.edits.lines)
+
+    @property
+    def own_title(self) -> str:
+        """Name of the tree in tables of figures on held-out rows."""
+        return "the tree before its edits" if self.edited else "this tree"
+
+    @property
+    def in_held_out_rows(self) -> Interval | None:
+        """Accuracy of the tree itself on the rows that were given as held out."""
+        if self.held_out_rows is None:
+            return None
+        called = self.tree.classes_[self.tree.tree_.predict_index(self.held_out_rows.matrix)]
+        return share(called == self.held_out_rows.y)
+
     def accuracy(self, point: int) -> Interval | None:
         """Of the tree at a point, on rows that it was not trained on."""
         found = self.metrics(point)

@@ -55,11 +55,17 @@ def add_summary(parent: ET.Element, data: ReportData) -> None:
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
     name = f"{data.measure} on held-out rows"
-    if data.undertrained:  # what others reach is no figure of this tree
+    of_others = data.undertrained or data.edited
+    if of_others:  # what others reach is no figure of this tree
         value, note = percent(data.in_training), "more cannot be expected on new rows"
         name = f"{data.measure} on its own training rows"
     _card(cards, name, value, note)
-    if data.watched is not None and not data.undertrained:
+    unseen = data.in_held_out_rows
+    if unseen is not None and data.held_out_rows is not None:
+        ends = f"between {percent(unseen.low)} and {percent(unseen.high)}"
+        name = f"accuracy on the {len(data.held_out_rows.y):,} rows given as held out"
+        _card(cards, name, percent(unseen.value), ends)
+    if data.watched is not None and not of_others:
         one = data.class_metrics(data.chosen, data.watched)
         name = shortened(data.classes[data.watched], 40)
         for share, what in (
@@ -72,7 +78,7 @@ def add_summary(parent: ET.Element, data: ReportData) -> None:
     used = f"{len(tree.selected_features_)} of {data.n_variables}"
     questions = len(outline(tree.tree_).questions())
     _card(cards, "features used", used, f"in {counted(questions, 'question')}")
-    told = class_sentence(data, data.chosen)
+    told = None if data.edited else class_sentence(data, data.chosen)
     if told is not None:
         add(part, "p", {"id": "classes"}, told)
     add(part, "p", {"id": "verdict"}, verdict(data))

@@ -99,6 +99,9 @@ class FitOptions:
         Limits of the size of the tree, as in ``SoftTreeClassifier``.
     required, forbidden_together, at_most_one, feature_costs
         Rules about columns and their costs, as in ``SoftTreeClassifier``.
+    of_table : str
+        Options of the command about columns, class weights and effort, as they were given: the line
+        that fits the same tree repeats them.
     """
 
     depth: int | None = None
@@ -131,6 +134,7 @@ class FitOptions:
     forbidden_together: Sequence[Sequence[str]] | None = None
     at_most_one: Sequence[Sequence[str]] | None = None
     feature_costs: dict[str, float] | None = None
+    of_table: str = ""
 
     @property
     def classes(self) -> dict[str, Any]:
@@ -221,7 +225,7 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     repeatable = anew and tree.end_ == "complete"
     return Fitted(
         tree=tree,
-        provenance=(*provenance, *_facts(tree, repeatable)),
+        provenance=(*provenance, *_facts(tree, repeatable, options.of_table)),
         notes=tuple(dict.fromkeys(notes)),
         score=score,
         interrupted=any(message.interrupted for message in cut),
@@ -474,9 +478,10 @@ def _told_teacher(search: SoftTreeClassifierCV) -> str:
     return f"{told}, {here} on held-out rows; without it {there}"
 
 
-def _facts(tree: SoftTreeClassifier, repeatable: bool) -> list[tuple[str, str]]:
+def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tuple[str, str]]:
     steepness = formulation_of(tree.loss).label(tree.tree_.steepness, tree.ridge)
     given = fit_options(tree) if repeatable else None
+    again = " ".join(filter(None, ("softsplit fit with", of_table, given)))
     search = tree.solution_.search
     depth = f"{tree.tree_.topology.depth}"
     if isinstance(tree.depth, int) and tree.depth != tree.tree_.topology.depth:
@@ -488,5 +493,5 @@ def _facts(tree: SoftTreeClassifier, repeatable: bool) -> list[tuple[str, str]]:
             f"{steepness}, penalty {tree.penalty}, strength {strength_of(tree):.4g}",
         ),
         *([] if search is None else [("Search", str(search))]),
-        *([] if given is None else [("The same tree", f"softsplit fit with {given}")]),
+        *([] if given is None else [("The same tree", again)]),
     ]
