@@ -269,6 +269,9 @@ def test_columns_that_the_tree_does_not_use_need_not_be_there(model, expected, t
     lost = sorted(used)[0]
     people().drop(columns=lost).to_csv(few, index=False)
     refused(invoke("predict", model, few, "-q"), f"column {lost!r} is missing")
+    people().rename(columns={lost: lost.upper()}).to_csv(few, index=False)
+    said = f"column {lost!r} is missing; did you mean {lost.upper()!r}?"
+    refused(invoke("predict", model, few, "-q"), said)
 
 
 def test_texts_that_training_did_not_have_are_answered_and_said(tmp_path):
@@ -324,7 +327,8 @@ def test_all_problems_of_a_table_are_said_at_once(tmp_path):
     path.write_text("a,b,y\ninf,1,n\n2,inf,y\n")
     refused(
         invoke("fit", path, "-t", "y", "-q"),
-        "column 'a' holds infinity; replace it; column 'b' holds infinity; replace it.",
+        "column 'a' holds infinity (row 1); replace it; "
+        "column 'b' holds infinity (row 2); replace it.",
     )
 
 
@@ -433,10 +437,11 @@ def test_odd_names_go_through_everything(tmp_path, light):
         ("a,,y\n1,2,0\n", "column 2 of t.csv has no name"),
         ("a,b,y\n1,2,0\n1,2,3,4\n", "line 3 has 4 fields where there are 3 columns"),
         ("a,b,y\n1,2,0,9\n1,2,3,4\n", "more fields than its first line"),
+        ("a,b,y\n1,2,0\n\n1,2\n", "line 4 has 2 fields where there are 3 columns; leave a field"),
         ("a,b,z\n1,2,0\n3,4,1\n", "target 'y' is not a column of the table; there are: a, b, z."),
         ("a,y\n1,0.5\n2,1.5\n", "target 'y' holds decimal numbers"),
         ("y\n1\n2\n", "there is no column beside the target 'y'"),
-        ("a,y\ninf,1\n2,2\n", "column 'a' holds infinity; replace it."),
+        ("a,y\n2,1\ninf,2\n", "column 'a' holds infinity (row 2); replace it."),
         ("a,y\n,1\n,2\n", "the table has no column that a tree can use: 'a' (no values)."),
         ('a,b,y\n1,"2,1\n3,4,2\n', "a quotation mark near line 2 is never closed; close it"),
         (

@@ -195,4 +195,4 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     assert by_hand == tree.predict(asked).tolist() and len(set(by_hand)) == 2
     full = X.assign(job=X["job"].fillna("pilot"))  # training rows without a gap
     text = export_text(SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(full, y))
-    assert "job: unknown counts as " in text and "; a new level counts as none of its levels" in text
+    assert re.search("job: unknown counts as .*; a new level counts as none of its levels", text)

@@ -109,7 +109,7 @@ def test_missing_values_are_counted_by_column(path):
             {},
             "target 'risk' holds decimal numbers; a classifier needs classes",
         ),
-        ({"age": [1.0, np.inf, 2.0, 3.0]}, {}, "column 'age' holds infinity"),
+        ({"age": [1.0, np.inf, 2.0, 3.0]}, {}, "column 'age' holds infinity (row 2); replace"),
         ({"age": pd.to_datetime(["2020-01-01"] * 4)}, {}, "column 'age' holds dates"),
     ],
 )
@@ -152,6 +152,29 @@ def test_a_table_trains_a_tree(path):
     data = read_dataset(path, "risk")
     tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
     assert tuple(tree.classes_) == data.class_names
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ("1,2,3\n4,5\n", 3),
+        ('1,"x\ny",3\n4,5\n', 4),
+        ('1,"x,y",\n4,5,6\n7\n', 4),
+        ("1,2,\r\n\r\n4,5\r\n", 4),
+        ("1,2,3,\n4,5,6,\n\n  \n7,,,\n", None),
+        ("1,2,NA\n4,,\n,,\n", None),
+    ],
+)
+def test_a_row_with_too_few_fields_is_refused(rows, line, tmp_path):
+    file = tmp_path / "t.csv.gz"
+    file.write_bytes(gzip.compress(f"a,b,c\n{rows}".encode()))
+    if line is None:
+        assert read_table(file).frame["c"].isna().any()
+        return
+    count = "1 field" if rows.endswith("7\n") else "2 fields"
+    said = f"line {line} has {count} where there are 3 columns; leave a field empty for a missing"
+    with pytest.raises(ValueError, match=said):
+        read_table(file)
 
 
 @pytest.mark.parametrize("header", ["", "Unnamed: 0"])

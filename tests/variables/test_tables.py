@@ -428,7 +428,7 @@ def test_rare_and_new_levels_count_as_other():
         (lambda f: f[list(f.columns[::-1])], "feature names"),
         (lambda f: f.assign(income="high"), "column 'income' holds 'high' where numbers are"),
         (lambda f: f.assign(since="soon"), "column 'since' holds 'soon' where dates are needed"),
-        (lambda f: f.assign(income=np.inf), "column 'income' holds infinity; replace it"),
+        (lambda f: f.assign(income=np.inf), r"'income' holds infinity \(row 1\); replace it"),
     ],
 )
 def test_tables_that_have_changed_are_named(table, tree, change, message):

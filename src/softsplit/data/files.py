@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softsplit.support.messages import cut, nearest, shown, visible
+from softsplit.support.messages import counted, cut, nearest, shown, visible
 from softsplit.variables.coding import listed_columns
 
 STDIN = "-"
@@ -153,6 +153,7 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     separator = _separator(text)
     header = _checked_header(name, text, separator)
     frame = _csv(name, text, separator)
+    _refuse_short_rows(name, text, separator, frame)
     full = frame
     frame, notes = _without_index(name, full, named=bool(header[0]))
     left_out = tuple(full.columns.difference(frame.columns))
@@ -319,6 +320,33 @@ def _csv(name: str, text: str, separator: str) -> pd.DataFrame:
     return frame.apply(_stripped)
 
 
+def _refuse_short_rows(name: str, text: str, separator: str, frame: pd.DataFrame) -> None:
+    """Raise ``ValueError`` for a row with too few fields, which pandas fills up; not for a blank
+    line.
+
+    Only a file with gaps in its last column has such rows. Where no field is quoted, the number of
+    separators tells that there are none; else the fields of each row are counted.
+    """
+    n_fields = frame.shape[1]
+    if n_fields < 2 or not frame.iloc[:, -1].isna().any():
+        return
+    if '"' not in text and text.count(separator) == (n_fields - 1) * (len(frame) + 1):
+        return
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    line = 1
+    try:
+        for row in rows:
+            if len(row) < n_fields and any(field.strip() for field in row):
+                raise ValueError(
+                    f"{name} cannot be read: line {line} has {counted(len(row), 'field')} where "
+                    f"there are {n_fields} columns; leave a field empty for a missing value, with "
+                    "its separator."
+                )
+            line = rows.line_num + 1
+    except csv.Error:  # a field longer than this reader takes, and pandas took
+        return
+
+
 def _stripped(column: Any) -> Any:
     return column.astype(object).where(column.isna(), column.astype(str).str.strip())
 
@@ -417,12 +445,6 @@ def refuse_dates(name: str, column: pd.Series) -> None:
         raise ValueError(
             f"column {shown(name)} holds dates; turn it into numbers, such as days since a day."
         )
-
-
-def refuse_infinity(name: str, numbers: Any) -> None:
-    """Raise ``ValueError`` for infinite values, which cannot be scaled."""
-    if not np.all(np.isfinite(numbers)):
-        raise ValueError(f"column {shown(name)} holds infinity; replace it.")
 
 
 def refuse_fractions(target: str, numbers: Any) -> None:

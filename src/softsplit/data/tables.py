@@ -16,11 +16,11 @@ from softsplit.data.files import (
     read_table,
     refuse_dates,
     refuse_fractions,
-    refuse_infinity,
     typed,
 )
 from softsplit.support.messages import cut, nearest, shown
 from softsplit.variables.coding import listed_columns
+from softsplit.variables.variable import refuse_infinity
 
 
 def read_dataset(

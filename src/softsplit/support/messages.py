@@ -120,11 +120,16 @@ LIKE = 0.65
 
 
 def nearest(word: Any, known: Iterable[Any]) -> str | None:
-    """Of ``known`` names the one that a misspelt ``word`` is most like, as it is shown."""
+    """Of ``known`` names the one that a misspelt ``word`` is most like, as it is shown.
+
+    A name that differs in upper and lower case alone comes first.
+    """
     names = {str(name): name for name in known}
-    close = get_close_matches(str(word), list(names), 1, LIKE) or [
-        name for name in names if len(str(word)) > 1 and name.startswith(str(word))
-    ]
+    close = (
+        [name for name in names if name.casefold() == str(word).casefold()]
+        or get_close_matches(str(word), list(names), 1, LIKE)
+        or [name for name in names if len(str(word)) > 1 and name.startswith(str(word))]
+    )
     return shown(names[close[0]], 40) if close else None
 
 

@@ -410,14 +410,25 @@ def _checked_numbers(
         codes, values = distinct(column)
         row = next(i for i in np.flatnonzero(codes >= 0) if reading(values[codes[i]]) is None)
         advice = "correct it" if len(codes) == 1 else "correct the cell, or leave it empty"
-        place = "" if len(codes) == 1 else f" (row {row + 1})"
         raise ValueError(
             f"column {shown(name)} holds {shown(_plain(values[codes[row]]))} where {needed} needed"
-            f"{place}; {advice}."
+            f"{_in_row(row, len(codes))}; {advice}."
         )
-    if np.any(np.isinf(numbers)):
-        raise ValueError(f"column {shown(name)} holds infinity; replace it.")
+    refuse_infinity(name, numbers)
     return numbers
+
+
+def refuse_infinity(name: str, numbers: FloatArray) -> None:
+    """Raise ``ValueError`` for infinite values, which cannot be scaled; name the first row."""
+    infinite = np.isinf(numbers)
+    if np.any(infinite):
+        place = _in_row(int(np.argmax(infinite)), len(numbers))
+        raise ValueError(f"column {shown(name)} holds infinity{place}; replace it.")
+
+
+def _in_row(row: int, n_rows: int) -> str:
+    """Return the place of a cell among several rows, counted from 1."""
+    return "" if n_rows == 1 else f" (row {row + 1})"
 
 
 DIGITS = 8
