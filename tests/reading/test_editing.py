@@ -18,6 +18,7 @@ from export_runs import RUNNERS
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, export_markdown, export_text
 from softsplit.reading.editing import read_gate
+from softsplit.reading.equations import number
 from softsplit.reading.leaf_shares import consistent_with
 from softsplit.reading.outline import outline
 from softsplit.report.notebook import tree_html
@@ -124,6 +125,47 @@ def test_a_threshold_moves_the_walk_and_the_gate(name):
         f"edits:\n    {DAY} set_threshold(question=1, value={new!r}) - a round number"
     )
     assert export_text(tree) == text and tree.edits_ == []
+
+
+@pytest.mark.parametrize("name", ["wine", "mixture"])
+def test_the_line_of_an_edit_says_which_thresholds_it_moved(name, tmp_path):
+    tree, _, _ = case(name)
+    first = tree.edit(date=DAY).set_threshold(1, -15.0, reason="policy")
+    split = outline(first.tree_).questions()[0].split
+    edited = first.drop_feature(split.names[-1], reason="costly")
+    model, said = edited.tree_, export_text(edited).splitlines()
+    now = outline(model).questions()[0].split
+    assert now.features == split.features[:-1] and now.threshold != -15.0
+    moved = f"threshold of question 1: -15 to {number(now.threshold, now.digits)}"
+    (line,) = [line for line in said if "drop_feature(" in line]
+    assert f" ({moved}" in line and line.endswith(") - costly")
+    assert f"    {DAY} set_threshold(question=1, value=-15.0) - policy" in said
+    softsplit.save_model(edited, tmp_path / "m.json")
+    assert softsplit.load_tree(tmp_path / "m.json").tree_.edits == model.edits
+    one_down = edited.prune(len(outline(model).questions()))
+    assert not one_down.edits_[-1].outcome  # the thresholds of the others stay
+
+
+def test_a_dropped_feature_moves_thresholds_of_questions_that_stay():
+    """Where questions are pruned the others keep the numbers that they had before."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 3)).round(2), columns=["a", "b", "c"])
+    y = np.where(X["a"] > 0.3, 0, np.where(X["b"] + 0.7 * X["c"] > 0.1, 1, 2))
+    tree = SoftTreeClassifier(depth=2, n_starts=1, curves=False, random_state=0).fit(X, y)
+    asked = [found.split for found in outline(tree.tree_).questions()]
+    alone = next(i for i, split in enumerate(asked, 1) if len(split.features) == 1)
+    name = asked[alone - 1].names[0]
+    edited = tree.edit().drop_feature(name)
+    left = [found.split for found in outline(edited.tree_).questions()]
+    assert len(left) < len(asked)
+    outcome = edited.edits_[-1].outcome
+    told = {int(n): part for n, part in re.findall(r"question (\d+): (\S+ to [^,]+)", outcome)}
+    assert alone not in told
+    for number_, part in told.items():
+        old = asked[number_ - 1]
+        before, after = part.split(" to ")
+        assert number(old.threshold, old.digits) == before
+        assert after in [number(split.threshold, split.digits) for split in left]
 
 
 def test_a_weight_is_that_of_the_text():

@@ -198,7 +198,9 @@ class EditedTree(SoftTreeClassifier):
         given_reason = checked_reason(reason)
         tree = verb(self.tree_, **given)
         plain = {name: _plain(value) for name, value in given.items()}
-        edit = Edit(verb.__name__, plain, self.day, given_reason)
+        asked = verb is editing.set_threshold
+        outcome = "" if asked else editing.moved_thresholds(self.tree_, tree)
+        edit = Edit(verb.__name__, plain, self.day, given_reason, outcome)
         made = copy.copy(self)
         made.tree_ = replace(tree, edits=tree.edits.noted(edit))
         know_table(made, made.tree_, named=hasattr(self, "feature_names_in_"))

@@ -141,6 +141,7 @@ def written_edits(edits: Edits) -> dict[str, Any]:
             "verb": edit.verb,
             "arguments": {name: written_plain(value) for name, value in edit.arguments.items()},
             "reason": edit.reason,
+            **({"outcome": edit.outcome} if edit.outcome else {}),
         }
         for edit in edits.listed
     ]
@@ -159,7 +160,7 @@ def read_edits(value: Any, model: TreeModel) -> Edits:
     listed = []
     for i, one in enumerate(items(found["list"], "edits.list")):
         where = f"edits.list[{i}]"
-        edit = entries(one, where, ("date", "verb", "arguments", "reason"))
+        edit = entries(one, where, ("date", "verb", "arguments", "reason"), ("outcome",))
         reason = edit["reason"]
         if not isinstance(edit["arguments"], dict):
             raise ModelFileError(f"{where}.arguments of the model file must be an object.")
@@ -173,6 +174,7 @@ def read_edits(value: Any, model: TreeModel) -> Edits:
                 given,
                 text(edit["date"], f"{where}.date"),
                 None if reason is None else text(reason, f"{where}.reason"),
+                text(edit.get("outcome", ""), f"{where}.outcome"),
             )
         )
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.reading.equations import number
 from softsplit.reading.leaf_shares import consistent_with, decision_gains
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.outline import OutlineNode, outline
@@ -263,6 +264,43 @@ def drop_feature(model: TreeModel, feature: Any) -> TreeModel:
             model = prune(model, found.number)
         else:
             model = _without_side(model, t, 2 - int(_holds_at_mean(model, t, gate)))
+
+
+def moved_thresholds(before: TreeModel, after: TreeModel) -> str:
+    """What an edit did to the thresholds of questions that it kept, in words; "" for nothing.
+
+    Questions have the numbers from before the edit.
+    """
+    gone = set(before.selected_features.tolist()) - set(after.selected_features.tolist())
+    old, new = (
+        [q for q in outline(model).questions() if q.split and q.split.features]
+        for model in (before, after)
+    )
+    if len(old) > len(new):  # some were pruned: the others keep their terms and their order
+        terms = [_terms(found, gone) for found in old]
+        kept, start = [], 0
+        for found in new:
+            wanted = _terms(found, gone)
+            start = next((i for i in range(start, len(old)) if terms[i] == wanted), -1) + 1
+            if not start:
+                return ""
+            kept.append(old[start - 1])
+        old = kept
+    said = []
+    for was, now in zip(old, new, strict=True):
+        assert was.split is not None and now.split is not None
+        if was.split.lefts is None and now.split.lefts is None:
+            pair = [number(one.threshold, one.digits) for one in (was.split, now.split)]
+            if pair[0] != pair[1]:
+                said.append(f"threshold of question {was.number}: {pair[0]} to {pair[1]}")
+    return ", ".join(said)
+
+
+def _terms(found: OutlineNode, gone: set[int]) -> dict[int, float]:
+    """The coefficients of a question by feature, without features that are ``gone``."""
+    assert found.split is not None
+    pairs = zip(found.split.features, found.split.coefficients, strict=True)
+    return {j: c for j, c in pairs if j not in gone}
 
 
 def _holds_at_mean(model: TreeModel, t: int, gate: Gate) -> bool:

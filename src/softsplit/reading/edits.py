@@ -22,12 +22,15 @@ class Edit:
     date : str
         Day of the edit, as 2026-11-18.
     reason : str, optional
+    outcome : str
+        What else it changed: "threshold of question 1: -15 to -10".
     """
 
     verb: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     date: str = ""
     reason: str | None = None
+    outcome: str = ""
 
     @property
     def call(self) -> str:
@@ -39,7 +42,8 @@ class Edit:
     def line(self) -> str:
         """The edit on one line, for people."""
         because = "" if self.reason is None else f" - {visible(self.reason)}"
-        return f"{self.date} {visible(self.call)}{because}"
+        outcome = f" ({visible(self.outcome)})" if self.outcome else ""
+        return f"{self.date} {visible(self.call)}{outcome}{because}"
 
 
 @dataclass(frozen=True)
