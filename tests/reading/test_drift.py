@@ -13,7 +13,13 @@ from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
 from softsplit.cli.app import app
-from softsplit.reading.two_samples import all_new, holm, location_differs, shares_differ
+from softsplit.reading.two_samples import (
+    all_new,
+    all_of_levels_new,
+    holm,
+    location_differs,
+    shares_differ,
+)
 
 
 def drawn_table(seed: int, rows: int) -> tuple[pd.DataFrame, pd.Series]:
@@ -52,6 +58,39 @@ def test_small_cells_are_merged() -> None:
     """A hundred levels of one row each say nothing."""
     assert shares_differ(np.ones(100), np.roll(np.ones(100), 1)) == 1.0
     assert shares_differ(np.array([3.0, 0]), np.array([0.0, 2])) == 1.0
+
+
+def test_levels_with_new_rows_alone() -> None:
+    """Against permutations of both samples; one level is that of ``all_new``."""
+    np.testing.assert_allclose(all_of_levels_new(3, np.array([3.0]), 5, 9), all_new(3, 5, 9))
+    totals, rng = np.repeat([1, 2, 3, 9], [6, 5, 4, 3]), np.random.default_rng(0)
+    levels = np.repeat(np.arange(len(totals)), totals)
+    m, n = 20, len(levels) - 20
+    reached = []
+    for _ in range(4000):
+        new = rng.permutation(levels)[:m]
+        counts = np.bincount(new, minlength=len(totals))
+        reached.append(counts[counts == totals].sum())
+    for rows in (3, 6, 9):
+        exact = np.mean(np.array(reached) >= rows)
+        assert all_of_levels_new(rows, totals, m, n) == pytest.approx(exact, abs=0.05)
+    assert all_of_levels_new(50_000, np.ones(10_000), 60_000, 60_000) < 1e-3  # the bound
+
+
+def test_a_column_of_many_rare_levels_gives_no_alarm_by_itself() -> None:
+    rng = np.random.default_rng(5)
+    shops = rng.choice(280, 2500, p=rng.dirichlet(np.ones(280)))
+    X = pd.DataFrame({"a": rng.normal(size=2500), "shop": [f"S{one:03d}" for one in shops]})
+    y = np.where(X["a"] + rng.normal(size=2500) > 0, "yes", "no")
+    base = SoftTreeClassifier(depth=1, n_starts=1, effort="fast", curves=False, random_state=0)
+    alarms = 0
+    for seed in range(10):
+        order = np.random.default_rng(seed).permutation(2500)
+        tree, new = base.fit(X.iloc[order[:1250]], y[order[:1250]]), X.iloc[order[1250:]]
+        alarms += bool(check_rows(tree, new).moved)
+    assert alarms <= 1
+    fresh = new.assign(shop=new["shop"].where(np.arange(1250) % 10 > 0, "T" + new["shop"]))
+    assert [one.name for one in check_rows(tree, fresh).moved] == ["shop"]
 
 
 def test_alarms_without_and_with_a_shift() -> None:

@@ -5,12 +5,15 @@ hypothesis both are drawn from one distribution. Every comparison is one of
 
 shares      counts a_1, ..., a_K of training and b_1, ..., b_K of new rows: Pearson's chi-squared of
             the 2 x K table, which takes both samples as random; cells with an expected count below
-            ``two_samples.FEWEST`` are merged, bins of a number with their neighbours
+            ``two_samples.FEWEST`` are merged, bins of a number with their neighbours; levels that
+            are rare in both samples together are one cell
 location    of ordered bins: the rank sum test (Wilcoxon; Mann and Whitney) with ties, which sees a
             shift that chi-squared spreads over all bins
-beyond      k new rows beyond the largest (smallest) training value, of a level or class that no
-            training row has, or without a value where no training row lacks one: the k topmost of
-            n + m exchangeable rows are all new with probability  prod_{i<k} (m - i) / (n + m - i)
+beyond      k new rows beyond the largest (smallest) training value, of a class that no training row
+            has, or without a value where no training row lacks one: the k topmost of n + m
+            exchangeable rows are all new with probability  prod_{i<k} (m - i) / (n + m - i)
+unseen      k new rows of levels that no training row has: among many levels with few rows some have
+            new rows alone by chance (``two_samples.all_of_levels_new``)
 worse       of labelled rows: scores 1 - p_y against those of held-out rows (conformal.py), the rank
             sum test for larger ones alone
 calibrated  of labelled rows and class k: mean of (y_k - p_k), which has the variance
@@ -18,11 +21,11 @@ calibrated  of labelled rows and class k: mean of (y_k - p_k), which has the var
 
 A column has the smallest of its p-values, times the number of tests that columns of its kind can
 have, whether or not this one gave rise to them: five of a number (shares, location, above, below,
-missing), three of a category and four of an ordered one. Columns, leaves, classes, worse and
-calibrated are adjusted together by the weighted procedure of Holm (1979): the chance that anything
-is said to have moved though nothing has is at most ``level``. Columns have half of the weight
-together, and what sums the table up the other half, so that a change of the classes is not lost
-among hundreds of columns.
+missing), three of a category (shares, unseen, missing) and four of an ordered one. Columns, leaves,
+classes, worse and calibrated are adjusted together by the weighted procedure of Holm (1979): the
+chance that anything is said to have moved though nothing has is at most ``level``. Columns have
+half of the weight together, and what sums the table up the other half, so that a change of the
+classes is not lost among hundreds of columns.
 """
 
 from __future__ import annotations
@@ -34,18 +37,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from softsplit.reading.conformal import NO_CLASS, UNKNOWN_CLASS
 from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import outline
 from softsplit.reading.profile import ColumnProfile, counted_cells, has_levels
-from softsplit.reading.two_samples import all_new, holm, location_differs, shares_differ
+from softsplit.reading.two_samples import (
+    all_new,
+    all_of_levels_new,
+    holm,
+    location_differs,
+    shares_differ,
+)
 from softsplit.support.arrays import FloatArray, wilson
 from softsplit.support.messages import counted, cut, visible
 from softsplit.support.options import late
 from softsplit.variables import Cells, CodedRows, Variable
+from softsplit.variables.kinds import OPTIONS as KINDS
 from softsplit.variables.variable import DATE, ORDERED
 
 
@@ -61,6 +71,9 @@ class DriftOptions:
         Of scores and of probabilities said.
     unknown : float
         Part of the level of the classes that is for classes that training did not have.
+    unlisted : float
+        Levels are compared one by one if, with such a share in both samples, they would be too rare
+        in training to be listed with at most this chance.
     printed : int
         Columns that are printed at most.
     """
@@ -68,6 +81,7 @@ class DriftOptions:
     level: float = 0.05
     bins: int = 10
     unknown: float = 0.1
+    unlisted: float = 1e-4
     printed: int = 20
 
 
@@ -383,7 +397,8 @@ def _column(
         if unseen:
             said.append(f"{counted(unseen, 'row')} of levels that training did not have")
             if n > 0:
-                tests["unseen"] = all_new(unseen, known, n)
+                totals = _level_totals(variable, cells, profile)
+                tests["unseen"] = all_of_levels_new(unseen, totals, known, n)
     else:
         low, high = _range(model, i)
         beyond = int(np.sum(cells.numbers > high)), int(np.sum(cells.numbers < low))
@@ -399,7 +414,8 @@ def _column(
         if missing or profile.missing:
             tests["missing"] = _missing_differs(profile, n, missing, known)
         ordered = not has_levels(variable) or variable.kind == ORDERED
-        tests["shares"] = shares_differ(profile.counts, counts, ordered=ordered)
+        before, now = (profile.counts, counts) if ordered else _frequent(profile.counts, counts)
+        tests["shares"] = shares_differ(before, now, ordered=ordered)
         if ordered:
             tests["location"] = location_differs(profile.counts, counts)
         psi = _stability(profile.counts, counts)
@@ -431,6 +447,40 @@ def _column(
         outside=outside,
         psi=psi,
     )
+
+
+def _frequent(before: FloatArray, now: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Counts of levels, with those in one cell that are rare in both samples together.
+
+    Which levels are listed depends on their training rows, and such a choice looks like a shift.
+    Of a frequent level, the training rows are almost never so few that it is not listed.
+    """
+    share = before.sum() / max(before.sum() + now.sum(), 1.0)
+    few = binom.cdf(KINDS.rare_rows - 1, before + now, share) > OPTIONS.unlisted
+    few[-1] = True
+    return (
+        np.append(before[~few], before[few].sum()),
+        np.append(now[~few], now[few].sum()),
+    )
+
+
+def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | None) -> FloatArray:
+    """Training and new rows of each level.
+
+    Of rare levels only the number and the rows together are known. As many as possible count as
+    levels of one training row, which are the likeliest to have new rows alone, so that p-values are
+    too large, not too small.
+    """
+    unseen, n_rare = variable.unseen(cells), variable.n_rare
+    codes = np.zeros(len(cells.numbers), dtype=int) if cells.content is None else cells.content[0]
+    new = np.bincount(codes[unseen])
+    known = np.bincount(codes[cells.unlisted & ~unseen & ~cells.missing], minlength=n_rare)
+    rare = np.sort(known)[len(known) - n_rare :]
+    listed, most, before = np.zeros(0), KINDS.rare_rows - 1, np.ones(n_rare)
+    if profile is not None:
+        listed = (profile.counts + counted_cells(variable, cells)[0])[: len(variable.levels)]
+        before[: int((profile.counts[-1] - n_rare) // (most - 1))] = most
+    return np.concatenate([new[new > 0], before[::-1] + rare, listed])
 
 
 def _missing_differs(profile: ColumnProfile, n: float, missing: float, known: int) -> float:

@@ -16,6 +16,12 @@ from softsplit.support.arrays import FloatArray
 FEWEST = 5.0
 """Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
 
+NEVER = 1e-12
+"""Levels that are less likely to have new rows alone are left out."""
+
+MOST_STEPS = 50_000_000
+"""Additions that take a tenth of a second."""
+
 
 def shares_differ(a: FloatArray, b: FloatArray, *, ordered: bool = False) -> float:
     """p-value of chi-squared that counts a and b (n_cells,) have the same shares."""
@@ -74,6 +80,34 @@ def all_new(k: int, m: int, n: float) -> float:
         return 1.0
     i = np.arange(k)
     return float(np.exp(np.sum(np.log(m - i) - np.log(n + m - i))))
+
+
+def all_of_levels_new(rows: int, totals: FloatArray, m: int, n: float) -> float:
+    """Probability that levels with at least ``rows`` rows together have new rows alone.
+
+    ``totals`` (n_levels,) are rows of each level in both samples. A level of t rows has new ones
+    alone with q_t = prod_{i < t} (m - i) / (n + m - i); levels count as independent, and the sum of
+    their rows has the distribution that the recursion p(s) = (1 - q_t) p(s) + q_t p(s - t) gives.
+    For more levels and rows than ``MOST_STEPS`` it is the bound of Cantelli.
+    """
+    if rows == 0:
+        return 1.0
+    sizes, many = np.unique(np.asarray(totals, dtype=int), return_counts=True)
+    chances = np.array([all_new(int(t), m, n) if t <= m else 0.0 for t in sizes])
+    kept = chances > NEVER
+    sizes, many, chances = sizes[kept], many[kept], chances[kept]
+    if many.sum() * rows > MOST_STEPS:
+        mean = float(np.sum(many * sizes * chances))
+        variance = float(np.sum(many * sizes**2 * chances * (1 - chances)))
+        return 1.0 if rows <= mean else variance / (variance + (rows - mean) ** 2)
+    below, reached = np.zeros(rows), 0.0
+    below[0] = 1.0
+    for t, q in zip(np.repeat(sizes, many), np.repeat(chances, many), strict=True):
+        reached += q * below[max(rows - t, 0) :].sum()
+        moved = q * below[: max(rows - t, 0)]
+        below *= 1 - q
+        below[t:] += moved
+    return min(float(reached), 1.0)
 
 
 def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> FloatArray:

@@ -271,6 +271,11 @@ class Variable:
         numbers, missing = table[codes], codes < 0
         return Cells(numbers, missing, np.isnan(numbers) & ~missing, (codes, texts))
 
+    @property
+    def n_rare(self) -> int:
+        """Levels of training that are too rare to be listed; 0 where they are not known."""
+        return len(self.rare or "") // DIGITS
+
     def unseen(self, cells: Cells) -> NDArray[np.bool_]:
         """Return which cells hold a level that no training row had.
 
