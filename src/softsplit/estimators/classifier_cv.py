@@ -541,7 +541,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         """The chosen candidate and strength; sets what is told about the choice."""
         board, budget = search.board, search.trainer.run.budget
         if not board.folds and budget.stopped:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("nothing was compared yet, so that there is no tree to keep")
         self.cv_results_ = board.table(self._selection)
         self.end_ = End.COMPLETE.value
         if budget.exhausted:

@@ -68,7 +68,8 @@ def progressive_sampling(
     options: SamplingOptions = DEFAULTS,
 ) -> tuple[Solution, list[Solution]]:
     """Return the best tree on all rows, and the end of each start on the largest sample it saw."""
-    observer, threads = observer or Observer(), n_threads(n_jobs, problem.rows.n_rows)
+    observer = observer or Observer()
+    threads = n_threads(n_jobs)  # starts take seconds here, however few the rows are
     rough = replace(budget, tol=max(budget.tol, options.rough_tol), rough=True)
     found: dict[int, Solution] = {}
     numbers = list(range(n_starts))
