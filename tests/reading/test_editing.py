@@ -17,8 +17,8 @@ import softsplit
 from export_runs import RUNNERS
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, export_markdown, export_text
+from softsplit.reading import equations
 from softsplit.reading.editing import read_gate
-from softsplit.reading.equations import number
 from softsplit.reading.leaf_shares import consistent_with
 from softsplit.reading.outline import outline
 from softsplit.report.notebook import tree_html
@@ -136,7 +136,7 @@ def test_the_line_of_an_edit_says_which_thresholds_it_moved(name, tmp_path):
     model, said = edited.tree_, export_text(edited).splitlines()
     now = outline(model).questions()[0].split
     assert now.features == split.features[:-1] and now.threshold != -15.0
-    moved = f"threshold of question 1: -15 to {number(now.threshold, now.digits)}"
+    moved = f"threshold of question 1: -15 to {equations.number(now.threshold, now.digits)}"
     (line,) = [line for line in said if "drop_feature(" in line]
     assert f" ({moved}" in line and line.endswith(") - costly")
     assert f"    {DAY} set_threshold(question=1, value=-15.0) - policy" in said
@@ -161,11 +161,11 @@ def test_a_dropped_feature_moves_thresholds_of_questions_that_stay():
     outcome = edited.edits_[-1].outcome
     told = {int(n): part for n, part in re.findall(r"question (\d+): (\S+ to [^,]+)", outcome)}
     assert alone not in told
-    for number_, part in told.items():
-        old = asked[number_ - 1]
+    for place, part in told.items():
+        old = asked[place - 1]
         before, after = part.split(" to ")
-        assert number(old.threshold, old.digits) == before
-        assert after in [number(split.threshold, split.digits) for split in left]
+        assert equations.number(old.threshold, old.digits) == before
+        assert after in [equations.number(split.threshold, split.digits) for split in left]
 
 
 def test_a_weight_is_that_of_the_text():

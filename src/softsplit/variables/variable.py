@@ -417,7 +417,7 @@ def _checked_numbers(
         advice = "correct it" if len(codes) == 1 else "correct the cell, or leave it empty"
         raise ValueError(
             f"column {shown(name)} holds {shown(_plain(values[codes[row]]))} where {needed} needed"
-            f"{_in_row(row, len(codes))}; {advice}."
+            f"{_in_row(int(row), len(codes))}; {advice}."
         )
     refuse_infinity(name, numbers)
     return numbers
