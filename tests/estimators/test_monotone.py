@@ -9,6 +9,7 @@ from importlib.resources import files
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from sklearn.base import clone
@@ -66,6 +67,18 @@ def test_holds_for_rows_that_training_has_not_seen(loss, n_classes, wish):
     again = loads_model(dumps_model(tree))
     assert again.tree_.monotone == tree.tree_.monotone
     assert "(proved for all inputs)" in tree_text(again.tree_)
+
+
+def test_the_text_says_that_a_column_is_not_used():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "CRP", "e"])
+    y, given = X["a"] > 0, {"depth": 1, "n_starts": 1, "curves": False, "random_state": 0}
+    tree = SoftTreeClassifier(monotone={"a": "+", "CRP": "+"}, **given).fit(X, y)
+    said = tree_text(tree.tree_).splitlines()
+    assert "CRP: not used, so the requirement holds" in said
+    assert tree.check_monotone("CRP").proved and sum("(proved for" in line for line in said) == 1
+    both = SoftTreeClassifier(monotone={"e": "-", "CRP": "+"}, **given).fit(X, y)
+    assert "e, CRP: not used, so the requirements hold" in tree_text(both.tree_)
 
 
 def test_a_wrong_sign_takes_the_column_out_or_leaves_it_level():

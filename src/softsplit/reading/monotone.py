@@ -30,6 +30,7 @@ from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology
 from softsplit.variables import MonotoneEffects, effect_columns
+from softsplit.variables.coding import listed_columns
 
 LEVEL = 1e-9
 """Slopes up to this part of the coefficients, and differences of probabilities up to this, count as
@@ -187,12 +188,17 @@ def required_effects(model: TreeModel) -> list[MonotoneEffect]:
 
 
 def monotone_lines(model: TreeModel) -> list[str]:
-    """A line about each required effect of a column in use."""
-    lines = []
+    """A line about each required effect of a column in use, and one about all other columns."""
+    lines, unused = [], []
     for effect in required_effects(model):
         if effect.used:
             told = "proved for all inputs" if effect.proved else "not proved"
             lines.append(f"{effect.sentence} ({told})")
+        else:
+            unused.append(model.column_names[effect.place])
+    if unused:
+        holds = "requirement holds" if len(unused) == 1 else "requirements hold"
+        lines.append(f"{listed_columns(unused)}: not used, so the {holds}")
     return lines
 
 
