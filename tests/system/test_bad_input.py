@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 
 from slow_cases import slow
 from softsplit import FarOutsideWarning, SoftTreeClassifier
+from softsplit.persistence.files import dumps_model, loads_tree
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import NoFeasibleTreeError
 
@@ -279,6 +280,14 @@ def test_cells_that_are_no_single_values_are_named(name):
     frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "odd": CELLS_OF_NO_USE[name]})
     with pytest.raises(ValueError, match=r"column 'odd' holds a .* which is no single value"):
         fit(frame, [0, 1, 0, 1])
+
+
+def test_a_list_of_dictionaries_is_named():
+    rows = TABLE.iloc[:2].to_dict("records")
+    tree = fit(TABLE)
+    for ask in (tree.predict, tree.predict_proba, loads_tree(dumps_model(tree)).predict):
+        with pytest.raises(TypeError, match=r"X is a list of dicts; give a DataFrame, .* or an"):
+            ask(rows)
 
 
 def test_lazy_frames_are_named():
