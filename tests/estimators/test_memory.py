@@ -37,6 +37,13 @@ def test_large_tables_keep_few_folds():
     assert beyond(np.broadcast_to(0.0, (5000, 400))) == pytest.approx(6.0)  # side by side
 
 
+@pytest.mark.parametrize("other", [np.zeros(1000), "nonsense", SoftTreeClassifier], ids=repr)
+def test_what_is_no_estimator_is_refused(other):
+    said = "^estimator must be a SoftTreeClassifier or SoftTreeClassifierCV, got "
+    with pytest.raises(TypeError, match=said):
+        estimate_memory(np.zeros((1000, 20)), other)
+
+
 PEAK = """
 import warnings
 from pathlib import Path

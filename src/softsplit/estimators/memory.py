@@ -23,6 +23,8 @@ import numpy as np
 
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
+from softsplit.reading.model import TreeHolder
+from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
 
 
@@ -98,6 +100,13 @@ def estimate_memory(X: Any, estimator: Any = None) -> int:
     >>> estimate_memory(X) < 100_000_000
     True
     """
+    if estimator is not None and not (
+        isinstance(estimator, TreeHolder) and hasattr(estimator, "fit")
+    ):
+        raise TypeError(
+            "estimator must be a SoftTreeClassifier or SoftTreeClassifierCV, got "
+            f"{shown(estimator)}."
+        )
     if len(getattr(X, "shape", ())) != 2:
         X = np.asarray(X)
     if len(X.shape) != 2:
