@@ -125,13 +125,20 @@ for name in ("SoftTreeClassifier", "SoftTreeClassifierCV", "strength_path"):
     assert done.stdout.splitlines() == [said] * 3
 
 
-def test_the_command_names_the_package_that_is_missing(folder: Path) -> None:
-    fit = (
-        "from softsplit.__main__ import main\n"
-        "sys.argv[1:] = ['fit', 'few.csv', '-t', 'level']; main()"
-    )
-    command = [sys.executable, "-c", "import sys; sys.modules['sklearn'] = None\n" + fit]
+@pytest.mark.parametrize(
+    "words",
+    [["fit", "few.csv", "-t", "level"], ["path", "few.csv", "-t", "level"]],
+)
+def test_the_command_names_the_package_that_is_missing(folder: Path, words: list[str]) -> None:
+    code = f"""
+import sys
+sys.modules["sklearn"] = None
+sys.argv[1:] = {words!r}
+from softsplit.__main__ import main
+main()
+"""
+    command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8")
     assert done.returncode == 2
-    assert "softsplit: training needs scikit-learn, which is not installed" in done.stderr
+    assert f"softsplit: softsplit {words[0]} needs scikit-learn, which is not" in done.stderr
     assert "Traceback" not in done.stderr

@@ -110,7 +110,8 @@ class PlainErrors(TyperGroup):
         except Exception as error:
             if not standalone_mode or os.environ.get(SHOW_TRACEBACK):
                 raise
-            fail(sentence(error), INTERRUPTED if isinstance(error, typer.Abort) else USAGE)
+            user = f"softsplit {args[0]}" if args and args[0] in self.commands else "training"
+            fail(sentence(error, user), INTERRUPTED if isinstance(error, typer.Abort) else USAGE)
         if not standalone_mode:
             return code
         sys.exit(code if isinstance(code, int) else 0)
@@ -132,8 +133,8 @@ def fail(message: str, code: int = USAGE) -> NoReturn:
     sys.exit(code)
 
 
-def sentence(error: Exception) -> str:
-    """Return an error as one line.
+def sentence(error: Exception, user: str = "training") -> str:
+    """Return an error as one line; ``user`` is what needs a package that is not installed.
 
     Usage errors (a missing option, a wrong value) are recognised by ``format_message``, since their
     class has a different home in different versions of Typer.
@@ -143,7 +144,7 @@ def sentence(error: Exception) -> str:
     if hasattr(error, "format_message"):
         return usage(error)
     if isinstance(error, ModuleNotFoundError):
-        return _one_line(without_package(error) or str(error))
+        return _one_line(without_package(error, user) or str(error))
     if isinstance(error, ValueError | OSError | ImportError):
         return _one_line(str(error))
     if isinstance(error, MemoryError):

@@ -142,13 +142,13 @@ PACKAGES = {"sklearn": "scikit-learn"}
 """Names on the package index of modules that are called otherwise."""
 
 
-def without_package(error: ModuleNotFoundError) -> str | None:
-    """Say which package is missing, and what works without it; None for a module of our own."""
+def without_package(error: ModuleNotFoundError, user: str = "training") -> str | None:
+    """Say which package ``user`` lacks, and what works without it; None for a module of our own."""
     module = (error.name or "").partition(".")[0]
     if module in ("", "softsplit"):
         return None
     package = PACKAGES.get(module, module)
     return (
-        f"training needs {package}, which is not installed; install it with pip install {package}. "
+        f"{user} needs {package}, which is not installed; install it with pip install {package}. "
         "A saved tree predicts without it: use softsplit.load_tree or softsplit predict."
     )
