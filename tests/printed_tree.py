@@ -50,6 +50,8 @@ class PrintedTree:
                 if re.match(r".* is (other|another level): none of ", line)
             )
         }
+        last = "    last: if P(class) exceeds that of the class reached, it is lowered to it; divide"
+        self.lowered = any(line.startswith(last) for line in notes)
         self.gates, self.leaves = {}, {}
         for line in notes:
             if found := re.match(r"    question (\d+): (.*)", line):
@@ -72,7 +74,7 @@ class PrintedTree:
         return re.match(r"class (.*?)   \(", line)[1]
 
     def probabilities(self, row: dict) -> dict[str, float]:
-        """Class probabilities by the formula under the tree, not yet made consistent."""
+        """Class probabilities by the lines under the tree; under costs not yet lowered."""
         found: dict[str, float] = {}
 
         def visit(at: int, reach: float) -> int:
@@ -87,7 +89,10 @@ class PrintedTree:
             return visit(following + 1, reach * (1 - left))
 
         visit(0, 1.0)
-        return found
+        if self.lowered:
+            most = found.get(self.class_of(row), 0.0)
+            found = {name: min(p, most) for name, p in found.items()}
+        return {name: p / sum(found.values()) for name, p in found.items()}
 
     def gate(self, condition: str, gate: str, row: dict) -> float:
         if found := re.match(r"p = (\S+) % where it holds, (\S+) % elsewhere", gate):

@@ -93,6 +93,9 @@ FORMULA = (
 )
 """How probabilities follow from what is printed; ``sum`` is the left-hand side of a question."""
 
+LOWERED = "if {what} exceeds that of the class reached, it is lowered to it; divide by the sum"
+"""The last step, by which no class is more probable than the predicted one."""
+
 
 def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     """The gates of all questions and the class probabilities of all leaves of a walk."""
@@ -107,6 +110,10 @@ def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     lines += [
         f"    leaf {i}: {leaf_probabilities(model, end)}" for i, end in enumerate(root.ends(), 1)
     ]
+    if model.class_factors is not None:
+        plain = np.all(model.class_factors == 1)
+        what = "P(class)" if plain else "P(class) x its cost"
+        lines.append(f"    last: {LOWERED.format(what=what)}")
     return lines
 
 
