@@ -50,7 +50,9 @@ class PrintedTree:
                 if re.match(r".* is (other|another level): none of ", line)
             )
         }
-        last = "    last: if P(class) exceeds that of the class reached, it is lowered to it; divide"
+        last = (
+            "    last: if P(class) exceeds that of the class reached, it is lowered to it; divide"
+        )
         self.lowered = any(line.startswith(last) for line in notes)
         self.gates, self.leaves = {}, {}
         for line in notes:

@@ -144,8 +144,9 @@ def test_the_command_counts_cases_for_a_person(
     said = run(app, ["predict", *given, "--refer", "0.9"]).stderr
     assert f"accuracy on {len(hits)} rows: {100 * hits.mean():.1f} %" in said
     assert (
-        f"{passed.sum()} of {len(hits)} rows {'goes' if passed.sum() == 1 else 'go'} to a person; "
-        f"the rest are {100 * hits[~passed].mean():.1f} % right" in said
+        f"decides {(~passed).sum()} of {len(hits)} rows alone, "
+        f"{100 * hits[~passed].mean():.1f} % of those with a class right; the other {passed.sum()}"
+        in said
     )
     assert f"accuracy {hits.mean():>21.4f}" in run(app, ["compare", str(model), *given]).stdout
     alone = run(app, ["predict", *given, "--class-conditional"])

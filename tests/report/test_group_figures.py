@@ -83,7 +83,7 @@ def test_the_page_tells_groups_and_cases_for_a_person(tree: SoftTreeClassifier) 
     passed, rows, right = page.data.referred(0.95)
     assert rows == 500 and 0 < passed < 500
     assert right.value > page.data.accuracy(page.data.chosen).value
-    assert f"confidence {passed} of 500 cases go to a person; the rest are" in page.html
+    assert f"confidence the tree decides {500 - passed} of 500 cases alone, " in page.html
     assert "By sex, on held-out rows" in page.html
     counted = page.data.by_group.query("figure == 'accuracy'").set_index("group")["rows"]
     assert counted.to_dict() == {"all rows": 500, **frame["sex"].value_counts().to_dict()}

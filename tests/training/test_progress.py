@@ -162,7 +162,7 @@ def test_candidates_are_told_in_words():
     assert kept.lines == [
         "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, dropped",
         "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, not finished",
-        "depth 2: score 0.8592, log-loss 0.3000 (0.3500 with its size), 4.5 features",
+        "depth 2: score 0.8592, log-loss 0.3000 (0.3500 with the penalty for size), 4.5 features",
         "chosen: depth 2: accuracy 85.9 %, 1 feature",
     ]
 

@@ -176,10 +176,11 @@ def _compare(
         say(f"accuracy on {counted(len(hits), 'row')}: {_share(hits.values())}")
     if asked:
         passed = sum(bool(answer.refer) for answer in answers)
-        said = f"{passed:,} of {counted(len(answers), 'row')} {'goes' if passed == 1 else 'go'}"
         rest = [hits[a.row] for a in answers if not a.refer and a.row in hits]
-        right = f"; the rest are {_share(rest)} right" if rest else ""
-        say(f"{said} to a person{right}")
+        right = f", {_share(rest)} of those with a class right" if rest else ""
+        decided = f"{len(answers) - passed:,} of {counted(len(answers), 'row')}"
+        goes = "goes" if passed == 1 else "go"
+        say(f"the tree decides {decided} alone{right}; the other {passed:,} {goes} to a person")
 
 
 def _share(hits: Collection[bool]) -> str:

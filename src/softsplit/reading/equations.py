@@ -255,7 +255,7 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         centre, gate_width = (float(f"{value:.12g}") for value in (centre, gate_width))
     # Of the values 0 and 1 the walk may send both to one side, which no word says.
     parted = 0 <= threshold < 1 if upwards else 0 < threshold <= 1
-    if len(used) == 1 and _holds_or_not(model, used[0]) and (walk is None or parted):
+    if len(used) == 1 and holds_or_not(model, used[0]) and (walk is None or parted):
         return _yes_or_no(model, branch, used[0], upwards, written)
     names = [written(model.feature_names[j]) for j in used]
     if ranked and len(used) == 1 and 0 < centre < 1:
@@ -268,7 +268,7 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         elif not walk.ranked[branch]:
             sure, ranked = (low, high), False
     names = [
-        f"[{name}]" if _holds_or_not(model, j) else f"rank({name})" if ranked else name
+        f"[{name}]" if holds_or_not(model, j) else f"rank({name})" if ranked else name
         for j, name in zip(used, names, strict=True)
     ]
     return Split(
@@ -294,7 +294,7 @@ def _by_variable(columns: Sequence[int], homes: NDArray[np.intp]) -> list[int]:
     return sorted(columns, key=lambda j: (order.index(int(homes[j])), j))
 
 
-def _holds_or_not(model: TreeModel, feature: int) -> bool:
+def holds_or_not(model: TreeModel, feature: int) -> bool:
     """Whether a feature is 1 where something holds, and else 0."""
     return model.coding is not None and bool(model.coding.indicators[feature])
 

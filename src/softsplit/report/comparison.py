@@ -503,5 +503,5 @@ def _provenance(
         " The settings were chosen on all rows, so that the figures of the tree are "
         "slightly optimistic."
     )
-    interval = "95 %: of 100 such samples of rows, 95 give an interval with the true figure in it"
+    interval = "95 %: about 95 of 100 such intervals contain the true figure"
     return (("Other trees", others), ("Held-out rows", judged), ("Intervals", interval))

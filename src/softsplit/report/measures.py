@@ -263,11 +263,14 @@ def refer_sentence(data: ReportData, confidence: float) -> str | None:
     if found is None:
         return None
     passed, rows, right = found
-    said = f"{passed:,} of {counted(rows, 'case')} {'goes' if passed == 1 else 'go'} to a person"
     if right is None:
-        return f"{said}: no case has exactly one class at this confidence."
+        return f"all {counted(rows, 'case')} go to a person: none has one class at this confidence."
     ends = f"{100 * right.low:.0f} to {100 * right.high:.0f}"
-    return f"{said}; the rest are {percent(right.value, 0)} right ({ends})."
+    return (
+        f"the tree decides {rows - passed:,} of {counted(rows, 'case')} alone, "
+        f"{percent(right.value, 0)} of them right ({ends}); the other {passed:,} "
+        f"{'goes' if passed == 1 else 'go'} to a person."
+    )
 
 
 def add_referral(parent: ET.Element, data: ReportData) -> None:

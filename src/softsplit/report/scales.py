@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.equations import Split, number
+from softsplit.reading.equations import Split, holds_or_not, number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.summary import BINARY
@@ -204,7 +204,8 @@ def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
     for j in split.features:
         low, high = model.summary.low[j], model.summary.high[j]
         at_low, at_high = _ends(model, split.branch, j)
-        towards = f"higher values: {sides[0] if at_high > at_low else sides[1]}"
+        when = "if so" if holds_or_not(model, j) else "higher values"
+        towards = f"{when}: {sides[0] if at_high > at_low else sides[1]}"
         size = number(abs(at_high - at_low), 3)
         rows.append([visible(model.feature_names[j]), f"{number(low)} to {number(high)}", towards,
                      size])  # fmt: skip

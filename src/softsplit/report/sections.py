@@ -278,7 +278,7 @@ def section(parent: ET.Element, name: str, title: str) -> ET.Element:
 GLOSSARY = {
     "question": "What a box of the tree asks of a row: is a weighted sum of some features above "
     "(or below) a number? If it is, the answer is {yes} and the row goes left, otherwise right. "
-    "Equal is {no}.",
+    "A sum equal to the number is {no}.",
     "walk": "The way of one row through the tree: {yes} or {no} at every question, down to a leaf. "
     "The class of that leaf is predicted.",
     "leaf": "Where a walk ends. A leaf has a class, the number of training rows that arrive there, "

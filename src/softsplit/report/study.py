@@ -445,15 +445,15 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
     if "priced_log_loss" in search.cv_results_:
         rule = "the one with the lowest held-out log-loss"
         if search.feature_price_ > 0:
-            least = f"{100 * search.feature_price_:.2g} % of that of a tree without features"
+            least = f"{100 * search.feature_price_:.2g} % of that without features"
             each = " per unit of cost" if search.feature_costs is not None else ""
-            rule += f", where each feature must lower it by {least}{each}"
+            rule += f"; a feature stays if it lowers the log-loss by {least}{each}"
     else:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"
         rule = rule if words else "the best one"
     folds, twice = search.n_splits_ // search.n_repeats_, search.n_repeats_ > 1
-    again = ", with folds made twice" if twice else ""
+    again = ", repeated with a second division into folds" if twice else ""
     told = f"chosen by {folds}-fold cross-validation among {count} trees{sample}{again}: {rule}"
     return told + _told_teacher(search)
 

@@ -103,7 +103,8 @@ class ConsoleProgress(Observer):
         accuracy, other = f"accuracy {100 * found.score:.1f} %", f"score {found.score:.4f}"
         parts = [accuracy if found.accuracy else other]
         if found.log_loss is not None:
-            parts.append("log-loss {:.4f} ({:.4f} with its size)".format(*found.log_loss))
+            loss, priced = found.log_loss
+            parts.append(f"log-loss {loss:.4f} ({priced:.4f} with the penalty for size)")
         parts.append(_features(found.n_features))
         if found.folds < found.n_folds:
             parts.append(f"on {found.folds} of {found.n_folds} folds")
