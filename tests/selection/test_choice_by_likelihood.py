@@ -13,6 +13,7 @@ from sklearn.model_selection import GroupKFold, train_test_split
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.formulations.likelihood import LikelihoodFormulation
+from softsplit.report.study import told_choice
 from softsplit.selection.decision import OPTIONS, call_costs, call_factors
 from softsplit.selection.folds import make_splits
 from softsplit.selection.held_out import RowValueOptions, valued_samples
@@ -173,7 +174,9 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     # They are consistent with the class, which is all that may part them.
     np.testing.assert_allclose(auto.predict_proba(Xt), plain.predict_proba(Xt), atol=0.02)
     assert plain.best_params_["cost_matrix"] is None
-    assert auto.best_params_["cost_matrix"] is not None
+    factor = auto.best_params_["cost_matrix"][1, 0]
+    assert told_choice(auto).endswith(f"chosen on held-out rows: 1 {factor:.3g}")
+    assert "factors" not in told_choice(plain)
     ours, theirs = auto.predict(Xt), plain.predict(Xt)
     assert ours.sum() > theirs.sum()
     assert balanced_accuracy_score(yt, ours) >= balanced_accuracy_score(yt, theirs)

@@ -30,6 +30,7 @@ from softsplit.reading.profile import TableProfile
 from softsplit.report.report_data import fit_options, strength_of
 from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
+from softsplit.support.messages import visible
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import warm_up
 
@@ -455,7 +456,17 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
     folds, twice = search.n_splits_ // search.n_repeats_, search.n_repeats_ > 1
     again = ", repeated with a second division into folds" if twice else ""
     told = f"chosen by {folds}-fold cross-validation among {count} trees{sample}{again}: {rule}"
-    return told + _told_teacher(search)
+    return told + _told_factors(search) + _told_teacher(search)
+
+
+def _told_factors(search: SoftTreeClassifierCV) -> str:
+    """By which factors the choice has raised rare classes; the option --cost repeats them."""
+    costs = search.best_params_.get("cost_matrix")
+    if costs is None or search.cost_matrix is not None:
+        return ""
+    factors = zip(search.classes_.tolist(), np.max(costs, axis=1), strict=True)
+    raised = [f"{visible(label)} {factor:.3g}" for label, factor in factors if factor != 1]
+    return f"; factors of rare classes, chosen on held-out rows: {', '.join(raised)}"
 
 
 def _told_teacher(search: SoftTreeClassifierCV) -> str:
