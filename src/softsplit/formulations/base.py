@@ -58,6 +58,9 @@ class ChoiceRules:
     most_coefficients : float
         With more than ``RowBudgets.halved`` rows such trees have no more coefficients than this
         before elimination: time goes with their number, and a level doubles it.
+    leaves_per_class : float
+        They may always have so many leaves for each class, on average: with 26 classes and 64
+        columns a level more found 83.1 % of new rows where 80.9 % were found without.
     leaf_per_class : bool
         Whether a tree needs a leaf for every class.
     varied : tuple of str
@@ -128,6 +131,7 @@ class ChoiceRules:
     small_loss: float = 0.07
     grown_depth: int = 4
     most_coefficients: float = inf
+    leaves_per_class: float = 5.0
     bent_scales: tuple[str, ...] = ()
     short: int | None = None
 

@@ -94,7 +94,8 @@ def make_depths(
         raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
     leaves = n_rows / choice.rows_per_leaf
     if n_rows > ROWS.halved:
-        leaves = min(leaves, choice.most_coefficients / n_columns)
+        affordable = choice.most_coefficients / n_columns
+        leaves = min(leaves, max(affordable, choice.leaves_per_class * n_classes))
     deepest = max(smallest + 1, int(np.log2(max(leaves, 1))))
     deepest = min(deepest, max_questions or deepest)
     return list(range(min(smallest, deepest), deepest + 1))
@@ -313,10 +314,21 @@ class CandidateSearch:
         leader = self._leader(first)
         variants = [leader._replace(**{name: value}) for value in values]
         new = [candidate for candidate in variants if candidate not in self.seen]
-        one_by_one = leader.formulation.choice.one_by_one
+        choice = leader.formulation.choice
         together = [new] if new else []
-        for some in [[one] for one in new] if one_by_one else together:
+        for some in [[one] for one in new] if choice.one_by_one else together:
+            if name == "ridge" and self._halves(choice) and self._is_beyond_worse(some[0]):
+                continue
             self._evaluate(some, self._screen(some))
+
+    def _is_beyond_worse(self, candidate: Candidate) -> bool:
+        """Whether a ridge between that of ``candidate`` and the best one was worse than the best.
+
+        The held-out log-loss first falls and then rises with the ridge.
+        """
+        best, ridge = self._leader(candidate).ridge, candidate.ridge
+        compared = {one.ridge for one in self.seen if one._replace(ridge=ridge) == candidate}
+        return any(min(best, ridge) < one < max(best, ridge) for one in compared)
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
         """A few strengths from the middle; every other where one elimination serves them all."""

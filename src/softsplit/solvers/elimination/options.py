@@ -182,8 +182,9 @@ class PathOptions:
         Ridge of the refits, in row weights.
     refit_steps, refit_decrease : int, float
         L-BFGS steps after each round of pruning.
-    share, large_share, large : float
-        Part of the size that a round removes, and that of trees whose size is above ``large``.
+    share, large_share, huge_share, large, huge : float
+        Part of the size that a round removes, that of trees whose size is above ``large``, and that
+        of trees above ``huge``, most of whose weights are near zero.
     negligible : float
         Smaller weights are removed before the first round.
     exact_factor, exact_more : float, int
@@ -196,10 +197,18 @@ class PathOptions:
     refit_decrease: float = 1e-5
     share: float = 0.13
     large_share: float = 0.25
+    huge_share: float = 0.5
     large: float = 90
+    huge: float = 1000
     negligible: float = 0.02
     exact_factor: float = 3.0
     exact_more: int = 12
+
+    def share_of(self, size: float) -> float:
+        """Part of the size that a round removes."""
+        if size > self.huge:
+            return self.huge_share
+        return self.large_share if size > self.large else self.share
 
 
 @dataclass(frozen=True)

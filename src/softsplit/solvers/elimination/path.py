@@ -286,8 +286,7 @@ def pruned(
     may be a different branch altogether. Steps by which a variable would be lost that ``rules``
     require are left out. How much is removed in a round does not depend on prices.
     """
-    share = options.large_share if tree.size > options.large else options.share
-    wanted, gone = max(1.0, share * tree.size), 0.0
+    wanted, gone = max(1.0, options.share_of(tree.size) * tree.size), 0.0
     support, in_group = tree.support.copy(), _by_group(tree, tree.support.sum(axis=0))
     n_exact = int(options.exact_factor * wanted) + options.exact_more
     for step in pruning_steps(tree, rows, ridge, n_exact, check):
