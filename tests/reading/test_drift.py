@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,23 @@ def test_a_column_of_many_rare_levels_gives_no_alarm_by_itself() -> None:
     assert alarms <= 1
     fresh = new.assign(shop=new["shop"].where(np.arange(1250) % 10 > 0, "T" + new["shop"]))
     assert [one.name for one in check_rows(tree, fresh).moved] == ["shop"]
+
+
+def test_a_profile_of_fewer_rows_than_rare_levels_gives_no_alarm() -> None:
+    """Of a large table the profile is that of a part, and rare levels are those of all rows."""
+    rng, rare = np.random.default_rng(0), [f"S{i % 1200:04d}" for i in range(2700)]
+    shops = np.array([f"L{i % 5}" for i in range(300)] + rare)
+    X = pd.DataFrame({"a": rng.normal(size=3000), "shop": shops})
+    base = SoftTreeClassifier(depth=1, n_starts=1, effort="fast", curves=False, random_state=0)
+    tree = base.fit(X, np.where(X["a"] > 0, "yes", "no"))
+    profile = tree.tree_.profile
+    columns = [replace(one, counts=one.counts / 3) for one in profile.columns]
+    part = replace(profile, columns=tuple(columns), classes=profile.classes / 3, leaves=None)
+    tree.tree_ = replace(tree.tree_, profile=part)
+    unseen = pd.DataFrame({"a": 0.1 * rng.normal(size=100), "shop": [f"N{i}" for i in range(100)]})
+    new = pd.concat([X[:30], X[300:470], unseen])
+    found = {one.name: one for one in check_rows(tree, new).comparisons}["shop"]
+    assert found.p_value == 1.0 and "100 rows of levels that training did not have" in found.said
 
 
 def test_alarms_without_and_with_a_shift() -> None:

@@ -469,7 +469,8 @@ def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | Non
 
     Of rare levels only the number and the rows together are known. As many as possible count as
     levels of one training row, which are the likeliest to have new rows alone, so that p-values are
-    too large, not too small.
+    too large, not too small. All do where the profile has fewer rows than there are rare levels: it
+    may be that of a part of the table.
     """
     unseen, n_rare = variable.unseen(cells), variable.n_rare
     codes = np.zeros(len(cells.numbers), dtype=int) if cells.content is None else cells.content[0]
@@ -479,7 +480,7 @@ def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | Non
     listed, most, before = np.zeros(0), KINDS.rare_rows - 1, np.ones(n_rare)
     if profile is not None:
         listed = (profile.counts + counted_cells(variable, cells)[0])[: len(variable.levels)]
-        before[: int((profile.counts[-1] - n_rare) // (most - 1))] = most
+        before[: max(0, int((profile.counts[-1] - n_rare) // (most - 1)))] = most
     return np.concatenate([new[new > 0], before[::-1] + rare, listed])
 
 
