@@ -111,6 +111,32 @@ def test_a_profile_of_fewer_rows_than_rare_levels_gives_no_alarm() -> None:
     assert found.p_value == 1.0 and "100 rows of levels that training did not have" in found.said
 
 
+@pytest.mark.parametrize("column", ["flag", "town"])
+def test_a_small_table_with_all_its_levels_shows_a_shift(column: str) -> None:
+    X = pd.DataFrame({"a": np.arange(20) % 7 - 3.0, "flag": np.arange(20) < 18})
+    X["town"] = np.where(X["flag"], "Rome", "Oslo")
+    tree = SoftTreeClassifier(depth=1, n_starts=1, curves=False, random_state=0)
+    tree.fit(X, np.where(X["a"] > 0, "yes", "no"))
+    new = X.assign(**{column: X[column].to_numpy()[np.r_[:6, [19] * 14]]})
+    found = {one.name: one.p_value for one in check_rows(tree, new).comparisons}
+    assert found[column] < 1e-3
+    assert all(p > 0.9 for name, p in found.items() if name != column)
+
+
+def test_small_tables_give_no_alarm_by_levels_that_they_lack() -> None:
+    """Of 25 towns some have no training row, and others no new row."""
+    base = SoftTreeClassifier(depth=1, n_starts=1, effort="fast", curves=False, random_state=0)
+    base.set_params(feature_types={"town": "category"})
+    alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        towns = [f"T{i}" for i in rng.integers(0, 25, 219)]
+        X = pd.DataFrame({"a": rng.normal(size=219), "town": towns})
+        tree = base.fit(X[:19], np.where(X["a"][:19] > 0, "yes", "no"))
+        alarms += bool(check_rows(tree, X[19:]).moved)
+    assert alarms <= 2
+
+
 def test_alarms_without_and_with_a_shift() -> None:
     """Of 20 draws of both tables at most a tenth gives an alarm; shifts are found."""
     alarms, found = 0, {"shift": 0, "level": 0, "gaps": 0, "classes": 0}
