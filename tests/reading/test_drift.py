@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2_contingency, mannwhitneyu
+from scipy.stats import binom, chi2_contingency, mannwhitneyu
 from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
 from softsplit.cli.app import app
 from softsplit.reading.two_samples import (
+    TwoSampleOptions,
     all_new,
     all_of_levels_new,
     holm,
@@ -75,7 +76,19 @@ def test_levels_with_new_rows_alone() -> None:
     for rows in (3, 6, 9):
         exact = np.mean(np.array(reached) >= rows)
         assert all_of_levels_new(rows, totals, m, n) == pytest.approx(exact, abs=0.05)
-    assert all_of_levels_new(50_000, np.ones(10_000), 60_000, 60_000) < 1e-3  # the bound
+    below = np.zeros(60)  # by hand: one level after the other
+    below[0], totals = 1.0, np.repeat([1, 2, 4], 60)
+    for t in totals:
+        q = all_new(int(t), 50, 200)
+        below = (1 - q) * below + q * np.append(np.zeros(t), below)[: len(below)]
+    for rows in (10, 30, 60):
+        expected = 1 - below[:rows].sum()
+        assert all_of_levels_new(rows, totals, 50, 200) == pytest.approx(expected, rel=1e-6)
+        bound = all_of_levels_new(rows, totals, 50, 200, TwoSampleOptions(steps=0))
+        assert bound > expected
+    many = all_of_levels_new(40, np.ones(100_000), 200, 1_000_000)
+    np.testing.assert_allclose(many, binom.sf(39, 100_000, 200 / 1_000_200))
+    assert all_of_levels_new(50_000, np.ones(10_000), 60_000, 60_000) < 1e-3
 
 
 def test_a_column_of_many_rare_levels_gives_no_alarm_by_itself() -> None:

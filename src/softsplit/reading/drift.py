@@ -4,9 +4,9 @@ Training rows are n rows of which only counts are known (profile.py), new rows a
 hypothesis both are drawn from one distribution. Every comparison is one of
 
 shares      counts a_1, ..., a_K of training and b_1, ..., b_K of new rows: Pearson's chi-squared of
-            the 2 x K table, which takes both samples as random; cells with an expected count below
-            ``two_samples.FEWEST`` are merged, bins of a number with their neighbours; where some
-            levels are not listed, those that are rare in both samples together are one cell
+            the 2 x K table, which takes both samples as random; cells with a small expected count
+            (``TwoSampleOptions.fewest``) are merged, bins of a number with their neighbours; where
+            some levels are not listed, those that are rare in both samples together are one cell
 location    of ordered bins: the rank sum test (Wilcoxon; Mann and Whitney) with ties, which sees a
             shift that chi-squared spreads over all bins
 beyond      k new rows beyond the largest (smallest) training value, of a class that no training row
