@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2_contingency, mannwhitneyu
+from scipy.stats import binom, chi2_contingency, mannwhitneyu
 from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
 from softsplit.cli.app import app
 from softsplit.reading.two_samples import (
+    TwoSampleOptions,
     all_new,
     all_of_levels_new,
     holm,
@@ -74,7 +76,19 @@ def test_levels_with_new_rows_alone() -> None:
     for rows in (3, 6, 9):
         exact = np.mean(np.array(reached) >= rows)
         assert all_of_levels_new(rows, totals, m, n) == pytest.approx(exact, abs=0.05)
-    assert all_of_levels_new(50_000, np.ones(10_000), 60_000, 60_000) < 1e-3  # the bound
+    below = np.zeros(60)  # by hand: one level after the other
+    below[0], totals = 1.0, np.repeat([1, 2, 4], 60)
+    for t in totals:
+        q = all_new(int(t), 50, 200)
+        below = (1 - q) * below + q * np.append(np.zeros(t), below)[: len(below)]
+    for rows in (10, 30, 60):
+        expected = 1 - below[:rows].sum()
+        assert all_of_levels_new(rows, totals, 50, 200) == pytest.approx(expected, rel=1e-6)
+        bound = all_of_levels_new(rows, totals, 50, 200, TwoSampleOptions(steps=0))
+        assert bound > expected
+    many = all_of_levels_new(40, np.ones(100_000), 200, 1_000_000)
+    np.testing.assert_allclose(many, binom.sf(39, 100_000, 200 / 1_000_200))
+    assert all_of_levels_new(50_000, np.ones(10_000), 60_000, 60_000) < 1e-3
 
 
 def test_a_column_of_many_rare_levels_gives_no_alarm_by_itself() -> None:
@@ -91,6 +105,49 @@ def test_a_column_of_many_rare_levels_gives_no_alarm_by_itself() -> None:
     assert alarms <= 1
     fresh = new.assign(shop=new["shop"].where(np.arange(1250) % 10 > 0, "T" + new["shop"]))
     assert [one.name for one in check_rows(tree, fresh).moved] == ["shop"]
+
+
+def test_a_profile_of_fewer_rows_than_rare_levels_gives_no_alarm() -> None:
+    """Of a large table the profile is that of a part, and rare levels are those of all rows."""
+    rng, rare = np.random.default_rng(0), [f"S{i % 1200:04d}" for i in range(2700)]
+    shops = np.array([f"L{i % 5}" for i in range(300)] + rare)
+    X = pd.DataFrame({"a": rng.normal(size=3000), "shop": shops})
+    base = SoftTreeClassifier(depth=1, n_starts=1, effort="fast", curves=False, random_state=0)
+    tree = base.fit(X, np.where(X["a"] > 0, "yes", "no"))
+    profile = tree.tree_.profile
+    columns = [replace(one, counts=one.counts / 3) for one in profile.columns]
+    part = replace(profile, columns=tuple(columns), classes=profile.classes / 3, leaves=None)
+    tree.tree_ = replace(tree.tree_, profile=part)
+    unseen = pd.DataFrame({"a": 0.1 * rng.normal(size=100), "shop": [f"N{i}" for i in range(100)]})
+    new = pd.concat([X[:30], X[300:470], unseen])
+    found = {one.name: one for one in check_rows(tree, new).comparisons}["shop"]
+    assert found.p_value == 1.0 and "100 rows of levels that training did not have" in found.said
+
+
+@pytest.mark.parametrize("column", ["flag", "town"])
+def test_a_small_table_with_all_its_levels_shows_a_shift(column: str) -> None:
+    X = pd.DataFrame({"a": np.arange(20) % 7 - 3.0, "flag": np.arange(20) < 18})
+    X["town"] = np.where(X["flag"], "Rome", "Oslo")
+    tree = SoftTreeClassifier(depth=1, n_starts=1, curves=False, random_state=0)
+    tree.fit(X, np.where(X["a"] > 0, "yes", "no"))
+    new = X.assign(**{column: X[column].to_numpy()[np.r_[:6, [19] * 14]]})
+    found = {one.name: one.p_value for one in check_rows(tree, new).comparisons}
+    assert found[column] < 1e-3
+    assert all(p > 0.9 for name, p in found.items() if name != column)
+
+
+def test_small_tables_give_no_alarm_by_levels_that_they_lack() -> None:
+    """Of 25 towns some have no training row, and others no new row."""
+    base = SoftTreeClassifier(depth=1, n_starts=1, effort="fast", curves=False, random_state=0)
+    base.set_params(feature_types={"town": "category"})
+    alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        towns = [f"T{i}" for i in rng.integers(0, 25, 219)]
+        X = pd.DataFrame({"a": rng.normal(size=219), "town": towns})
+        tree = base.fit(X[:19], np.where(X["a"][:19] > 0, "yes", "no"))
+        alarms += bool(check_rows(tree, X[19:]).moved)
+    assert alarms <= 2
 
 
 def test_alarms_without_and_with_a_shift() -> None:

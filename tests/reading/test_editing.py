@@ -150,22 +150,43 @@ def test_a_dropped_feature_moves_thresholds_of_questions_that_stay():
     """Where questions are pruned the others keep the numbers that they had before."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(400, 3)).round(2), columns=["a", "b", "c"])
-    y = np.where(X["a"] > 0.3, 0, np.where(X["b"] + 0.7 * X["c"] > 0.1, 1, 2))
+    X["a"] += 10
+    y = np.where(X["a"] > 10.3, 0, np.where(X["b"] + 0.7 * X["c"] > 0.1, 1, 2))
     tree = SoftTreeClassifier(depth=2, n_starts=1, curves=False, random_state=0).fit(X, y)
-    asked = [found.split for found in outline(tree.tree_).questions()]
-    alone = next(i for i, split in enumerate(asked, 1) if len(split.features) == 1)
-    name = asked[alone - 1].names[0]
-    edited = tree.edit().drop_feature(name)
-    left = [found.split for found in outline(edited.tree_).questions()]
-    assert len(left) < len(asked)
-    outcome = edited.edits_[-1].outcome
-    told = {int(n): part for n, part in re.findall(r"question (\d+): (\S+ to [^,]+)", outcome)}
-    assert alone not in told
-    for place, part in told.items():
-        old = asked[place - 1]
-        before, after = part.split(" to ")
-        assert equations.number(old.threshold, old.digits) == before
-        assert after in [equations.number(split.threshold, split.digits) for split in left]
+    names = [found.split.names for found in outline(tree.tree_).questions()]
+    assert names[0] == ("a",) and set(names[1]) == {"b", "c"} and len(names) == 2
+    before = tree.edit().set_weight(2, "a", 0.5)
+    edited = before.drop_feature("a")  # question 1 goes, and question 2 loses a term
+    (left,) = [found.split for found in outline(edited.tree_).questions()]
+    assert set(left.names) == {"b", "c"}
+    old, new = (
+        equations.number(split.threshold, split.digits)
+        for split in (outline(before.tree_).questions()[1].split, left)
+    )
+    assert edited.edits_[-1].outcome == f"threshold of question 2: {old} to {new}"
+    assert float(new) == pytest.approx(float(old) - 0.5 * X["a"].mean(), abs=0.1)
+
+
+def test_a_question_that_is_pruned_moves_no_threshold_of_others():
+    """Three questions about one column, which their terms do not tell apart."""
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 400)).round(2)
+    y = np.where(x > 1, np.where(x > 2, "c", "b"), np.where(x < -1, "c", "a"))
+    X = pd.DataFrame({"x": x, "noise": noise})
+    tree = SoftTreeClassifier(depth=2, max_features=1, curves=False, random_state=0).fit(X, y)
+    questions = [found.split for found in outline(tree.tree_).questions()]
+    assert [split.names for split in questions] == [("x",)] * 3
+    for number in (1, 2, 3):
+        for answer in ("yes", "no", None):
+            assert tree.edit().prune(number, answer).edits_[-1].outcome == ""
+    first = tree.edit().set_weight(1, "noise", 1.0).set_weight(1, "x", 0)
+    left = set()
+    for threshold in (-3.0, 3.0):  # the mean takes one side of question 1, or the other
+        edited = first.set_threshold(1, threshold).drop_feature("noise")
+        (found,) = outline(edited.tree_).questions()
+        left.add(found.split.threshold)
+        assert edited.edits_[-1].outcome == ""
+    assert left == {split.threshold for split in questions[1:]}
 
 
 def test_a_weight_is_that_of_the_text():

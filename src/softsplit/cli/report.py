@@ -115,6 +115,7 @@ def report(
                 "report": str(out),
                 "points": len(report_data.trees),
                 "chosen": report_data.chosen,
+                "edited": report_data.edited,
                 "accuracy": as_object(report_data.accuracy(report_data.chosen)),
                 "majority": as_object(report_data.baseline("majority")),
                 "logistic": as_object(report_data.baseline("logistic")),

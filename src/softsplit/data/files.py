@@ -153,9 +153,13 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     separator = _separator(text)
     header = _checked_header(name, text, separator)
     frame = _csv(name, text, separator)
-    _refuse_short_rows(name, text, separator, frame)
+    short = _short_rows(text, separator, frame)
     full = frame
     frame, notes = _without_index(name, full, named=bool(header[0]))
+    if short:
+        have = f"{counted(short, 'row')} {'has' if short == 1 else 'have'}"
+        told = f"{have} fewer fields than the first line; the last fields count as missing values."
+        notes = (*notes, told)
     left_out = tuple(full.columns.difference(frame.columns))
     return Table(stem, frame, separator != ",", notes, left_out)
 
@@ -320,31 +324,27 @@ def _csv(name: str, text: str, separator: str) -> pd.DataFrame:
     return frame.apply(_stripped)
 
 
-def _refuse_short_rows(name: str, text: str, separator: str, frame: pd.DataFrame) -> None:
-    """Raise ``ValueError`` for a row with too few fields, which pandas fills up; not for a blank
-    line.
+def _short_rows(text: str, separator: str, frame: pd.DataFrame) -> int:
+    """Return how many rows have fewer fields than there are columns; blank lines are no rows.
 
-    Only a file with gaps in its last column has such rows. Where no field is quoted, the number of
-    separators tells that there are none; else the fields of each row are counted.
+    Spreadsheets write such rows where the last cells are empty, and pandas fills them up. Only a
+    file with missing values in its last column has them.
     """
     n_fields = frame.shape[1]
     if n_fields < 2 or not frame.iloc[:, -1].isna().any():
-        return
-    if '"' not in text and text.count(separator) == (n_fields - 1) * (len(frame) + 1):
-        return
+        return 0
+    if '"' not in text:
+        fewest, blank = n_fields - 1, separator + " \t\n"
+        lines = io.StringIO(text, newline=None)
+        return sum(line.count(separator) < fewest and line.strip(blank) != "" for line in lines)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    line = 1
+    found = 0
     try:
         for row in rows:
-            if len(row) < n_fields and any(field.strip() for field in row):
-                raise ValueError(
-                    f"{name} cannot be read: line {line} has {counted(len(row), 'field')} where "
-                    f"there are {n_fields} columns; leave a field empty for a missing value, with "
-                    "its separator."
-                )
-            line = rows.line_num + 1
+            found += len(row) < n_fields and any(field.strip() for field in row)
     except csv.Error:  # a field longer than this reader takes, and pandas took
-        return
+        pass
+    return found
 
 
 def _stripped(column: Any) -> Any:

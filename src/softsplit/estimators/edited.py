@@ -65,7 +65,9 @@ class EditedTree(SoftTreeClassifier):
             A column of the table, or one of its terms as printed; without names a position.
         reason : str, optional
         """
-        return self._changed(editing.drop_feature, {"feature": feature}, reason)
+        tree, origins = editing.drop_feature(self.tree_, feature)
+        moved = editing.moved_thresholds(self.tree_, tree, origins)
+        return self._noted(tree, Edit("drop_feature", {"feature": feature}, outcome=moved), reason)
 
     def round_weights(
         self, digits: int = 2, *, question: int | None = None, reason: str | None = None
@@ -195,12 +197,15 @@ class EditedTree(SoftTreeClassifier):
     def _changed(
         self, verb: Callable[..., TreeModel], given: dict[str, Any], reason: str | None
     ) -> Self:
-        given_reason = checked_reason(reason)
         tree = verb(self.tree_, **given)
-        plain = {name: _plain(value) for name, value in given.items()}
-        asked = verb is editing.set_threshold
-        outcome = "" if asked else editing.moved_thresholds(self.tree_, tree)
-        edit = Edit(verb.__name__, plain, self.day, given_reason, outcome)
+        moving = verb in (editing.set_weight, editing.round_weights)
+        outcome = editing.moved_thresholds(self.tree_, tree) if moving else ""
+        return self._noted(tree, Edit(verb.__name__, given, outcome=outcome), reason)
+
+    def _noted(self, tree: TreeModel, edit: Edit, reason: str | None) -> Self:
+        """A copy with another tree, whose list of edits has one more, made on this day."""
+        plain = {name: _plain(value) for name, value in edit.arguments.items()}
+        edit = replace(edit, arguments=plain, date=self.day, reason=checked_reason(reason))
         made = copy.copy(self)
         made.tree_ = replace(tree, edits=tree.edits.noted(edit))
         know_table(made, made.tree_, named=hasattr(self, "feature_names_in_"))

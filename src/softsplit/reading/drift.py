@@ -4,9 +4,9 @@ Training rows are n rows of which only counts are known (profile.py), new rows a
 hypothesis both are drawn from one distribution. Every comparison is one of
 
 shares      counts a_1, ..., a_K of training and b_1, ..., b_K of new rows: Pearson's chi-squared of
-            the 2 x K table, which takes both samples as random; cells with an expected count below
-            ``two_samples.FEWEST`` are merged, bins of a number with their neighbours; levels that
-            are rare in both samples together are one cell
+            the 2 x K table, which takes both samples as random; cells with a small expected count
+            (``TwoSampleOptions.fewest``) are merged, bins of a number with their neighbours; where
+            some levels are not listed, those that are rare in both samples together are one cell
 location    of ordered bins: the rank sum test (Wilcoxon; Mann and Whitney) with ties, which sees a
             shift that chi-squared spreads over all bins
 beyond      k new rows beyond the largest (smallest) training value, of a class that no training row
@@ -55,7 +55,8 @@ from softsplit.support.arrays import FloatArray, wilson
 from softsplit.support.messages import counted, cut, visible
 from softsplit.support.options import late
 from softsplit.variables import Cells, CodedRows, Variable
-from softsplit.variables.kinds import OPTIONS as KINDS
+from softsplit.variables.kinds import OPTIONS as KIND_OPTIONS
+from softsplit.variables.kinds import fewest_rows
 from softsplit.variables.variable import DATE, ORDERED
 
 
@@ -72,8 +73,8 @@ class DriftOptions:
     unknown : float
         Part of the level of the classes that is for classes that training did not have.
     unlisted : float
-        Levels are compared one by one if, with such a share in both samples, they would be too rare
-        in training to be listed with at most this chance.
+        A level has a cell of its own if the chance that it has too few training rows to be listed,
+        given its rows in both samples, is at most this; the others share one.
     printed : int
         Columns that are printed at most.
     """
@@ -414,7 +415,9 @@ def _column(
         if missing or profile.missing:
             tests["missing"] = _missing_differs(profile, n, missing, known)
         ordered = not has_levels(variable) or variable.kind == ORDERED
-        before, now = (profile.counts, counts) if ordered else _frequent(profile.counts, counts)
+        before, now = profile.counts, counts
+        if not ordered and (variable.may_omit_levels or np.any(cells.unlisted)):
+            before, now = _frequent(before, now)
         tests["shares"] = shares_differ(before, now, ordered=ordered)
         if ordered:
             tests["location"] = location_differs(profile.counts, counts)
@@ -456,7 +459,7 @@ def _frequent(before: FloatArray, now: FloatArray) -> tuple[FloatArray, FloatArr
     Of a frequent level, the training rows are almost never so few that it is not listed.
     """
     share = before.sum() / max(before.sum() + now.sum(), 1.0)
-    few = binom.cdf(KINDS.rare_rows - 1, before + now, share) > OPTIONS.unlisted
+    few = binom.cdf(fewest_rows(before.sum()) - 1, before + now, share) > OPTIONS.unlisted
     few[-1] = True
     return (
         np.append(before[~few], before[few].sum()),
@@ -469,17 +472,18 @@ def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | Non
 
     Of rare levels only the number and the rows together are known. As many as possible count as
     levels of one training row, which are the likeliest to have new rows alone, so that p-values are
-    too large, not too small.
+    too large, not too small. All do where the profile has fewer rows than there are rare levels: it
+    may be that of a part of the table.
     """
     unseen, n_rare = variable.unseen(cells), variable.n_rare
     codes = np.zeros(len(cells.numbers), dtype=int) if cells.content is None else cells.content[0]
     new = np.bincount(codes[unseen])
     known = np.bincount(codes[cells.unlisted & ~unseen & ~cells.missing], minlength=n_rare)
     rare = np.sort(known)[len(known) - n_rare :]
-    listed, most, before = np.zeros(0), KINDS.rare_rows - 1, np.ones(n_rare)
+    listed, most, before = np.zeros(0), KIND_OPTIONS.rare_rows - 1, np.ones(n_rare)
     if profile is not None:
         listed = (profile.counts + counted_cells(variable, cells)[0])[: len(variable.levels)]
-        before[: int((profile.counts[-1] - n_rare) // (most - 1))] = most
+        before[: max(0, int((profile.counts[-1] - n_rare) // (most - 1)))] = most
     return np.concatenate([new[new > 0], before[::-1] + rare, listed])
 
 

@@ -241,66 +241,52 @@ def _rounded(model: TreeModel, t: int, coefficients: FloatArray, digits: int) ->
     return c
 
 
-def drop_feature(model: TreeModel, feature: Any) -> TreeModel:
+def drop_feature(model: TreeModel, feature: Any) -> tuple[TreeModel, tuple[int, ...]]:
     """The tree without a feature, which counts as its training mean.
 
     A question that has no other term is pruned: to one leaf if its sides are leaves, else to the
-    side that the mean takes.
+    side that the mean takes. The second result says where each branch was before (-1: padding).
     """
     out = find_columns(model, feature, whole=True)
     if not set(out) & set(model.selected_features.tolist()):
         raise ValueError(f"the tree does not use {shown(feature)}.")
+    origins = tuple(range(model.topology.n_branches))
     while True:
         asking = [q for q in outline(model).questions() if q.split and q.split.features]
         found = next((q for q in asking if set(q.split.features) & set(out)), None)  # type: ignore[union-attr]
         if found is None:
-            return model
+            return model, origins
         t, gate = found.node, read_gate(model, found.node)
         c = gate.coefficients.copy()
         c[out] = 0.0
         if np.any(c):
             model = _levelled(model, t, gate, c)
-        elif all(child.split is None for child in found.children):
-            model = prune(model, found.number)
+            continue
+        if all(child.split is None for child in found.children):
+            model, branches = _as_leaf(model, t)
         else:
-            model = _without_side(model, t, 2 - int(_holds_at_mean(model, t, gate)))
+            model, branches = _without_side(model, t, 2 - int(_holds_at_mean(model, t, gate)))
+        origins = tuple(origins[was] if was >= 0 else -1 for was in branches)
 
 
-def moved_thresholds(before: TreeModel, after: TreeModel) -> str:
-    """What an edit did to the thresholds of questions that it kept, in words; "" for nothing.
+def moved_thresholds(
+    before: TreeModel, after: TreeModel, origins: Sequence[int] | None = None
+) -> str:
+    """What an edit did to the printed thresholds of questions that it kept; "" for nothing.
 
-    Questions have the numbers from before the edit.
+    Questions have the numbers from before the edit. ``origins`` says where each branch was before;
+    by default all are where they were.
     """
-    gone = set(before.selected_features.tolist()) - set(after.selected_features.tolist())
-    old, new = (
-        [q for q in outline(model).questions() if q.split and q.split.features]
-        for model in (before, after)
-    )
-    if len(old) > len(new):  # some were pruned: the others keep their terms and their order
-        terms = [_terms(found, gone) for found in old]
-        kept, start = [], 0
-        for found in new:
-            wanted = _terms(found, gone)
-            start = next((i for i in range(start, len(old)) if terms[i] == wanted), -1) + 1
-            if not start:
-                return ""
-            kept.append(old[start - 1])
-        old = kept
+    asked = {q.node: q for q in outline(before).questions()}
     said = []
-    for was, now in zip(old, new, strict=True):
-        assert was.split is not None and now.split is not None
-        if was.split.lefts is None and now.split.lefts is None:
-            pair = [number(one.threshold, one.digits) for one in (was.split, now.split)]
-            if pair[0] != pair[1]:
-                said.append(f"threshold of question {was.number}: {pair[0]} to {pair[1]}")
+    for now in outline(after).questions():
+        was = asked.get(now.node if origins is None else origins[now.node])
+        pair = [q.split for q in (was, now) if q and q.split and q.split.features]
+        if len(pair) == 2 and all(split.lefts is None for split in pair):
+            old, new = (number(split.threshold, split.digits) for split in pair)
+            if was is not None and old != new:
+                said.append(f"threshold of question {was.number}: {old} to {new}")
     return ", ".join(said)
-
-
-def _terms(found: OutlineNode, gone: set[int]) -> dict[int, float]:
-    """The coefficients of a question by feature, without features that are ``gone``."""
-    assert found.split is not None
-    pairs = zip(found.split.features, found.split.coefficients, strict=True)
-    return {j: c for j, c in pairs if j not in gone}
 
 
 def _holds_at_mean(model: TreeModel, t: int, gate: Gate) -> bool:
@@ -492,8 +478,13 @@ def prune(model: TreeModel, question: Any, answer: Any = None) -> TreeModel:
     if answer is not None and (not isinstance(answer, str | bool) or answer not in sides):
         raise ValueError(f"answer must be 'yes', 'no' or None, got {shown(answer)}.")
     if answer is not None:
-        return _without_side(model, found.node, sides[answer])
-    leaves = list(model.topology.leaves_below(found.node))
+        return _without_side(model, found.node, sides[answer])[0]
+    return _as_leaf(model, found.node)[0]
+
+
+def _as_leaf(model: TreeModel, t: int) -> tuple[TreeModel, tuple[int, ...]]:
+    """The tree with one leaf in the place of a branch, and where its branches were."""
+    leaves = list(model.topology.leaves_below(t))
     rows = np.ones(len(leaves))
     walk = model.walk
     if walk is not None:
@@ -501,24 +492,27 @@ def prune(model: TreeModel, question: Any, answer: Any = None) -> TreeModel:
         rows = counts.sum(axis=0) if np.nansum(counts) > 0 and np.all(counts >= 0) else rows
     rows = rows / rows.sum()
     shares = model.leaf_shares[:, leaves] @ rows
+    best = int(np.argmax(_gains(model).T @ shares))
     if walk is not None:
         shares = rounded_shares(shares[:, None])[:, 0]
         known = walk.counts[:, leaves].sum(axis=1)
         worth = _gains(model).T @ (known if np.nansum(known) > 0 else shares)
-        return changed_model(pruned_model(model, found.node, leaf=(shares, int(np.argmax(worth)))))
-    best = int(np.argmax(_gains(model).T @ shares))
-    if model.distributions is not None:
+        best = int(np.argmax(worth))
+    elif model.distributions is not None:
         best = int(np.argmax(model.parameters.leaf_classes[:, leaves] @ rows))
-    return changed_model(pruned_model(model, found.node, leaf=(shares, best)))
+    made, branches = pruned_model(model, t, leaf=(shares, best))
+    return changed_model(made), branches
 
 
-def _without_side(model: TreeModel, t: int, side: int) -> TreeModel:
+def _without_side(model: TreeModel, t: int, side: int) -> tuple[TreeModel, tuple[int, ...]]:
+    """The tree with one side of a branch in its place, and where its branches were."""
     walk = model.walk
     if walk is not None:  # rows of the other side arrive here too
         counts = walk.counts.copy()
         counts[:, list(model.topology.leaves_below(t))] = np.nan
         model = replace(model, walk=replace(walk, counts=counts))
-    return changed_model(pruned_model(model, t, side=side))
+    made, branches = pruned_model(model, t, side=side)
+    return changed_model(made), branches
 
 
 # --- names ---------------------------------------------------------------------------------------

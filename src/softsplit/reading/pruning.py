@@ -93,10 +93,11 @@ def pruned_model(
     *,
     side: int | None = None,
     leaf: tuple[FloatArray, int] | None = None,
-) -> TreeModel:
+) -> tuple[TreeModel, tuple[int, ...]]:
     """The tree with a branch replaced: by its left (1) or right (2) side, or by a leaf.
 
-    ``leaf`` has class shares and the position of the predicted class. No other question goes.
+    ``leaf`` has class shares and the position of the predicted class. No other question goes. The
+    second result says where each branch was before (-1: padding).
     """
     n_classes, shares = len(model.classes), model.distributions
     below = model.parameters.leaf_classes
@@ -125,13 +126,13 @@ def pruned_model(
     kept = None if shares is None else found.tree.leaf_classes[n_classes:]
     made = _edited(model.with_parameters(replace(found.tree, leaf_classes=classes), kept), found)
     if model.walk is None:
-        return made
+        return made, found.branches
     walk = _pruned_walk(model.walk, found)
     if leaf is not None:
         whole = set(tree.topology.leaves_below(node))
         own = [n for n, origins in enumerate(found.leaves) if whole & set(origins)]
         walk.classes[own] = leaf[1]
-    return replace(made, walk=walk)
+    return replace(made, walk=walk), found.branches
 
 
 def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | None) -> TreeModel:

@@ -7,20 +7,32 @@ test serves which comparison.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import binom, chi2, norm
 
 from softsplit.support.arrays import FloatArray
 
-FEWEST = 5.0
-"""Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
 
-NEVER = 1e-12
-"""Levels that are less likely to have new rows alone are left out."""
+@dataclass(frozen=True)
+class TwoSampleOptions:
+    """Where approximations hold, and how long exact sums may take."""
 
-MOST_STEPS = 50_000_000
-"""Additions that take a tenth of a second."""
+    fewest: float = 5.0
+    """Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
+
+    negligible: float = 1e-15
+    """Chances below this are left out of sums: p-values are read to four digits after the point."""
+
+    steps: int = 50_000_000
+    """Most additions of an exact distribution, some tenths of a second."""
+
+    each: int = 500
+    """Additions that take as long as it takes to begin with an array."""
+
+
+OPTIONS = TwoSampleOptions()
 
 
 def shares_differ(a: FloatArray, b: FloatArray, *, ordered: bool = False) -> float:
@@ -40,7 +52,7 @@ def _merged(a: FloatArray, b: FloatArray, ordered: bool) -> tuple[FloatArray, Fl
     n, m = float(a.sum()), float(b.sum())
     if min(n, m) <= 0:
         return a[:0], b[:0]
-    needed = FEWEST * (n + m) / min(n, m)
+    needed = OPTIONS.fewest * (n + m) / min(n, m)
     kept = a + b > 0
     a, b = a[kept], b[kept]
     if not ordered:  # the smallest first, so that small levels are merged with each other
@@ -82,32 +94,45 @@ def all_new(k: int, m: int, n: float) -> float:
     return float(np.exp(np.sum(np.log(m - i) - np.log(n + m - i))))
 
 
-def all_of_levels_new(rows: int, totals: FloatArray, m: int, n: float) -> float:
+def all_of_levels_new(
+    rows: int, totals: FloatArray, m: int, n: float, options: TwoSampleOptions = OPTIONS
+) -> float:
     """Probability that levels with at least ``rows`` rows together have new rows alone.
 
     ``totals`` (n_levels,) are rows of each level in both samples. A level of t rows has new ones
-    alone with q_t = prod_{i < t} (m - i) / (n + m - i); levels count as independent, and the sum of
-    their rows has the distribution that the recursion p(s) = (1 - q_t) p(s) + q_t p(s - t) gives.
-    For more levels and rows than ``MOST_STEPS`` it is the bound of Cantelli.
+    alone with q_t = prod_{i < t} (m - i) / (n + m - i). Levels count as independent: of c_t levels
+    with t rows a binomial number k_t has new rows alone, and the distribution of sum_t t k_t is
+    made size by size. Where that takes more than ``options.steps`` it is the bound of Cantelli.
     """
     if rows == 0:
         return 1.0
     sizes, many = np.unique(np.asarray(totals, dtype=int), return_counts=True)
     chances = np.array([all_new(int(t), m, n) if t <= m else 0.0 for t in sizes])
-    kept = chances > NEVER
+    kept = many * chances > options.negligible
     sizes, many, chances = sizes[kept], many[kept], chances[kept]
-    if many.sum() * rows > MOST_STEPS:
-        mean = float(np.sum(many * sizes * chances))
-        variance = float(np.sum(many * sizes**2 * chances * (1 - chances)))
-        return 1.0 if rows <= mean else variance / (variance + (rows - mean) ** 2)
-    below, reached = np.zeros(rows), 0.0
+    most = np.minimum(many, (rows - 1) // sizes)  # more of them reach ``rows`` by themselves
+    laws = [binom.pmf(np.arange(k + 1), c, q) for k, c, q in zip(most, many, chances, strict=True)]
+    counts = [np.flatnonzero(law > options.negligible) for law in laws]
+    if sum(map(len, counts)) * (rows + options.each) > options.steps:
+        return _bound_of_cantelli(rows, sizes, many, chances)
+    below, reached, missing = np.zeros(rows), 0.0, np.arange(rows, 0, -1)
     below[0] = 1.0
-    for t, q in zip(np.repeat(sizes, many), np.repeat(chances, many), strict=True):
-        reached += q * below[max(rows - t, 0) :].sum()
-        moved = q * below[: max(rows - t, 0)]
-        below *= 1 - q
-        below[t:] += moved
+    for t, k, law, listed, c, q in zip(sizes, most, laws, counts, many, chances, strict=True):
+        more = np.append(np.cumsum(law[::-1])[::-1], 0.0) + binom.sf(k, c, q)  # at least so many
+        reached += float(below @ more[np.minimum(-(-missing // t), k + 1)])
+        added = np.zeros(rows)
+        for count in listed:
+            added[count * t :] += law[count] * below[: rows - count * t]
+        below = added
     return min(float(reached), 1.0)
+
+
+def _bound_of_cantelli(
+    rows: int, sizes: FloatArray, many: FloatArray, chances: FloatArray
+) -> float:
+    mean = float(np.sum(many * sizes * chances))
+    variance = float(np.sum(many * sizes**2 * chances * (1 - chances)))
+    return 1.0 if rows <= mean else variance / (variance + (rows - mean) ** 2)
 
 
 def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> FloatArray:

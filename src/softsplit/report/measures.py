@@ -140,9 +140,14 @@ def verdict(data: ReportData) -> str:
     """What the comparison says, without more certainty than there is."""
     plain, logistic = data.against("majority"), data.against("logistic")
     if data.edited:
+        asked = (
+            "For its own accuracy give held-out rows."
+            if data.held_out_rows is None
+            else "Its own accuracy on the rows given as held out is above."
+        )
         return (
-            "This tree was edited by hand. The figures below are of trees trained with the same "
-            "settings and not edited. Rows given as held out show its own accuracy."
+            "This tree was edited or refitted. The figures below are those of trees that were "
+            f"trained with the same settings. {asked}"
         )
     if data.undertrained:
         return (
@@ -276,7 +281,7 @@ def refer_sentence(data: ReportData, confidence: float) -> str | None:
 def add_referral(parent: ET.Element, data: ReportData) -> None:
     """Which cases go to a person, at the asked confidence and at others."""
     said = refer_sentence(data, data.refer)
-    if said is None:
+    if said is None or data.edited:  # the cases of other trees
         return
     box = add(parent, "div", {"id": "refer"})
     add(box, "h3", {}, "Which cases go to a person")

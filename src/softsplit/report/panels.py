@@ -52,7 +52,7 @@ def headline(data: ReportData, point: int) -> str:
     features = f"{count} of {counted(data.n_variables, 'feature')}"
     said = "not judged" if found is None else f"{data.measure} {percent(found.value)}"
     if data.edited and point == data.chosen:
-        said = f"edited by hand, {said} before"
+        said = f"edited or refitted ({data.own_title}: {said})"
     chosen = ", the chosen tree" if point == data.chosen else ""
     return (
         f"Tree {point + 1} of {len(data.trees)}{chosen}: strength {strength_text(tree)}, "
@@ -82,9 +82,10 @@ def _facts(parent: ET.Element, data: ReportData, point: int) -> None:
     tree = data.trees[point]
     weights = tree.weights_
     right = float(np.mean(tree.tree_.predict_index(data.matrix) == data.labels))
+    whose = f" of {data.own_title}" if data.edited and point == data.chosen else ""
     facts = [
         (
-            f"{data.measure.capitalize()} on held-out rows",
+            f"{data.measure.capitalize()}{whose} on held-out rows",
             with_interval(data.lead(data.metrics(point))),
             "accuracy",
         ),
@@ -209,6 +210,7 @@ def _confusion(parent: ET.Element, data: ReportData, point: int) -> None:
         add(parent, "p", {}, "This tree was not judged: the work was cut short.")
         return
     said = "A held-out row is predicted by a tree that was trained without it at this strength"
+    said += ", and not edited or refitted" if data.edited and point == data.chosen else ""
     add(parent, "p", {"class": "quiet"}, f"{said}; its questions may differ from those above.")
     if len(counts) > SHOWN.classes:
         _rates(parent, data, counts)

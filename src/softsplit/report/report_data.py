@@ -248,13 +248,16 @@ class ReportData:
 
     @property
     def edited(self) -> bool:
-        """Whether the tree was changed by hand: trees that are trained on folds are not."""
-        return bool(self.tree.tree_.edits.lines)
+        """Whether the tree was edited by hand or refitted: trees that are trained on folds are not.
+
+        Other names change no figure.
+        """
+        return any(edit.verb != "rename" for edit in self.tree.tree_.edits.listed)
 
     @property
     def own_title(self) -> str:
         """Name of the tree in tables of figures on held-out rows."""
-        return "the tree before its edits" if self.edited else "this tree"
+        return "a tree with the same settings" if self.edited else "this tree"
 
     @property
     def in_held_out_rows(self) -> Interval | None:

@@ -136,7 +136,8 @@ def rule_sentence(data: ReportData) -> str:
     if len(data.trees) == 1:
         return said
     found = [data.lead(data.metrics(i)) for i in range(len(data.trees))]
-    own, sizes = found[data.chosen], [len(t.selected_features_) for t in data.trees]
+    own = None if data.edited else found[data.chosen]
+    sizes = [len(t.selected_features_) for t in data.trees]
     simpler = [
         i
         for i, value in enumerate(found)
@@ -164,6 +165,8 @@ def _path_table(parent: ET.Element, data: ReportData) -> None:
     rows = []
     for i, tree in enumerate(data.trees):
         mark = " (chosen)" if i == data.chosen else ""
+        if mark and data.edited:
+            mark = f" (chosen; {data.measure} of {data.own_title})"
         weights = np.count_nonzero(tree.weights_)
         rows.append(
             [

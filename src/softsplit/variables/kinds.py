@@ -329,6 +329,11 @@ def _named_as_identifier(name: str) -> bool:
     return IDENTIFIER_NAME.search(spaced.lower()) is not None
 
 
+def fewest_rows(total: float) -> int:
+    """Return the rows that a level needs to be listed, in a table of ``total`` rows."""
+    return max(1, min(OPTIONS.rare_rows, int(total // 10)))
+
+
 def _learn_levels(
     name: str, column: pd.Series, weight: FloatArray, said: Hint | None, kind: str
 ) -> Variable | str:
@@ -349,8 +354,8 @@ def _learn_levels(
     if kind == ORDERED:
         ordered = _order(name, [text for text in texts if text in counts], column, said)
         return _ordered(name, ordered, counts, missing)
-    rare = max(1, min(OPTIONS.rare_rows, int(total // 10)))
-    kept = tuple(sorted(text for text, count in counts.items() if count >= rare))
+    fewest = fewest_rows(total)
+    kept = tuple(sorted(text for text, count in counts.items() if count >= fewest))
     if said is None and (why := _reason_unusable(counts, kept, total, content)):
         return why
     natural = natural_order(list(counts)) if said is None or said.kind == KEEP else None

@@ -276,6 +276,12 @@ class Variable:
         """Levels of training that are too rare to be listed; 0 where they are not known."""
         return len(self.rare or "") // DIGITS
 
+    @property
+    def may_omit_levels(self) -> bool:
+        """Whether training may have had levels that are not listed, as too rare."""
+        unknown = self.rare is None and not self.part
+        return self.kind == CATEGORY and (unknown or self.n_rare > 0)
+
     def unseen(self, cells: Cells) -> NDArray[np.bool_]:
         """Return which cells hold a level that no training row had.
 
