@@ -365,7 +365,9 @@ class FoldTrainer:
             self.tidy()
             self.observer.part_ended()
 
-        workers = self.run.workers(len(self.rows.labels), len(tasks))
+        threads = self.rows.dense and self.run.solver.releases_gil
+        n_cells = self.rows.X.size * len(self.rows.classes) if threads else 0
+        workers = self.run.workers(len(self.rows.labels), len(tasks), n_cells)
         with self.run.budget.interruptible():
             if workers == 1 or self.run.solver.releases_gil:
                 in_threads(run, tasks, workers, self.run.budget.stop)
@@ -558,7 +560,8 @@ def refit_from(
     grow = grow and not budget.exhausted
     sizes = sample_sizes(problem, run.solver)
     progressive = bool(sizes) and sizes[-1] < problem.rows.n_rows
-    workers = run.workers(n_rows, len(starts) + 1) if run.solver.releases_gil else 1
+    n_cells = n_rows * problem.n_features * len(prepared.classes)
+    workers = run.workers(n_rows, len(starts) + 1, n_cells) if run.solver.releases_gil else 1
     own = [
         run.solver.path(problem, Start(t), budget) for t in starts if follows and not progressive
     ]

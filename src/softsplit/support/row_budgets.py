@@ -24,6 +24,10 @@ class RowBudgets:
     """Beyond this number folds and starts run side by side, and descents on all rows in threads, on
     all cores where ``n_jobs`` is None (``n_threads``)."""
 
+    parallel_cells: int = 300_000
+    """The same of a choice with more cells times classes: folds of 2,500 rows of 64 columns with
+    ten classes take seconds each."""
+
     halved: int = 3_000
     """Beyond this number settings compete on the first folds alone, and only the best of them are
     judged on all folds: some thousand held-out rows tell log-losses apart."""

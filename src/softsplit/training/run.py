@@ -89,9 +89,14 @@ class Run:
         solver = self.solver.adapted(scaled, prepared.classes)
         return replace(self, solver=with_rules(solver, prepared.problem))
 
-    def workers(self, n_rows: int, n_tasks: int) -> int:
-        """Tasks that run side by side (``n_threads``)."""
-        return max(1, min(n_threads(self.n_jobs, n_rows), n_tasks))
+    def workers(self, n_rows: int, n_tasks: int, n_cells: int = 0) -> int:
+        """Tasks that run side by side (``n_threads``).
+
+        Where ``n_cells``, the cells of the table times the classes, are many, tasks take seconds
+        however few the rows are.
+        """
+        rows = None if n_cells > ROWS.parallel_cells else n_rows
+        return max(1, min(n_threads(self.n_jobs, rows), n_tasks))
 
     def ready(self, problem: TrainingProblem | None = None, *, smooth: bool = True) -> Run:
         """Compile the code of the solver and return the run with its clock set back.
