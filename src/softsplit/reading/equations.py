@@ -183,12 +183,16 @@ class Split:
         return f"{'left' if left else 'right'} with probability {share:.{precision}g}"
 
     def gate(self) -> str:
-        """Centre and width of the gate, as they are printed."""
+        """Centre and width of the gate, or its two probabilities, with all their digits in a walk:
+        what is printed gives ``predict_proba``."""
         if not self.features:
             left, share = self.usual_side
             return f"{'left' if left else 'right'} with {percentage(share)}"
         if self.lefts is not None:
-            held, else_ = (f"{100 * share:.3g} %" for share in self.lefts)
+            exact = self.digits is None
+            held, else_ = (
+                percentage(share) if exact else f"{100 * share:.3g} %" for share in self.lefts
+            )
             return f"p = {held} where it holds, {else_} elsewhere"
         return (
             f"centre {number(self.centre, self.digits)}, width "
