@@ -273,7 +273,7 @@ def _reported(
             report, name, rows, found.tree, found.provenance,
             seed=settings.seed, jobs=settings.n_jobs,
             time_limit=time_limit, repeatable=found.repeatable, search=found.search,
-            **asked,
+            of_table=settings.of_table, **asked,
         )  # fmt: skip
     if report_data is None:
         return None, True

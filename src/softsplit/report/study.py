@@ -491,8 +491,7 @@ def _told_teacher(search: SoftTreeClassifierCV) -> str:
 
 def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tuple[str, str]]:
     steepness = formulation_of(tree.loss).label(tree.tree_.steepness, tree.ridge)
-    given = fit_options(tree) if repeatable else None
-    again = " ".join(filter(None, ("softsplit fit with", of_table, given)))
+    given = fit_options(tree, of_table) if repeatable else None
     search = tree.solution_.search
     depth = f"{tree.tree_.topology.depth}"
     if isinstance(tree.depth, int) and tree.depth != tree.tree_.topology.depth:
@@ -504,5 +503,5 @@ def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tu
             f"{steepness}, penalty {tree.penalty}, strength {strength_of(tree):.4g}",
         ),
         *([] if search is None else [("Search", str(search))]),
-        *([] if given is None else [("The same tree", again)]),
+        *([] if given is None else [("The same tree", f"softsplit fit with {given}")]),
     ]
