@@ -207,7 +207,7 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
     text = export_text(tree)
     assert "home: unknown or a level other than own and rent counts as rent" in text
-    assert "job: unknown or new counts as none of its levels" in text
+    assert "job: unknown or new counts as none of the levels" in text
     cells = [(home, job) for home in ("own", None, "castle") for job in ("cook", None, "clown")]
     asked = pd.DataFrame(cells, columns=["home", "job"], dtype=object)
     printed = PrintedTree(text)
@@ -215,4 +215,19 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     assert by_hand == tree.predict(asked).tolist() and len(set(by_hand)) == 2
     full = X.assign(job=X["job"].fillna("pilot"))  # training rows without a gap
     text = export_text(SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(full, y))
-    assert re.search("job: unknown counts as .*; a new level counts as none of its levels", text)
+    assert re.search("job: unknown counts as .*; a new level counts as none of the levels", text)
+
+
+def test_a_level_that_no_question_asks_for_is_none_of_the_levels_of_a_negated_one():
+    rng = np.random.default_rng(2)
+    job = rng.choice(["cook", "nurse", "clerk"], 300).astype(object)
+    job[:2] = ["diver", "guard"]  # rare levels
+    X = pd.DataFrame({"job": job})
+    y = np.where((X["job"] == "cook") ^ (rng.random(300) < 0.1), "yes", "no")
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    text = export_text(tree)
+    assert text.startswith("if job is not cook ")
+    assert "; a rare or new level counts as other: none of the levels asked for" in text
+    asked = pd.DataFrame({"job": ["cook", "diver", "baker", "nurse"]})
+    by_hand = [PrintedTree(text).class_of(row) for row in asked.to_dict("records")]
+    assert by_hand == tree.predict(asked).tolist() == ["yes", "no", "no", "no"]

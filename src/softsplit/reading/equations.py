@@ -391,7 +391,7 @@ def _missing_notes(model: TreeModel) -> list[str]:
             unknown = f"unknown or a level other than {' and '.join(map(visible, v.levels))}"
         elif v.kind == CATEGORY and not v.part and not _asks_for_other(model, i):
             if v.other:
-                new = f"; a rare or new level counts as {v.other_name}, {NO_LEVEL}"
+                new = f"; a rare or new level counts as {v.other_name}: {NO_LEVEL} asked for"
             elif v.own_missing_level:
                 unknown = "unknown or new"
             else:
