@@ -30,7 +30,6 @@ from reading import made_tables
 from selection import LARGER, paper_datasets
 from softsplit import SoftTreeClassifierCV, export_text
 from softsplit.experiments.tables import markdown
-from softsplit.reading.leaf_shares import consistent_with
 from softsplit.reading.outline import outline
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -63,10 +62,6 @@ def by_hand(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     found = [printed.probabilities(row) for row in rows]
     proba = np.array([[one.get(label, 0.0) for label in labels] for one in found])
     proba /= proba.sum(axis=1, keepdims=True)
-    factors = model.tree_.class_factors
-    if factors is not None:
-        apart = np.argmax(proba * factors, axis=1) != said
-        proba[apart] = consistent_with(proba[apart], said[apart], factors)
     return said, proba
 
 

@@ -8,6 +8,17 @@ from math import exp
 
 import pandas as pd
 
+PLAIN = "lower each P(class) above that of the class reached to that value; divide all by their sum"
+TWO_CLASSES = (
+    r"where (?P<name>.*) is reached, raise P\((?P=name)\) to at least (?P<least>\S+) %; "
+    r"where (?P<other>.*) is, lower it to at most that; P\((?P=other)\) is the rest"
+)
+SEVERAL_CLASSES = (
+    r"multiply each P\(class\) by the cost of an error on that class \((?P<costs>.*)\); "
+    r"lower each product above that of the class reached to that value; "
+    r"divide by the costs, then all by their sum"
+)
+
 MILLISECOND, DAY = pd.Timedelta(1, "ms"), 86_400_000
 
 
@@ -50,10 +61,7 @@ class PrintedTree:
                 if re.match(r".* is (other|another level): none of ", line)
             )
         }
-        last = (
-            "    last: if P(class) exceeds that of the class reached, it is lowered to it; divide"
-        )
-        self.lowered = any(line.startswith(last) for line in notes)
+        self.last = next((s.split("last: ")[1] for s in notes if s.startswith("    last: ")), "")
         self.gates, self.leaves = {}, {}
         for line in notes:
             if found := re.match(r"    question (\d+): (.*)", line):
@@ -76,7 +84,7 @@ class PrintedTree:
         return re.match(r"class (.*?)   \(", line)[1]
 
     def probabilities(self, row: dict) -> dict[str, float]:
-        """Class probabilities by the lines under the tree; under costs not yet lowered."""
+        """Class probabilities by the lines under the tree."""
         found: dict[str, float] = {}
 
         def visit(at: int, reach: float) -> int:
@@ -91,9 +99,25 @@ class PrintedTree:
             return visit(following + 1, reach * (1 - left))
 
         visit(0, 1.0)
-        if self.lowered:
-            most = found.get(self.class_of(row), 0.0)
-            found = {name: min(p, most) for name, p in found.items()}
+        return self.last_step(found, self.class_of(row))
+
+    def last_step(self, found: dict[str, float], reached: str) -> dict[str, float]:
+        """What the line "last: ..." says, in one of three forms; nothing without that line."""
+        own = found.setdefault(reached, 0.0)
+        if self.last == PLAIN:
+            found = {name: min(p, own) for name, p in found.items()}
+        elif two := re.fullmatch(TWO_CLASSES, self.last):
+            name, least, other = two["name"], float(two["least"]) / 100, two["other"]
+            assert reached in (name, other)
+            p = max(found[name], least) if reached == name else min(found[name], least)
+            return {name: p, other: 1 - p}
+        elif several := re.fullmatch(SEVERAL_CLASSES, self.last):
+            pairs = (part.rsplit(" ", 1) for part in several["costs"].split(", "))
+            costs = {name: float(cost) for name, cost in pairs}
+            product = own * costs[reached]
+            found = {name: min(p * costs[name], product) / costs[name] for name, p in found.items()}
+        else:
+            assert not self.last, f"nobody can follow: {self.last}"
         return {name: p / sum(found.values()) for name, p in found.items()}
 
     def gate(self, condition: str, gate: str, row: dict) -> float:

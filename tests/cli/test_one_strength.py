@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
@@ -55,6 +56,8 @@ def test_the_printed_settings_give_the_chosen_tree_again(table, tmp_path, option
     strength = re.search(r"--strength (\S+)", given)[1]
     assert f"strength {strength}" in made.stdout and f"strength {strength}" in again.stdout
     assert f"the chosen tree: strength {strength}," in page.read_text()
+    line = f"<code>softsplit fit DATA -t kind {html.escape(given, quote=False)}</code>"
+    assert line in page.read_text()
     assert float(strength) == (tree.global_strength or tree.local_strength)
 
 
@@ -68,8 +71,21 @@ def test_the_stops_of_the_slider_and_of_path_are_the_trees_of_their_strengths(ta
     for i, stop in enumerate(walked.trees):
         if i != walked.chosen:
             same(stop, SoftTreeClassifier(**stop.get_params()).fit(*rows.part()))
-    lines = json.loads(invoke("path", path, "-t", "kind", "--points", 3, "--json", "-q").stdout)
+    listed = (
+        "path",
+        path,
+        "-t",
+        "kind",
+        "--points",
+        3,
+        "--drop",
+        "hue,proline",
+        "--effort",
+        "fast",
+    )
+    lines = json.loads(invoke(*listed, "--json", "-q").stdout)
     for line in lines:
+        assert line["fit"].startswith("--drop hue,proline --effort fast --depth ")
         fit = ("fit", path, "-t", "kind", "-q", "--json", "-m", model)
         made = json.loads(invoke(*fit, *shlex.split(line["fit"])).stdout)
         assert made["strength"] == line["strength"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from printed_tree import PrintedTree
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, export_onnx, export_text, load_model, save_model
-from softsplit.reading.leaf_shares import consistent_with
+from softsplit.reading.outline import outline
 
 pytest.importorskip("onnxruntime")
 
@@ -96,7 +97,8 @@ def test_everything_that_is_shown_says_what_predict_says(
     found = [printed.probabilities(row) for row in rows]
     by_hand = np.array([[p.get(label, 0.0) for label in tree.classes_] for p in found])
     if printed.gates:
-        _assert_same(tree, by_hand, predicted, proba)
+        # What a missing value counts as is printed to six digits, or to the minute.
+        assert_allclose(by_hand, proba, atol=1e-5)
     path = tmp_path_factory.mktemp("story") / "tree.json"
     save_model(tree, path)
     loaded = load_model(path)
@@ -131,17 +133,34 @@ def _graph_proba(tree, asked):
     return session.run(["probabilities"], columns)[0]
 
 
-def _assert_same(tree, by_hand, predicted, proba):
-    """Probabilities by hand, consistent with the class, are those of ``predict_proba``.
-
-    Percentages of a question that holds or not are printed to three digits.
-    """
-    factors = tree.tree_.class_factors
-    places = np.searchsorted(tree.classes_, predicted)
-    if factors is not None and not np.all(factors == 1):  # else the printed lines lower them
-        apart = np.argmax(by_hand * factors, axis=1) != places
-        by_hand[apart] = consistent_with(by_hand[apart], places[apart], factors)
-    assert_allclose(by_hand, proba, atol=2e-3)
+@pytest.mark.parametrize(
+    ("n_classes", "costs", "told"),
+    [
+        (3, None, "lower each P(class) above "),
+        (3, [2.0, 2.0, 2.0], "lower each P(class) above "),
+        (2, [6.0, 1.0], "where high is reached, raise P(high) to at least 14.2857142857 %; "),
+        (2, [1.0, 3.3], "where low is reached, raise P(low) to at least 23.2558139535 %; "),
+        (3, [1.0, 2.25, 7 / 3], "multiply each P(class) by the cost of an error on that class ("),
+    ],
+)
+def test_the_last_step_by_hand_gives_the_probabilities(n_classes, costs, told):
+    X, y = made_table(7, 300, n_classes)
+    X = X[["income", "level", "member"]]
+    given = None if costs is None else np.array(costs)[:, None] * (1 - np.eye(n_classes))
+    tree = SoftTreeClassifier(depth=2, n_starts=1, random_state=0, cost_matrix=given).fit(X, y)
+    model, rows = tree.tree_, X.to_dict("records")
+    mixture = model.leaf_proba(model.coding.code(X).X) @ model.leaf_shares.T
+    width = np.array([q.split.gate_width for q in outline(model).questions()])[0]
+    lowered = 0
+    for moved in (-width, width):  # rows between centre and threshold: the mixture prefers another
+        thresholds = model.walk.thresholds + np.array([moved, 0.0, 0.0])
+        tree.tree_ = replace(model, walk=replace(model.walk, thresholds=thresholds))
+        text, proba = export_text(tree), tree.predict_proba(X)
+        assert f"    last: {told}" in text
+        found = [PrintedTree(text).probabilities(row) for row in rows]
+        assert_allclose([[p[str(k)] for k in tree.classes_] for p in found], proba, atol=1e-8)
+        lowered += np.sum(np.abs(mixture - proba).max(axis=1) > 1e-3)
+    assert lowered >= 10
 
 
 @examples(8)
@@ -188,7 +207,7 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
     text = export_text(tree)
     assert "home: unknown or a level other than own and rent counts as rent" in text
-    assert "job: unknown or new counts as none of its levels" in text
+    assert "job: unknown or new counts as none of the levels" in text
     cells = [(home, job) for home in ("own", None, "castle") for job in ("cook", None, "clown")]
     asked = pd.DataFrame(cells, columns=["home", "job"], dtype=object)
     printed = PrintedTree(text)
@@ -196,4 +215,19 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     assert by_hand == tree.predict(asked).tolist() and len(set(by_hand)) == 2
     full = X.assign(job=X["job"].fillna("pilot"))  # training rows without a gap
     text = export_text(SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(full, y))
-    assert re.search("job: unknown counts as .*; a new level counts as none of its levels", text)
+    assert re.search("job: unknown counts as .*; a new level counts as none of the levels", text)
+
+
+def test_a_level_that_no_question_asks_for_is_none_of_the_levels_of_a_negated_one():
+    rng = np.random.default_rng(2)
+    job = rng.choice(["cook", "nurse", "clerk"], 300).astype(object)
+    job[:2] = ["diver", "guard"]  # rare levels
+    X = pd.DataFrame({"job": job})
+    y = np.where((X["job"] == "cook") ^ (rng.random(300) < 0.1), "yes", "no")
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    text = export_text(tree)
+    assert text.startswith("if job is not cook ")
+    assert "; a rare or new level counts as other: none of the levels asked for" in text
+    asked = pd.DataFrame({"job": ["cook", "diver", "baker", "nurse"]})
+    by_hand = [PrintedTree(text).class_of(row) for row in asked.to_dict("records")]
+    assert by_hand == tree.predict(asked).tolist() == ["yes", "no", "no", "no"]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
 from softsplit.cli.app import app
-from softsplit.reading.conformal import HeldOutScores, passed_on
+from softsplit.reading.conformal import HeldOutScores, passed_on, told_decisions
 
 
 def test_thresholds_are_order_statistics() -> None:
@@ -26,6 +26,14 @@ def test_thresholds_are_order_statistics() -> None:
 def test_a_set_of_another_class_than_the_predicted_one_is_for_a_person() -> None:
     sets = np.array([[True, False], [False, True], [True, True], [False, False]])
     assert passed_on(sets, np.array([0, 0, 0, 0])).tolist() == [False, True, True, True]
+
+
+def test_what_is_left_for_a_person_is_told_where_something_is() -> None:
+    all_decided = "the tree decides 9 of 9 rows alone; 80.0 % of these predictions are right"
+    assert told_decisions("row", 0, 9, "80.0 %") == all_decided
+    assert told_decisions("case", 1, 1, None) == (
+        "the tree decides 0 of 1 case alone; 1 case goes to a person"
+    )
 
 
 def test_coverage_is_that_of_the_theorem() -> None:
@@ -143,14 +151,21 @@ def test_the_command_counts_cases_for_a_person(
     passed, hits = sets.sum(axis=1) != 1, tree.predict(X[200:1100]) == y[200:1100]
     said = run(app, ["predict", *given, "--refer", "0.9"]).stderr
     assert f"accuracy on {len(hits)} rows: {100 * hits.mean():.1f} %" in said
+    decided = f"the tree decides {(~passed).sum()} of {len(hits)} rows alone; "
+    person = f"; {passed.sum()} rows go to a person\n"
     assert (
-        f"decides {(~passed).sum()} of {len(hits)} rows alone, "
-        f"{100 * hits[~passed].mean():.1f} % of those with a class right; the other {passed.sum()}"
+        f"{decided}{100 * hits[~passed].mean():.1f} % of these predictions are right{person}"
         in said
     )
     assert f"accuracy {hits.mean():>21.4f}" in run(app, ["compare", str(model), *given]).stdout
     alone = run(app, ["predict", *given, "--class-conditional"])
     assert alone.exit_code == 2 and "add --confidence or --refer" in alone.stderr
+    frame = pd.read_csv(data).astype({"truth": "Int64"})
+    frame.loc[np.flatnonzero(~passed)[:10], "truth"] = pd.NA
+    frame.to_csv(data, index=False)
+    few = f"right (of the {(~passed).sum() - 10} rows with a known class){person}"
+    said = run(app, ["predict", *given, "--refer", "0.9"]).stderr
+    assert decided in said and few in said
 
 
 def test_leaves_have_intervals(table: tuple[np.ndarray, np.ndarray]) -> None:

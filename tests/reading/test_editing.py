@@ -19,7 +19,6 @@ from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, export_markdown, export_text
 from softsplit.reading import equations
 from softsplit.reading.editing import read_gate
-from softsplit.reading.leaf_shares import consistent_with
 from softsplit.reading.outline import outline
 from softsplit.report.notebook import tree_html
 from tables import patients
@@ -80,11 +79,6 @@ def agrees(tree, X, text=None, tolerance=1e-8, rows=25):
         read = np.array(
             [[found[str(k)] for k in tree.classes_] for found in map(reader.probabilities, listed)]
         )
-        index = tree.tree_.classes.tolist()
-        apart = read.argmax(axis=1) != [index.index(label) for label in said.tolist()]
-        if tree.tree_.class_factors is not None and apart.any():
-            place = np.array([index.index(label) for label in said[apart].tolist()])
-            read[apart] = consistent_with(read[apart], place)
         assert_allclose(proba, read, atol=tolerance)
     return True
 

@@ -143,7 +143,7 @@ def test_an_empty_number_is_a_missing_value(opened, gaps):  # noqa: F811
     indicator = gaps != "in no training row" and tree.weights_[columns[-1]].any()
     assert indicator == (gaps == "tell something") and tree.weights_[columns[0]].any()
     page = opened(unjudged_page(tree, rows))
-    assert "An empty number counts as unknown." in page.locator("main").inner_text()
+    assert "An empty field is a missing value." in page.locator("main").inner_text()
     form = page.locator("#case")
     case = table.drop(columns="risk").head(1)
     form.get_by_label("town").select_option(label=str(case["town"].iloc[0]))
@@ -152,7 +152,7 @@ def test_an_empty_number_is_a_missing_value(opened, gaps):  # noqa: F811
         field.fill(text)
         expected = tree.predict_proba(case.assign(age=age))[0]
         np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
-        said = form.get_by_text(f"unknown: counts as {counts}", exact=True)
+        said = form.get_by_text(f"missing value: counts as {counts}", exact=True)
         assert said.is_visible() == (text == "")
     why = page.locator("#case-why").inner_text()
     assert f"age = unknown (counts as {counts}) speaks for" in why

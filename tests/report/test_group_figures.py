@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -83,7 +85,11 @@ def test_the_page_tells_groups_and_cases_for_a_person(tree: SoftTreeClassifier) 
     passed, rows, right = page.data.referred(0.95)
     assert rows == 500 and 0 < passed < 500
     assert right.value > page.data.accuracy(page.data.chosen).value
-    assert f"confidence the tree decides {500 - passed} of 500 cases alone, " in page.html
+    said = (
+        rf"confidence the tree decides {500 - passed} of 500 cases alone; \d+\s% of these "
+        rf"predictions are right \(\d+ to \d+\); {passed} cases go to a person\."
+    )
+    assert re.search(said, page.html)
     assert "By sex, on held-out rows" in page.html
     counted = page.data.by_group.query("figure == 'accuracy'").set_index("group")["rows"]
     assert counted.to_dict() == {"all rows": 500, **frame["sex"].value_counts().to_dict()}

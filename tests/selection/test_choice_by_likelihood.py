@@ -175,8 +175,11 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     np.testing.assert_allclose(auto.predict_proba(Xt), plain.predict_proba(Xt), atol=0.02)
     assert plain.best_params_["cost_matrix"] is None
     factor = auto.best_params_["cost_matrix"][1, 0]
-    assert told_choice(auto).endswith(f"chosen on held-out rows: 1 {factor:.3g}")
-    assert "factors" not in told_choice(plain)
+    assert told_choice(auto).endswith(
+        "; to predict, the probabilities of rare classes are multiplied by factors chosen on "
+        f"held-out rows: 1 x {factor:.3g}"
+    )
+    assert "multiplied" not in told_choice(plain)
     ours, theirs = auto.predict(Xt), plain.predict(Xt)
     assert ours.sum() > theirs.sum()
     assert balanced_accuracy_score(yt, ours) >= balanced_accuracy_score(yt, theirs)

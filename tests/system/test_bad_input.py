@@ -286,7 +286,9 @@ def test_a_list_of_dictionaries_is_named():
     rows = TABLE.iloc[:2].to_dict("records")
     tree = fit(TABLE)
     for ask in (tree.predict, tree.predict_proba, loads_tree(dumps_model(tree)).predict):
-        with pytest.raises(TypeError, match=r"X is a list of dicts; give a DataFrame, .* or an"):
+        with pytest.raises(
+            TypeError, match=r"a list of dicts; give pd\.DataFrame\(X\), or an array"
+        ):
             ask(rows)
 
 

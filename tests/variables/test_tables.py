@@ -223,11 +223,11 @@ def test_values_that_training_did_not_have_are_said(table, tree):
     frame, _ = table
     row = frame.iloc[[0]].assign(contract="weekly", calls=np.nan)
     said = tree.explain(row).remarks
-    assert "contract 'weekly' was not seen in training: it counts as none of its levels" in said
+    assert "contract 'weekly' was not seen in training: it counts as none of the levels" in said
     if "calls" in tree.feature_names_in_[tree.selected_features_]:
         assert any(remark.startswith("calls is unknown, as in no training row") for remark in said)
     lines = [line.strip() for line in str(tree.explain(row)).splitlines()]
-    new = "= weekly (not seen in training: counts as none of its levels) speaks for"
+    new = "= weekly (not seen in training: counts as none of the levels) speaks for"
     assert any(line.startswith("contract") and new in line for line in lines)
 
 

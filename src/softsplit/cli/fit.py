@@ -12,10 +12,12 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import (
+    OF_TABLE,
     class_weights,
     column_rules,
     cost_matrix,
     fairness_of,
+    given_options,
     grouped,
     groups_by,
     minimum_rates,
@@ -35,7 +37,6 @@ from softsplit.cli.outputs import (
     write_report,
     write_text,
 )
-from softsplit.cli.wording import given_options
 from softsplit.support.messages import visible
 from softsplit.support.options import service
 from softsplit.support.parallel import n_threads
@@ -46,11 +47,6 @@ if TYPE_CHECKING:
 
 FIT_SHARE = 0.6
 """Fraction of the time limit for model selection and training if a report follows."""
-
-OF_TABLE = frozenset(
-    ("drop", "keep", "categorical", "date", "kind", "groups", "encoding", "class_weight", "effort")
-)
-"""Options that settings of a tree do not hold, and that a fit of the same tree needs."""
 
 EPILOG = (
     "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "
@@ -277,7 +273,7 @@ def _reported(
             report, name, rows, found.tree, found.provenance,
             seed=settings.seed, jobs=settings.n_jobs,
             time_limit=time_limit, repeatable=found.repeatable, search=found.search,
-            **asked,
+            of_table=settings.of_table, **asked,
         )  # fmt: skip
     if report_data is None:
         return None, True

@@ -1,5 +1,5 @@
 """Conversion of command arguments into tables, models, coded rows, and the weights, costs and
-minimum rates of classes (CLASS=NUMBER, or a number)."""
+minimum rates of classes (CLASS=NUMBER, or a number); options of the table as they were given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from softsplit.persistence.saved import SavedTree
     from softsplit.reading.limits import AdviceLimits
     from softsplit.variables import CodedRows
+
+OF_TABLE = frozenset(
+    ("drop", "keep", "categorical", "date", "kind", "groups", "encoding", "class_weight", "effort")
+)
+"""Options that settings of a tree do not hold, and that a fit of the same tree needs."""
 
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
@@ -312,6 +317,18 @@ def _halves(text: str) -> tuple[str, str, str]:
     parts = text.split(":")
     half = len(parts) // 2
     return ":".join(parts[:half]), ":", ":".join(parts[half:])
+
+
+def given_options(context: Any, names: Iterable[str]) -> str:
+    """Return the options among ``names`` that were given, as words for a shell."""
+    words = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name)
+        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+            value = context.params[parameter.name]
+            for one in value if isinstance(value, list | tuple) else [value]:
+                words += [max(parameter.opts, key=len), str(getattr(one, "value", one))]
+    return shlex.join(words)
 
 
 @contextmanager

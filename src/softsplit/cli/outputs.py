@@ -78,13 +78,14 @@ def write_report(
     held_out: LabelledRows | None = None,
     by: Any = None,
     refer: float = 0.9,
+    of_table: str | None = None,
 ) -> tuple[ReportData, bool]:
     """Write the report of a tree; return its data and whether Ctrl-C cut it short.
 
     ``worker`` is a process for plain methods. ``page_rows`` are the rows that
     the page holds at most, if they are not the usual number; ``held_out`` are those that it holds
     instead of training rows, and ``by`` is a column, and the group of each row, by which figures
-    are told.
+    are told. ``of_table`` are options as in ``ReportData``.
     """
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
@@ -95,7 +96,7 @@ def write_report(
     )  # fmt: skip
     tell("training on resamples")
     report_data = make_report_data(name, rows, walked, provenance, by=by, refer=refer)
-    report_data = replace(report_data, held_out_rows=held_out)
+    report_data = replace(report_data, held_out_rows=held_out, of_table=of_table)
     tell("drawing the page")
     if page_rows is not None:
         report_data = replace(report_data, page_rows=page_rows)

@@ -11,7 +11,9 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import (
+    OF_TABLE,
     column_rules,
+    given_options,
     grouped,
     monotone_effects,
     option_advice,
@@ -30,6 +32,7 @@ EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
 
 @option_advice()
 def path(
+    context: typer.Context,
     data: options.Data,
     target: options.Target,
     points: Annotated[int, typer.Option("--points", min=2, max=50, help="Trees on the path.")] = 9,
@@ -105,7 +108,8 @@ def path(
             settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or n_threads(None),
             time_limit=time_limit or None, say=tell,
         )  # fmt: skip
-        lines = _lines(make_report_data(table.name, rows, walked, resamples=False))
+        of_table = given_options(context, OF_TABLE)
+        lines = _lines(make_report_data(table.name, rows, walked, resamples=False), of_table)
     if as_json:
         print_json(lines)
     else:
@@ -118,7 +122,7 @@ def path(
         raise typer.Exit(INTERRUPTED)
 
 
-def _lines(report_data: ReportData) -> list[dict[str, Any]]:
+def _lines(report_data: ReportData, of_table: str) -> list[dict[str, Any]]:
     import numpy as np
 
     from softsplit.report.report_data import fit_options, strength_of
@@ -134,7 +138,7 @@ def _lines(report_data: ReportData) -> list[dict[str, Any]]:
                 "features": len(tree.selected_features_),
                 "coefficients": int(np.count_nonzero(tree.weights_)),
                 "accuracy": as_object(found),
-                "fit": fit_options(tree) if report_data.repeatable[i] else None,
+                "fit": fit_options(tree, of_table) if report_data.repeatable[i] else None,
                 "selected_features": [tree.tree_.column_names[j] for j in tree.selected_features_],
             }
         )

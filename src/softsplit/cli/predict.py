@@ -162,7 +162,7 @@ def _compare(
     """Print how many rows go to a person and, with the target there, how many answers are right."""
     import numpy as np
 
-    from softsplit.reading.conformal import known_labels
+    from softsplit.reading.conformal import known_labels, told_decisions
 
     if quiet:
         return
@@ -177,10 +177,10 @@ def _compare(
     if asked:
         passed = sum(bool(answer.refer) for answer in answers)
         rest = [hits[a.row] for a in answers if not a.refer and a.row in hits]
-        right = f", {_share(rest)} of those with a class right" if rest else ""
-        decided = f"{len(answers) - passed:,} of {counted(len(answers), 'row')}"
-        goes = "goes" if passed == 1 else "go"
-        say(f"the tree decides {decided} alone{right}; the other {passed:,} {goes} to a person")
+        some = len(rest) < len(answers) - passed
+        among = f" (of the {counted(len(rest), 'row')} with a known class)" if some else ""
+        right = _share(rest) if rest else None
+        say(told_decisions("row", passed, len(answers), right, among))
 
 
 def _share(hits: Collection[bool]) -> str:

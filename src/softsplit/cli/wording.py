@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -168,15 +167,3 @@ def _given(error: Any) -> str | None:
 
 def _either(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def given_options(context: Any, names: Iterable[str]) -> str:
-    """Return the options among ``names`` that were given, as words for a shell."""
-    words = []
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name)
-        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
-            value = context.params[parameter.name]
-            for one in value if isinstance(value, list | tuple) else [value]:
-                words += [max(parameter.opts, key=len), str(getattr(one, "value", one))]
-    return shlex.join(words)

@@ -109,8 +109,8 @@ class SoftTreeClassifier(SoftTreeBase):
         None "none". "auto" is "standard" with loss "log", and "minmax" with loss "cost".
     n_jobs : int, optional
         Number of starts that run in parallel; with more than 20,000 rows (50,000 with loss "cost")
-        the last descents use as many threads. If it is not given, all cores with more than 4,000
-        rows, or fewer where a start takes seconds, else one. The result does not depend on it.
+        the last descents use as many threads. If it is not given: all cores with more than 4,000
+        rows, or where a start takes seconds; otherwise one. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, show on standard error what runs now, how far it is and how long still: in

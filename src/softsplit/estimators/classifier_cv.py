@@ -221,9 +221,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         tree on all rows. Machine code is made or loaded before they count.
     n_jobs : int, optional
         Threads in which folds and starts run side by side, and descents on many rows. If it is not
-        given, one for up to 4,000 rows and beyond all cores, within the limits of affinity,
-        OMP_NUM_THREADS, threadpoolctl and joblib, in whose workers it is one. The result does not
-        depend on it.
+        given: all cores with more than 4,000 rows, or where a start takes seconds; otherwise one.
+        All cores are those within the limits of affinity, OMP_NUM_THREADS, threadpoolctl and
+        joblib, in whose workers it is one. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, what runs now and how each candidate did, on standard error.

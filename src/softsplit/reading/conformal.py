@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import AdvisedError, shown
+from softsplit.support.messages import AdvisedError, counted, shown
 from softsplit.variables.contents import text_of
 
 
@@ -153,6 +153,20 @@ def passed_on(sets: NDArray[np.bool_], predicted: NDArray[Any]) -> NDArray[np.bo
     Under costs, or where each class has its own threshold, a set may hold another class alone.
     """
     return np.asarray((sets.sum(axis=1) != 1) | ~sets[np.arange(len(sets)), predicted])
+
+
+def told_decisions(case: str, passed: int, of: int, right: str | None, among: str = "") -> str:
+    """How many cases the tree decides alone, how many of these are right, and how many are left.
+
+    ``case`` is the word for a case, ``right`` the share of right predictions, if one is known;
+    ``among`` are the words after it that say how sure it is, or of which cases.
+    """
+    said = [f"the tree decides {of - passed:,} of {counted(of, case)} alone"]
+    if right is not None:
+        said.append(f"{right} of these predictions are right{among}")
+    if passed:
+        said.append(f"{counted(passed, case)} {'goes' if passed == 1 else 'go'} to a person")
+    return "; ".join(said)
 
 
 UNKNOWN_CLASS, NO_CLASS = -1, -2

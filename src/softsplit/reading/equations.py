@@ -183,12 +183,16 @@ class Split:
         return f"{'left' if left else 'right'} with probability {share:.{precision}g}"
 
     def gate(self) -> str:
-        """Centre and width of the gate, as they are printed."""
+        """Centre and width of the gate, or its two probabilities, with all their digits in a walk:
+        what is printed gives ``predict_proba``."""
         if not self.features:
             left, share = self.usual_side
             return f"{'left' if left else 'right'} with {percentage(share)}"
         if self.lefts is not None:
-            held, else_ = (f"{100 * share:.3g} %" for share in self.lefts)
+            exact = self.digits is None
+            held, else_ = (
+                percentage(share) if exact else f"{100 * share:.3g} %" for share in self.lefts
+            )
             return f"p = {held} where it holds, {else_} elsewhere"
         return (
             f"centre {number(self.centre, self.digits)}, width "
@@ -387,7 +391,7 @@ def _missing_notes(model: TreeModel) -> list[str]:
             unknown = f"unknown or a level other than {' and '.join(map(visible, v.levels))}"
         elif v.kind == CATEGORY and not v.part and not _asks_for_other(model, i):
             if v.other:
-                new = f"; a rare or new level counts as {v.other_name}, {NO_LEVEL}"
+                new = f"; a rare or new level counts as {v.other_name}: {NO_LEVEL} asked for"
             elif v.own_missing_level:
                 unknown = "unknown or new"
             else:

@@ -13,6 +13,7 @@ from softsplit.reading.equations import Split, number, percentage, rank_places, 
 from softsplit.reading.model import TreeModel, tree_of
 from softsplit.reading.outline import OutlineNode, answer_words, outline
 from softsplit.reading.term_curves import term_curves
+from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
 
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
@@ -93,8 +94,31 @@ FORMULA = (
 )
 """How probabilities follow from what is printed; ``sum`` is the left-hand side of a question."""
 
-LOWERED = "if {what} exceeds that of the class reached, it is lowered to it; divide by the sum"
+LOWERED = (
+    "lower each {what} above that of the class reached to that value; divide {then}all by their sum"
+)
 """The last step, by which no class is more probable than the predicted one."""
+
+
+def _last_step(labels: Sequence[str], factors: FloatArray) -> str:
+    """How the mixture of the leaves becomes consistent with the class reached.
+
+    As ``consistent_with``, from printed numbers alone: ``factors`` are the costs of errors on the
+    classes. Of two classes they leave one threshold for one probability.
+    """
+    names = [visible(label) for label in labels]
+    if np.all(factors == factors[0]):
+        return LOWERED.format(what="P(class)", then="")
+    if len(names) == 2:
+        k = int(np.argmax(factors))
+        least = percentage(float(factors[1 - k] / factors.sum()))
+        return (
+            f"where {names[k]} is reached, raise P({names[k]}) to at least {least}; where "
+            f"{names[1 - k]} is, lower it to at most that; P({names[1 - k]}) is the rest"
+        )
+    costs = ", ".join(f"{n} {number(f, None)}" for n, f in zip(names, factors, strict=True))
+    step = LOWERED.format(what="product", then="by the costs, then ")
+    return f"multiply each P(class) by the cost of an error on that class ({costs}); {step}"
 
 
 def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
@@ -111,9 +135,7 @@ def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
         f"    leaf {i}: {leaf_probabilities(model, end)}" for i, end in enumerate(root.ends(), 1)
     ]
     if model.class_factors is not None:
-        plain = np.all(model.class_factors == 1)
-        what = "P(class)" if plain else "P(class) x its cost"
-        lines.append(f"    last: {LOWERED.format(what=what)}")
+        lines.append(f"    last: {_last_step(model.labels, model.class_factors)}")
     return lines
 
 

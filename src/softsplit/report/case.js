@@ -22,7 +22,7 @@
     codes(field, value).forEach((code, n) => { moved[field.at[n]] = code; });
     return moved;
   };
-  // What a field holds: null is a missing value, from whose middle changes are counted.
+  // What a field holds: null is a missing value; changes are counted from what is imputed for it.
   const entered = (i) => (input(i).value === "" ? null : Number(input(i).value));
   const given = (field, i) => entered(i) ?? field.middle;
   const row = () => tree.fields.reduce((x, field, i) => put(x, field, entered(i)),
@@ -254,7 +254,7 @@
       const value = entered(i);
       const said = document.getElementById(`case-${i}-said`);
       said.hidden = value !== null && value >= field.least && value <= field.most;
-      said.textContent = value === null ? `unknown: counts as ${field.counts}`
+      said.textContent = value === null ? `missing value: counts as ${field.counts}`
         : "far outside the training range: the tree extrapolates";
     });
     const x = row();

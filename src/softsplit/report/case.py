@@ -236,7 +236,7 @@ def add_case(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> No
         parent, "p", {},
         "Change a value: the way through the chosen tree lights up in the drawing above, and "
         "probabilities and reasons follow. The form begins with a typical row."
-        + " An empty number counts as unknown." * any("missing" in f for f in values["fields"]),
+        + " An empty field is a missing value." * any("missing" in f for f in values["fields"]),
     )  # fmt: skip
     form = add(parent, "form", {"id": "case", "autocomplete": "off"})
     for i, field in enumerate(values["fields"]):

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from softsplit.reading.conformal import told_decisions
 from softsplit.reading.equations import number
 from softsplit.report.charts import (
     Line,
@@ -269,13 +270,9 @@ def refer_sentence(data: ReportData, confidence: float) -> str | None:
         return None
     passed, rows, right = found
     if right is None:
-        return f"all {counted(rows, 'case')} go to a person: none has one class at this confidence."
-    ends = f"{100 * right.low:.0f} to {100 * right.high:.0f}"
-    return (
-        f"the tree decides {rows - passed:,} of {counted(rows, 'case')} alone, "
-        f"{percent(right.value, 0)} of them right ({ends}); the other {passed:,} "
-        f"{'goes' if passed == 1 else 'go'} to a person."
-    )
+        return f"{told_decisions('case', passed, rows, None)}."
+    ends = f" ({100 * right.low:.0f} to {100 * right.high:.0f})"
+    return f"{told_decisions('case', passed, rows, percent(right.value, 0), ends)}."
 
 
 def add_referral(parent: ET.Element, data: ReportData) -> None:

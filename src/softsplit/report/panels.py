@@ -262,9 +262,10 @@ def _python(parent: ET.Element, data: ReportData, point: int) -> None:
         else "Training starts anew, from several starts, and may end in another tree."
     )
     add(more, "p", {"class": "quiet"}, f"{said} X is the table without its target, y the target.")
-    given = fit_options(data.trees[point])
+    given = fit_options(data.trees[point], data.of_table)
     if again and given is not None:
-        said = "The same on the command line, with the options of the table:"
+        others = ", with the options of its fit about columns, class weights and effort"
+        said = f"The same on the command line{others if data.of_table is None else ''}:"
         add(more, "p", {"class": "quiet"}, said)
         target = shlex.quote(data.rows.target)
         _code(more, "Command that fits this tree", f"softsplit fit DATA -t {target} {given}")

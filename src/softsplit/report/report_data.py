@@ -79,6 +79,9 @@ class ReportData:
         How the tree was fitted: what, and how.
     repeatable : tuple of bool
         For each tree, whether a fit with its settings gives the same tree.
+    of_table : str, optional
+        Options of the command about columns, class weights and effort, as they were given; None if
+        they are not known.
     alternatives : Alternatives, optional
         Other trees as good as the chosen one, if a search has met some.
     stability : Stability, optional
@@ -108,6 +111,7 @@ class ReportData:
     assessment: Assessment
     provenance: tuple[tuple[str, str], ...] = ()
     repeatable: tuple[bool, ...] = ()
+    of_table: str | None = None
     alternatives: Alternatives | None = None
     stability: Stability | None = None
     page_rows: int = PAGE_ROWS
@@ -367,11 +371,11 @@ def strength_of(tree: SoftTreeClassifier) -> float | None:
     return price(float(tree.local_strength), float(tree.global_strength))
 
 
-def fit_options(tree: SoftTreeClassifier) -> str | None:
+def fit_options(tree: SoftTreeClassifier, of_table: str | None = None) -> str | None:
     """Return the options of ``softsplit fit`` for the settings of a tree; None if it has none.
 
-    What is the same for all trees of a table is not among them: columns, class weights, groups and
-    the effort.
+    What is the same for all trees of a table comes first, as it was given: ``of_table``, the
+    options about columns, class weights, groups and the effort.
     """
     formulation, strength = formulation_of(tree.loss), strength_of(tree)
     scopes = [
@@ -400,7 +404,8 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
         "max-questions": tree.max_questions,
         "strength": _short(strength),
     }
-    written = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    written = [of_table] if of_table else []
+    written += [f"--{name} {value}" for name, value in given.items() if value is not None]
     names = tree.tree_.column_names
     written += [
         f"--{rule} {shlex.quote(','.join(_named(names, one) for one in members))}"

@@ -446,9 +446,10 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
     if "priced_log_loss" in search.cv_results_:
         rule = "the one with the lowest held-out log-loss"
         if search.feature_price_ > 0:
-            least = f"{100 * search.feature_price_:.2g} % of that without features"
-            each = " per unit of cost" if search.feature_costs is not None else ""
-            rule += f"; a feature stays if it lowers the log-loss by {least}{each}"
+            least = f"at least {100 * search.feature_price_:.2g} % of the log-loss"
+            each = " for each unit of its cost" if search.feature_costs is not None else ""
+            rule += f"; a feature is kept if it lowers the log-loss by {least} of a tree without "
+            rule += f"features{each}"
     else:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"
@@ -465,8 +466,9 @@ def _told_factors(search: SoftTreeClassifierCV) -> str:
     if costs is None or search.cost_matrix is not None:
         return ""
     factors = zip(search.classes_.tolist(), np.max(costs, axis=1), strict=True)
-    raised = [f"{visible(label)} {factor:.3g}" for label, factor in factors if factor != 1]
-    return f"; factors of rare classes, chosen on held-out rows: {', '.join(raised)}"
+    raised = [f"{visible(label)} x {factor:.3g}" for label, factor in factors if factor != 1]
+    told = "; to predict, the probabilities of rare classes are multiplied by factors chosen on"
+    return f"{told} held-out rows: {', '.join(raised)}"
 
 
 def _told_teacher(search: SoftTreeClassifierCV) -> str:
@@ -491,8 +493,7 @@ def _told_teacher(search: SoftTreeClassifierCV) -> str:
 
 def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tuple[str, str]]:
     steepness = formulation_of(tree.loss).label(tree.tree_.steepness, tree.ridge)
-    given = fit_options(tree) if repeatable else None
-    again = " ".join(filter(None, ("softsplit fit with", of_table, given)))
+    given = fit_options(tree, of_table) if repeatable else None
     search = tree.solution_.search
     depth = f"{tree.tree_.topology.depth}"
     if isinstance(tree.depth, int) and tree.depth != tree.tree_.topology.depth:
@@ -504,5 +505,5 @@ def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tu
             f"{steepness}, penalty {tree.penalty}, strength {strength_of(tree):.4g}",
         ),
         *([] if search is None else [("Search", str(search))]),
-        *([] if given is None else [("The same tree", again)]),
+        *([] if given is None else [("The same tree", f"softsplit fit with {given}")]),
     ]

@@ -190,8 +190,8 @@ def _check_table(X: Any) -> None:
         )
     if isinstance(X, list | tuple) and any(isinstance(row, Mapping) for row in X[:1]):
         raise TypeError(
-            f"X is a {type(X).__name__} of {type(X[0]).__name__}s; give a DataFrame, as "
-            "pd.DataFrame(X) makes one, or an array with one row per case."
+            f"X is a {type(X).__name__} of {type(X[0]).__name__}s; give pd.DataFrame(X), or an "
+            "array with a row per sample."
         )
     made = _as_array(X) if isinstance(X, list | tuple) else X
     if hasattr(made, "ndim") and made.ndim != 2:

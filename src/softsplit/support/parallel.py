@@ -74,10 +74,11 @@ def n_workers(n_jobs: int | None, n_tasks: int) -> int:
 def n_threads(n_jobs: int | None, n_rows: int | None = None) -> int:
     """Threads of one call: the only place that decides how many.
 
-    If ``n_jobs`` is given, or set by ``joblib.parallel_config``, that number. Otherwise one for up
-    to ``ROWS.parallel`` rows and inside a worker of joblib; for more rows, or without ``n_rows``,
-    all cores within the limits of affinity, container, OMP_NUM_THREADS, NUMBA_NUM_THREADS and
-    threadpoolctl.
+    If ``n_jobs`` is given, or set by ``joblib.parallel_config``, that number. If it is not given:
+    all cores with more than ``ROWS.parallel`` rows, or where a start takes seconds (callers then
+    leave ``n_rows`` out); otherwise one. All cores are those within the limits of affinity,
+    container, OMP_NUM_THREADS, NUMBA_NUM_THREADS and threadpoolctl; inside a worker of joblib it
+    is one.
     """
     from joblib import cpu_count
     from joblib.parallel import get_active_backend

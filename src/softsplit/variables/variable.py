@@ -47,7 +47,7 @@ NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE = "number", "boolean", "ordered", "cate
 KINDS = (NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE)
 UNKNOWN = "unknown"
 UNSEEN = "not seen in training"
-NO_LEVEL = "none of its levels"
+NO_LEVEL = "none of the levels"
 """What a value counts as whose variable has indicators of its levels, all of them 0."""
 
 
