@@ -152,6 +152,51 @@ def test_where_trees_of_many_rows_are_nearly_right_a_level_that_does_not_pay_is_
     assert board.chosen("best")[0].depth == depth
 
 
+@pytest.mark.parametrize(
+    ("best", "many", "ridges", "seen"),
+    [
+        (0.1, True, (1.0, 0.1, 5.0), [1.0, 0.1]),
+        (5.0, True, (1.0, 0.1, 5.0), [1.0, 0.1, 5.0]),
+        (0.1, False, (1.0, 0.1, 5.0), [1.0, 0.1, 5.0]),
+        (0.1, True, (1.0, 0.1, 5.5), [1.0, 0.1, 5.5]),  # named by the user
+    ],
+)
+def test_of_many_rows_no_default_ridge_beyond_a_worse_one_is_compared(
+    monkeypatch, best, many, ridges, seen
+):
+    board, first = Scoreboard(4), one_of_depth(2)
+    search = CandidateSearch(None, board, (0.01,), Observer(), 0)
+
+    def judge(self, some, fractions, keep=False):
+        for one in some:
+            self.seen.add(one)
+            for fold in range(2):
+                board.add(one, 0.01, fold, score_of(-0.4 - abs(np.log(one.ridge / best)) / 100))
+
+    monkeypatch.setattr(CandidateSearch, "_halves", lambda self, choice: many)
+    monkeypatch.setattr(CandidateSearch, "_evaluate", judge)
+    judge(search, [first], (0.01,))
+    search._vary(first, "ridge", ridges)
+    assert [key[0].ridge for key in board.folds] == seen
+    assert search._leader(first).ridge == min(ridges, key=lambda one: abs(np.log(one / best)))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_classes", "deepest"),
+    [
+        (5000, 64, 26, 7),  # 330 coefficients for each class
+        (3100, 64, 26, 6),  # 25 rows for each leaf
+        (5000, 64, 10, 6),  # 4,200 coefficients
+        (5000, 10, 2, 7),  # rows
+        (5000, 2000, 2, 2),  # one level more than classes need
+    ],
+)
+def test_how_deep_trees_of_many_rows_may_be(n_rows, n_columns, n_classes, deepest):
+    choice = one_of_depth(1).formulation.choice
+    found = candidates.make_depths("auto", n_classes, n_rows, choice, n_columns=n_columns)
+    assert found[-1] == deepest
+
+
 def test_of_many_rows_strengths_above_the_better_half_are_left_out(monkeypatch):
     strengths = tuple(np.geomspace(0.001, 0.5, 12).tolist())
     judged = strengths[::2]

@@ -94,8 +94,8 @@ def make_depths(
         raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
     leaves = n_rows / choice.rows_per_leaf
     if n_rows > ROWS.halved:
-        affordable = choice.most_coefficients / n_columns
-        leaves = min(leaves, max(affordable, choice.leaves_per_class * n_classes))
+        most = max(choice.most_coefficients, choice.class_coefficients * n_classes)
+        leaves = min(leaves, most / n_columns)
     deepest = max(smallest + 1, int(np.log2(max(leaves, 1))))
     deepest = min(deepest, max_questions or deepest)
     return list(range(min(smallest, deepest), deepest + 1))
@@ -316,8 +316,9 @@ class CandidateSearch:
         new = [candidate for candidate in variants if candidate not in self.seen]
         choice = leader.formulation.choice
         together = [new] if new else []
+        default = name == "ridge" and tuple(values) == tuple(choice.axes["ridges"])
         for some in [[one] for one in new] if choice.one_by_one else together:
-            if name == "ridge" and self._halves(choice) and self._is_beyond_worse(some[0]):
+            if default and self._halves(choice) and self._is_beyond_worse(some[0]):
                 continue
             self._evaluate(some, self._screen(some))
 
