@@ -168,6 +168,8 @@ coverage: $(VENV)/.test ## lines and branches that the tests run, in build/cover
 audit: $(VENV)/.test ## known weaknesses of the dependencies; needs a network
 	$(BIN)/pip-audit --skip-editable $(ARGS)
 
+# The site has dependencies of its own, which are no part of these environments.
+NO_SITE := --ignore tests/documents/test_site.py
 # Old libraries warn of deprecations in new tools, so that warnings are no errors here. New polars frames
 # have lost the protocol by which scikit-learn 1.6 reads their names.
 TEST_TOOLS := build hatch-fancy-pypi-readme hatchling hypothesis jsonschema matplotlib onnxruntime playwright 'polars<1.30' pytest pytest-xdist pyyaml skops
@@ -176,14 +178,14 @@ test-oldest: $(VENV)/.made ## the tests with the oldest versions that pyproject.
 	@test -d build/oldest || $(PYTHON) -m venv build/oldest
 	@$(BIN)/python tests/lower_bounds.py > build/oldest.txt
 	build/oldest/bin/python -m pip install --quiet --constraint build/oldest.txt --editable '.[all]' $(TEST_TOOLS)
-	build/oldest/bin/python -m pytest -n auto --dist worksteal -W default $(ARGS)
+	build/oldest/bin/python -m pytest -n auto --dist worksteal -W default $(NO_SITE) $(ARGS)
 
 # Pre-releases; where PIP_EXTRA_INDEX_URL names an index of nightly wheels, those.
 test-newest: ## the tests with the newest pre-releases of all dependencies, in build/newest
 	@mkdir -p build
 	@test -d build/newest || $(PYTHON) -m venv build/newest
 	build/newest/bin/python -m pip install --quiet --upgrade --pre --editable '.[all,dev]'
-	build/newest/bin/python -m pytest -n auto --dist worksteal -W default $(ARGS)
+	build/newest/bin/python -m pytest -n auto --dist worksteal -W default $(NO_SITE) $(ARGS)
 
 # The day of the last commit is the time stamp of all files in the archives: they are the same bytes wherever they are built.
 dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)

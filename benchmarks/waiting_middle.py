@@ -232,7 +232,7 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
         "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
         "of the data set test them.",
         "Seconds are those of the clock for one fit after all code was compiled, on a machine of "
-        "two x86 cores (2.5 GHz) that did nothing else; boosting and trees of more than 4,000 rows "
+        "two x86 cores (2.1 GHz) that did nothing else; boosting and trees of more than 4,000 rows "
         "take both. Single fits, so that differences of accuracy below a point on one table say "
         'little. The accuracy "before" is that of the version before work on waiting began, on '
         "the same rows. What has no figure was not measured.",

@@ -445,7 +445,7 @@ def test_columns_that_the_tree_does_not_use_are_not_read(table, tree):
 
 
 def test_sparse_matrices_give_the_same_answers():
-    X = scipy.sparse.random_array((80, 6), density=0.4, rng=np.random.default_rng(0), format="csr")
+    X = scipy.sparse.random(80, 6, density=0.4, random_state=0, format="csr")
     y = X.toarray()[:, 0] > 0.2
     tree, dense = quiet_fit(X, y), quiet_fit(X.toarray(), y)
     assert_array_equal(tree.predict_proba(X), dense.predict_proba(X.toarray()))

@@ -112,11 +112,10 @@ NEEDED = (
     (r"Input should be greater than (\S+)", r"more than \1"),
     (r"Input should be a valid number\b.*", "a number"),
     (r"Input should be a valid integer\b.*", "a whole number"),
-    (r".* is not a valid float", "a number"),
-    (r".* is not a valid integer", "a whole number"),
+    (r".* is not a valid float(?: range)?", "a number"),
+    (r".* is not a valid integer(?: range)?", "a whole number"),
     (r".* is not in the range x?>=?(\S+)", r"at least \1"),
     (r".* is not in the range x?<=?(\S+)", r"at most \1"),
-    (r".* is not in the range (\S+?)<=x<=(\S+)", r"from \1 to \2"),
 )
 """What versions of Typer say of a value, and what it must be."""
 
@@ -150,10 +149,14 @@ def _wrong_value(name: str, why: str, given: str | None) -> str:
     if found := re.match(r"'?(.*?)'? is not one of (.*)", why):
         listed = _either(re.findall("'(.*?)'", found[2]))
         return f"{name} must be {listed}, got {shown(found[1])}."
+    if found := re.fullmatch(r"(\S+) is not in the range (\S+?)<=x<=(\S+)", why):
+        value, low, high = map(float, found.groups())
+        bound = f"x>={low:g}" if value < low else f"x<={high:g}"
+        why = f"{value:g} is not in the range {bound}"
     for pattern, needed in NEEDED:
         if found := re.fullmatch(pattern, why):
-            own = re.match(r"(\S+) is not ", why)
-            got = f", got {own[1]}" if own else got
+            own = re.match(r"'?(.*?)'? is not ", why)
+            got = f", got {shown(own[1])}" if own else got
             return f"{name} must be {found.expand(needed)}{got}."
     return f"{name}: {why}."
 
