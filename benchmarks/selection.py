@@ -194,7 +194,7 @@ def means_table(rows: pd.DataFrame, methods: Sequence[str] = tuple(SHOWN)) -> st
 
 def on_fewer(accuracy: pd.DataFrame, methods: Sequence[str]) -> list[str]:
     """For a method that has not ended on all data sets: the default tree on those it has."""
-    lines = ["Means over the data sets on which a method finished."]
+    lines = ["Each line is a mean over the data sets on which the method finished."]
     for method in (m for m in methods if m in accuracy and "tree" in accuracy):
         both = accuracy[["tree", method]].dropna()
         if len(both) < len(accuracy["tree"].dropna()):

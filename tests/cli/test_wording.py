@@ -25,7 +25,7 @@ from softsplit.cli.wording import as_options
         ("fit a --targt y", "there is no option --targt; did you mean --target?"),
         ("predict", "MODEL is missing; softsplit predict --help says what to give."),
         ("predict a b c", "'c' is more than was expected; softsplit predict --help shows the"),
-        ("fitt", "there is no command 'fitt'; softsplit --help lists all."),
+        ("fitt", "there is no command 'fitt'; did you mean fit?"),
     ],
 )
 def test_wrong_calls_are_told_in_one_sentence(arguments, told):

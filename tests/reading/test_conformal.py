@@ -29,10 +29,12 @@ def test_a_set_of_another_class_than_the_predicted_one_is_for_a_person() -> None
 
 
 def test_what_is_left_for_a_person_is_told_where_something_is() -> None:
-    all_decided = "the tree decides 9 of 9 rows alone; 80.0 % of these predictions are right"
+    all_decided = (
+        "9 of 9 rows have a prediction set of one class; 80.0 % of these predictions are right"
+    )
     assert told_decisions("row", 0, 9, "80.0 %") == all_decided
     assert told_decisions("case", 1, 1, None) == (
-        "the tree decides 0 of 1 case alone; 1 case goes to a person"
+        "0 of 1 case has a prediction set of one class; 1 case goes to a person"
     )
 
 
@@ -151,7 +153,7 @@ def test_the_command_counts_cases_for_a_person(
     passed, hits = sets.sum(axis=1) != 1, tree.predict(X[200:1100]) == y[200:1100]
     said = run(app, ["predict", *given, "--refer", "0.9"]).stderr
     assert f"accuracy on {len(hits)} rows: {100 * hits.mean():.1f} %" in said
-    decided = f"the tree decides {(~passed).sum()} of {len(hits)} rows alone; "
+    decided = f"{(~passed).sum()} of {len(hits)} rows have a prediction set of one class; "
     person = f"; {passed.sum()} rows go to a person\n"
     assert (
         f"{decided}{100 * hits[~passed].mean():.1f} % of these predictions are right{person}"

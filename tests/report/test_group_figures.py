@@ -86,8 +86,8 @@ def test_the_page_tells_groups_and_cases_for_a_person(tree: SoftTreeClassifier) 
     assert rows == 500 and 0 < passed < 500
     assert right.value > page.data.accuracy(page.data.chosen).value
     said = (
-        rf"confidence the tree decides {500 - passed} of 500 cases alone; \d+\s% of these "
-        rf"predictions are right \(\d+ to \d+\); {passed} cases go to a person\."
+        rf"confidence {500 - passed} of 500 cases have a prediction set of one class; \d+\s% of "
+        rf"these predictions are right \(\d+ to \d+\); {passed} cases go to a person\."
     )
     assert re.search(said, page.html)
     assert "By sex, on held-out rows" in page.html

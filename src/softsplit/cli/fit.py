@@ -37,6 +37,7 @@ from softsplit.cli.outputs import (
     write_report,
     write_text,
 )
+from softsplit.cli.wording import as_options
 from softsplit.support.messages import visible
 from softsplit.support.options import service
 from softsplit.support.parallel import n_threads
@@ -223,7 +224,7 @@ def fit(
     with heartbeat(quiet, "fitting"):
         found = fit_tree(rows, settings)
     for note in found.notes:
-        say(note)
+        say(as_options(note))
     if model is not None:  # first: the tree is kept even if the report fails
         write_text(model, dumps_model(found.tree))
         if not quiet:

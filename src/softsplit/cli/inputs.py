@@ -194,7 +194,10 @@ def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:
     with heartbeat(quiet, f"reading {path}"):
         from softsplit.persistence.files import load_model
 
-        found: SoftTreeClassifier = _load(path, load_model)
+        try:
+            found: SoftTreeClassifier = _load(path, load_model)
+        except ImportError as error:  # the command says which package it needs
+            raise (error.__cause__ or error) from None
     return found
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from difflib import get_close_matches
+from collections.abc import Iterable
 from typing import Any
 
-from softsplit.support.messages import shown
+from softsplit.support.messages import nearest, shown
 
 OPTIONS = {
     "at_most_one": "--at-most-one",
@@ -134,14 +134,21 @@ def usage(error: Any) -> str:
         return f"{found[1]} is missing; {path} --help says what to give."
     if found := re.match(r"No such option:? '?(-[^\s'(]+)", said):
         known = [name for one in error.ctx.command.params for name in one.opts]
-        near = get_close_matches(found[1], known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"{path} --help lists the options."
+        near = _nearest_name(found[1], known)
+        hint = f"did you mean {near}?" if near else f"{path} --help lists the options."
         return f"there is no option {found[1]}; {hint}"
     if found := re.match(r"No such command '(.*?)'", said):
-        return f"there is no command {shown(found[1])}; {path} --help lists all."
+        near = _nearest_name(found[1], error.ctx.command.list_commands(error.ctx))
+        hint = f"did you mean {near}?" if near else f"{path} --help lists all."
+        return f"there is no command {shown(found[1])}; {hint}"
     if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", said):
         return f"{shown(found[1])} is more than was expected; {path} --help shows the arguments."
     return f"{said}." if said else ""
+
+
+def _nearest_name(word: str, known: Iterable[str]) -> str:
+    """The name that a misspelt option or command is most like; "" if there is none."""
+    return (nearest(word, known) or "").strip("'\"")
 
 
 def _wrong_value(name: str, why: str, given: str | None) -> str:

@@ -303,7 +303,9 @@ class FittedTree(TreeHolder, BaseEstimator):
         check_is_fitted(self, "tree_")
         rows = read_rows(self, x)
         if len(rows) != 1:
-            raise ValueError(f"explain takes one row, got {len(rows)}.")
+            raise ValueError(
+                f"explain takes one row of a table, such as X.iloc[5], got {len(rows)}."
+            )
         if isinstance(rows, CodedRows):
             return explain(self.tree_, rows.X[0], rows.cells, limits)
         return explain(self.tree_, rows[0].astype(np.float64, copy=False), (), limits)

@@ -87,7 +87,9 @@ class SavedTree(TreeHolder):
             x = x.to_frame().T.infer_objects()
         rows = self.code(x)
         if len(rows) != 1:
-            raise ValueError(f"explain takes one row, got {len(rows)}.")
+            raise ValueError(
+                f"explain takes one row of a table, such as X.iloc[5], got {len(rows)}."
+            )
         return explain(self.tree_, rows.X[0], rows.cells, AdviceLimits.of(**limits))
 
     def _told(self, X: Any) -> FloatArray:

@@ -156,12 +156,13 @@ def passed_on(sets: NDArray[np.bool_], predicted: NDArray[Any]) -> NDArray[np.bo
 
 
 def told_decisions(case: str, passed: int, of: int, right: str | None, among: str = "") -> str:
-    """How many cases the tree decides alone, how many of these are right, and how many are left.
+    """How many cases have a set of one class, how many of these are right, how many are left.
 
     ``case`` is the word for a case, ``right`` the share of right predictions, if one is known;
     ``among`` are the words after it that say how sure it is, or of which cases.
     """
-    said = [f"the tree decides {of - passed:,} of {counted(of, case)} alone"]
+    verb = "has" if of == 1 else "have"
+    said = [f"{of - passed:,} of {counted(of, case)} {verb} a prediction set of one class"]
     if right is not None:
         said.append(f"{right} of these predictions are right{among}")
     if passed:

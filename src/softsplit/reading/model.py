@@ -444,7 +444,8 @@ def holder_of(estimator: Any) -> Any:
     if found is estimator and hasattr(estimator, "cv"):  # a search that may not have chosen yet
         check_is_fitted(estimator)
     if not isinstance(found, TreeHolder):
-        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
+        last = "; pass its last step, pipeline[-1]" if hasattr(estimator, "steps") else ""
+        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}{last}.")
     check_is_fitted(found, "tree_")
     return found
 

@@ -125,7 +125,8 @@ def class_sentence(data: ReportData, point: int) -> str | None:
         else f"; of its {found.predicted:,} predictions of {name} "
         f"{percent(found.trusted.value, 0)} are right"
     )
-    text += f", and {percent(found.alarms.value, 2)} of the other rows are false positives."
+    alarms = percent(found.alarms.value, 0 if found.alarms.value >= 0.01 else 2)
+    text += f", and {alarms} of the other rows are false positives."
     others = [(i, data.class_metrics(point, i)) for i in range(len(data.classes)) if i != k]
     listed = [
         f"{percent(one.found.value, 0)} of class {shortened(data.classes[i], 40)}"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +25,7 @@ from softsplit.selection.cross_validation import FoldTrainer, nearest_strength
 from softsplit.selection.scoreboard import PRICES, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
-from softsplit.support.messages import shown
+from softsplit.support.messages import nearest, shown
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import JudgedCandidate, Observer
 from softsplit.training.rows import Rows
@@ -124,8 +123,8 @@ def make_scorer(estimator: Any, scoring: Any) -> Any:
         return None
     name = scoring if isinstance(scoring, str) else ""
     if not callable(scoring) and name not in get_scorer_names():
-        close = get_close_matches(name, get_scorer_names(), n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "try 'balanced_accuracy'."
+        close = nearest(name, get_scorer_names())
+        hint = f"did you mean {close}?" if close else "try 'balanced_accuracy'."
         raise ValueError(
             f"scoring must be None, a callable or the name of a scorer of scikit-learn, got "
             f"{shown(scoring)}; {hint}"

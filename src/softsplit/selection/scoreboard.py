@@ -96,7 +96,7 @@ class Candidate(NamedTuple):
             if value != usual[f"{name}s" if name == "scope" else "penalties"][0]
         ]
         if self.max_terms is not None:
-            varied.append(f"at most {self.max_terms} terms a question")
+            varied.append(f"at most {self.max_terms} features a question")
         if self.teacher > 0:
             varied.append(f"teacher {self.teacher:g}")
         return ", ".join([f"depth {self.depth}", f"{self.scale} scaling", last, *varied])

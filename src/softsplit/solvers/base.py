@@ -30,8 +30,8 @@ class Status(Enum):
 
     OPTIMAL = "feasible, and the first-order conditions hold to the tolerance"
     ACCEPTABLE = "feasible, and ended by the solver's own test; the residuals say how close"
-    MAX_ITER = "the iteration limit was reached; raise max_iter to go on"
-    TIME_LIMIT = "the time limit was reached; raise time_limit to go on"
+    MAX_ITER = "the iteration limit was reached; raise max_iter for more of them"
+    TIME_LIMIT = "the time limit was reached; raise time_limit for a longer search"
     INTERRUPTED = "interrupted by the user; this is the best point so far"
     INFEASIBLE = "the requirements are not met; loosen them or try other starts"
     FAILED = "the solver broke down; try other starts"

@@ -29,6 +29,7 @@ from softsplit.solvers.elimination.working_set import widened
 from softsplit.solvers.ruled import with_rules
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import counted
 from softsplit.support.parallel import n_threads
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.decisions import OPTIONS as DECISIONS
@@ -181,7 +182,8 @@ class Outcome:
         if self.end is End.INTERRUPTED:
             return f"interrupted; the best of {made} starts so far is kept"
         if made < self.n_wanted:
-            return f"{Status.TIME_LIMIT.value}; {made} of {self.n_wanted} starts were made"
+            made_of = f"{made} of {counted(self.n_wanted, 'start')}"
+            return f"the time limit was reached after {made_of}; raise time_limit for all of them"
         return None if self.end is End.COMPLETE else self.best.status.value
 
 
