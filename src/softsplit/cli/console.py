@@ -173,13 +173,13 @@ def heartbeat(
     if quiet:
         yield lambda _: None
         return
-    from softsplit.support.status_line import Activity, seconds, status_line
+    from softsplit.support.status_line import Activity, seconds, status_line, time_left
 
     began, now = time.monotonic(), [what]
 
     def describe() -> Activity:
         gone = time.monotonic() - began
-        left = "" if time_limit is None else f", at most {seconds(time_limit - gone)} more"
+        left = "" if time_limit is None else f", {time_left(time_limit - gone)}"
         label, end = f"softsplit: {visible(now[0])}", f", {seconds(gone)}{left}"
         return Activity(f"{label}{end}", None, label, end)
 

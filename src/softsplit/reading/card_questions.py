@@ -125,6 +125,7 @@ def question_points(
     gain: FloatArray,
     points: int,
     sharp: bool,
+    quick: bool = False,
 ) -> tuple[tuple[BlockPoints, ...], int]:
     """Blocks and limit of one question, searched for on the rows that arrive there."""
     pulls = [linear.pull(home, cells[home]) for home in linear.homes]
@@ -149,6 +150,6 @@ def question_points(
         parts.append(CardPart(one.of(cells[home]), examples, chain))
     side = np.where(above >= shift, OPTIONS.side, -OPTIONS.side)
     asked = Asked(above - shift, linear.constant - shift, linear.width, gain + side)
-    found = search_points(asked, parts, points, sharp)
+    found = search_points(asked, parts, points, sharp, quick)
     blocks = [BlockPoints(b, p).merged() for b, p in zip(bins, found.points, strict=True)]
     return tuple(block for block in blocks if np.any(block.points)), found.limit

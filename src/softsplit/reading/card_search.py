@@ -54,6 +54,9 @@ class CardSearchOptions:
     multiples: tuple[float, ...] = (0.35, 0.5, 0.7, 1.0)
     """Multipliers, relative to the one at which the widest variable takes all points."""
 
+    quick_multiples: tuple[float, ...] = (0.5, 1.0)
+    """The same for a quick search, which tries one largest number of points alone."""
+
     prices: tuple[float, ...] = (3e-4, 3e-3)
     """Prices of a line, relative to the weight of all rows: an error of one point in that share of
     the rows."""
@@ -134,9 +137,12 @@ class Found(NamedTuple):
     gain: float
 
 
-def search_points(asked: Asked, parts: Sequence[CardPart], points: int, sharp: bool) -> Found:
+def search_points(
+    asked: Asked, parts: Sequence[CardPart], points: int, sharp: bool, quick: bool = False
+) -> Found:
     """The best card of one question; no bin gets more than ``points`` points.
 
+    A ``quick`` search tries a sixth of the settings.
     ``sharp``: only the side counts, not how far a sum is from the limit; of a single variable 0 and
     1 then suffice.
     """
@@ -146,13 +152,15 @@ def search_points(asked: Asked, parts: Sequence[CardPart], points: int, sharp: b
         far, constant = OPTIONS.far * width, asked.constant
         asked = asked._replace(above=np.clip(asked.above, -far, far), constant=0.0)
         parts = [parts[0]._replace(pulls=np.clip(parts[0].pulls + constant, -far, far))]
-    largest = sorted({min(few, points) for few in (*OPTIONS.fewer, points)})
+    fewer = () if quick else OPTIONS.fewer
+    multiples = OPTIONS.quick_multiples if quick else OPTIONS.multiples
+    largest = sorted({min(few, points) for few in (*fewer, points)})
     if alone and sharp:
         largest = [1]
     most = float(np.maximum(asked.gain, 0.0).sum())
     unit = max(len(asked.above), 1)
     best: tuple[float, Found, int] | None = None
-    for top, multiple, price in product(largest, OPTIONS.multiples, OPTIONS.prices):
+    for top, multiple, price in product(largest, multiples, OPTIONS.prices):
         fitted = _fitted(asked, parts, weight, top, multiple, price)
         lines = sum(_n_lines(p, part.chain) for p, part in zip(fitted.points, parts, strict=True))
         lost = (most - fitted.gain) / unit

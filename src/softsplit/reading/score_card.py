@@ -54,6 +54,10 @@ class CardOptions:
     rows: int = 20_000
     """Rows that points are searched on; of more, evenly spaced ones."""
 
+    few_questions: int = 8
+    """Of more questions the points are searched for quickly: nobody adds up so many by hand, and a
+    page would wait ten seconds for thirty."""
+
     prior_rows: float = 20.0
     """Weight in rows of the logistic curve in the table of risks."""
 
@@ -419,8 +423,9 @@ def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCar
         gain = gain if len(rows) else np.zeros(n_rows)
         there = [one.part(used) for one in cells]
         blocks, limit = question_points(
-            linear[node], there, gain, points, sharp=len(model.classes) > 2
-        )
+            linear[node], there, gain, points, sharp=len(model.classes) > 2,
+            quick=len(plan) > OPTIONS.few_questions,
+        )  # fmt: skip
         question = QuestionCard(number, node, blocks, limit, low, high)
         questions.append(question)
         holds[node] = question.totals(cells) < limit

@@ -289,6 +289,11 @@ def _notebook() -> Notebook | None:
     return Notebook(shown.display, shown.HTML)
 
 
+def time_left(most: float) -> str:
+    """How long it may take still, within a time limit."""
+    return f"at most {seconds(most)} more" if most > 0 else "the time limit has passed, ending"
+
+
 def seconds(value: float) -> str:
     """A time for people: "8 s", "2 min 5 s", "1 h 10 min"."""
     whole = max(0, round(value))

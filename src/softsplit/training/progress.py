@@ -12,7 +12,14 @@ from typing import Self
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution
-from softsplit.support.status_line import Activity, Display, finish_line, seconds, status_line
+from softsplit.support.status_line import (
+    Activity,
+    Display,
+    finish_line,
+    seconds,
+    status_line,
+    time_left,
+)
 from softsplit.training.observer import JudgedCandidate, Observer
 
 
@@ -145,7 +152,7 @@ class ConsoleProgress(Observer):
         if self._budget.time_limit is not None:
             most = max(self._budget.remaining, 0.0)
             if about is None or about > most:
-                return f"at most {seconds(most)} more"
+                return time_left(most)
         return "" if about is None else f"this step about {seconds(about)} more"
 
     def _is_lower(self, objective: float) -> bool:
