@@ -287,9 +287,9 @@ def times(found: pd.DataFrame) -> list[str]:
         f"{int(facts.loc[worst, 'rows']):,} rows; aim {WORST:g}"
         f"{': missed there' if len(beyond) == 1 else ''}); in processor time "
         f"{by_processor.median():.1f} and {by_processor.max():.1f}. Faster than EBM on "
-        f"{int(faster.sum())} of the {int(ended.sum())} tables where EBM ended, and on "
-        f"{int(outlasted.sum())} of the {int(over.notna().sum())} where it was stopped "
-        'because it took longer than the tree ("over").'
+        f"{int(faster.sum() + outlasted.sum())} of {int(ended.sum() + over.notna().sum())} tables; "
+        f"on {int(over.notna().sum())} EBM was stopped because it took longer than the tree "
+        '("over").'
     ]
     if len(beyond) > 1:
         said.append(f"More than {WORST:g} times: {', '.join(beyond)} rows.")

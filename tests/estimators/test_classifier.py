@@ -273,7 +273,7 @@ def test_time_limit_keeps_the_first_start(loss, clock, monkeypatch):
     # A first fit with a time limit loads compiled code by training trees of its own.
     clone(tree).set_params(n_starts=1).fit(X, y)
     monkeypatch.setattr(multistart, "_run_start", clock.after(2, multistart._run_start))
-    with pytest.warns(ConvergenceWarning, match="of 5000 starts were made"):
+    with pytest.warns(ConvergenceWarning, match="of 5,000 starts; raise time_limit"):
         tree.fit(X, y)
     assert len(tree.starts_) == 2
     assert tree.score(X, y) > 0.9

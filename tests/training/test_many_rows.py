@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,12 +15,14 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import OUTERS
 from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
+from softsplit.estimators.base import CutShortWarning
 from softsplit.formulations.likelihood import share
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers import BasinHoppingSolver, Budget, EliminationSolver, Status
 from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
 from softsplit.support.inputs import distinct_labels
 from softsplit.support.row_budgets import ROWS
+from softsplit.training import progressive_sampling
 from softsplit.training.multistart import multistart
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
@@ -191,3 +194,27 @@ def test_few_rows_first_by_cost():
     few = SoftTreeClassifier(**known, n_jobs=2, solver=solver).fit(X, y)
     assert few.objective_ <= 1.02 * every.objective_
     assert few.solution_.violation <= 1e-6
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_where_every_start_is_cut_short_one_tree_is_grown_in_what_is_left(clock, monkeypatch, left):
+    """The races of all starts take their part of the time limit, or all of it."""
+
+    def cut_short(few, *given, budget, **options):
+        found = multistart(few, *given, budget=budget, **options)
+        clock.advance(budget.remaining + 1e-6 if left else 1e9)
+        trees = [replace(s.parameters, weights=0.0 * s.parameters.weights) for s in found]
+        costs = [few.objective(tree) for tree in trees]
+        ends = zip(found, trees, costs, strict=True)
+        return [replace(s, parameters=tree, objective=cost) for s, tree, cost in ends]
+
+    monkeypatch.setattr(progressive_sampling, "multistart", cut_short)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 4))
+    y = np.argmax(X @ rng.standard_normal((4, 8)), axis=1)
+    tree = SoftTreeClassifier(time_limit=60, random_state=0)
+    told = pytest.warns(CutShortWarning, match="the tree asks no question yet")
+    with nullcontext() if left else told:
+        tree.fit(X, y)
+    assert bool(len(tree.selected_features_)) == left
+    assert not left or tree.score(X, y) > 0.5

@@ -213,6 +213,8 @@ def training_rows(
     refuse_masked("y", y)
     target = getattr(y, "name", None)
     refuse_missing_labels(y, target)
+    if isinstance(X, np.ndarray):  # before all of it is read
+        refuse_too_large(estimator, X)
     table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
     if not counted_labels(y):  # integers are always classes

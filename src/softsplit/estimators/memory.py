@@ -114,7 +114,7 @@ def estimate_memory(X: Any, estimator: Any = None) -> int:
     n_rows, n_columns = X.shape
     numbers = n_columns
     if hasattr(X, "dtypes"):
-        numbers = sum(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes)
+        numbers = sum(getattr(kind, "kind", "O") in "fiub" for kind in X.dtypes)
     loss = getattr(estimator, "loss", "log")
     given = parse.make_curves(getattr(estimator, "curves", "auto"))
     knots = formulation_of(loss).n_knots(n_rows, n_columns) if given is None else given

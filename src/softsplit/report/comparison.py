@@ -81,6 +81,9 @@ class ComparisonOptions:
         Resamples of the rows on which the tree is trained again.
     resampled_cells : int
         Rows times features up to which that takes a second or two.
+    drawing_seconds, most_drawing : float
+        Seconds for each leaf that a time limit leaves for drawing the page, and the largest part
+        of the limit.
     """
 
     points: int = 9
@@ -99,6 +102,8 @@ class ComparisonOptions:
     hurried_trees: int = 1
     resamples: int = 10
     resampled_cells: int = 60_000
+    drawing_seconds: float = 0.12
+    most_drawing: float = 0.3
 
 
 OPTIONS = ComparisonOptions()
@@ -307,6 +312,9 @@ def walk_path(
         if "auto" in (tree.local_strength, tree.global_strength):
             tree = copy(tree).set_params(**strengths)  # as numbers, like those of the other trees
     grid = _with_own(usual_fractions(base, OPTIONS.points if points is None else points), own)
+    if time_limit is not None:  # to draw the page takes a while too
+        drawing = OPTIONS.drawing_seconds * (1 + tree.tree_.topology.n_branches)
+        time_limit -= min(drawing, OPTIONS.most_drawing * time_limit)
     budget = Budget(time_limit=time_limit)
     held_out = len(rows.y) >= OPTIONS.held_out_from
     drawn = sample_rows(rows.y, _most(OPTIONS.path_cells, rows.matrix), seed)

@@ -284,26 +284,26 @@ GLOSSARY = {
     "A sum equal to the number is {no}.",
     "walk": "The way of one row through the tree: {yes} or {no} at every question, down to a leaf. "
     "The class of that leaf is predicted.",
-    "leaf": "Where a walk ends. A leaf has a class, the number of training rows that arrive there, "
-    "and their shares by class.",
+    "leaf": "Where a walk ends. It has a class, a number of training rows, and their shares by "
+    "class.",
     "mixture": "The class probabilities of all leaves, each weighted by the probability of "
     "reaching it. Class probabilities are computed in this way.",
     "sure": "Of a tree that predicts by the mixture: an answer is sure if it has a probability of "
     "95 % or more.",
     "feature": "A column of the table that the tree may use. A column of text is one feature, "
     "whatever the number of its levels; a question may weigh each level by itself.",
+    "term": "One summand of a question. A feature that bends or has levels has several; max_terms "
+    "limits the features.",
     "strength": "How much a feature and a coefficient must improve the fit to stay in the tree. "
     "A weak penalty keeps many, a strong one few.",
-    "steepness": "How quickly questions pass from one answer to the other: the steeper, the fewer "
-    "rows are uncertain.",
+    "steepness": "How quickly a question passes from one answer to the other.",
     "held out": "Rows that a model has not seen in training. Figures on held-out rows estimate "
     "those on new rows.",
-    "interval": "The range in which a figure lies, given the number of rows it was computed on: "
-    "an interval like this contains the true figure 95 times in 100.",
-    "balanced accuracy": "The mean over the classes of the share of correct predictions in each: "
-    "every class counts the same, however rare it is.",
+    "interval": "The range of a figure, given the number of rows: such an interval contains the "
+    "true figure 95 times in 100.",
+    "balanced accuracy": "The mean over the classes of the share of correct predictions in each.",
     "rare": "A class with less than a fifth of an even share of the rows, that is under 10 % of "
-    "two classes. Accuracy says little about it.",
+    "two classes.",
 }
 
 

@@ -212,7 +212,7 @@ class FoldTrainer:
     check: CheckRows
     lessons: Lessons | None = None
     observer: Observer = field(default_factory=Observer)
-    memory: FoldMemory = field(default_factory=lambda: FoldMemory())
+    memory: FoldMemory = field(default_factory=FoldMemory)
 
     @property
     def large(self) -> bool:
@@ -365,7 +365,8 @@ class FoldTrainer:
             self.tidy()
             self.observer.part_ended()
 
-        threads = self.rows.dense and self.run.solver.releases_gil
+        # Where copies of the rows are large, folds side by side would hold more of them.
+        threads = self.rows.dense and self.run.solver.releases_gil and not self.large
         n_cells = self.rows.X.size * len(self.rows.classes) if threads else 0
         workers = self.run.workers(len(self.rows.labels), len(tasks), n_cells)
         with self.run.budget.interruptible():
@@ -561,6 +562,8 @@ def refit_from(
     sizes = sample_sizes(problem, run.solver)
     progressive = bool(sizes) and sizes[-1] < problem.rows.n_rows
     n_cells = n_rows * problem.n_features * len(prepared.classes)
+    if n_rows * problem.n_features > ROWS.halved_cells:  # paths hold copies of the rows
+        n_cells = 0
     workers = run.workers(n_rows, len(starts) + 1, n_cells) if run.solver.releases_gil else 1
     own = [
         run.solver.path(problem, Start(t), budget) for t in starts if follows and not progressive

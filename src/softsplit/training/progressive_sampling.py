@@ -20,7 +20,12 @@ import numpy as np
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
-from softsplit.training.multistart import distinct, multistart, search_around
+from softsplit.training.multistart import (
+    distinct,
+    multistart,
+    numbered_start,
+    search_around,
+)
 from softsplit.training.observer import Observer
 
 
@@ -37,11 +42,16 @@ class SamplingOptions:
         each sample on which they were compared before.
     rough_tol : float
         Tolerance on samples: the last digits there are not those of all rows.
+    grown_rows, grown_part : float
+        Where the time limit cut all starts short in their races, one tree is grown level by level
+        on this part of the first sample, in the time that is left divided by ``grown_part``.
     """
 
     promoted: tuple[int, ...] = (5, 3)
     finished: int = 3
     rough_tol: float = 1e-3
+    grown_rows: float = 0.4
+    grown_part: float = 1.5
 
 
 DEFAULTS = SamplingOptions()
@@ -90,10 +100,21 @@ def progressive_sampling(
         if part.exhausted:  # trees of fewer rows may have come further, or be all there is
             for number in set(numbers) & set(found):
                 known = replace(found[number], objective=few.objective(found[number].parameters))
-                made[number] = min(made.get(number, known), known, key=_rank)
+                made[number] = min(made.get(number, known), known, key=_rank_of_cut)
         found |= made
         if budget.exhausted:
             break
+        cut_short = part.exhausted and not any(map(_asks, found.values()))
+        if rung == 0 and cut_short and solver.follows(few):
+            # Every start was cut short in its race.
+            observer.working("growing one tree in the time that is left")
+            fewer = problem.on_sample(int(options.grown_rows * few.rows.n_rows))
+            child = np.random.SeedSequence(seed).spawn(1)[0] if isinstance(seed, int) else seed
+            start = numbered_start(fewer, solver, 0, child, grown=True)
+            path = solver.path(fewer, start, _part(rough, options.grown_part), compared=True)
+            grown = path.trees([fewer], tight=False)[0]
+            found[0] = replace(grown, objective=few.objective(grown.parameters))
+            numbers = [0]
     last = [found[number] for number in numbers if number in found]
     best = search_around(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
     observer.working("finishing the best tree on all rows")
@@ -105,11 +126,21 @@ def progressive_sampling(
     return best, [found[number] for number in sorted(found)]
 
 
+def _rank_of_cut(solution: Solution) -> tuple[bool, bool, float]:
+    """Of trees that were cut short, one that looks at a feature comes before the constant tree."""
+    return (not _asks(solution), *_rank(solution))
+
+
+def _asks(solution: Solution) -> bool:
+    """Whether a tree looks at any feature."""
+    return bool(np.any(solution.parameters.weights))
+
+
 def _rank(solution: Solution) -> tuple[bool, float]:
     return not solution.status.usable, solution.objective
 
 
-def _part(budget: Budget, count: int) -> Budget:
+def _part(budget: Budget, count: float) -> Budget:
     """Return a budget for one of ``count`` phases that share the time that is left."""
     if budget.time_limit is None:
         return budget

@@ -178,6 +178,11 @@ class Outcome:
     @property
     def warning(self) -> str | None:
         """Why training was cut short, for the user; None if it was not."""
+        if (cut := self._cut_short()) is None or np.any(self.best.parameters.weights):
+            return cut
+        return f"{cut}; the tree asks no question yet"
+
+    def _cut_short(self) -> str | None:
         made = len(self.starts)
         if self.end is End.INTERRUPTED:
             return f"interrupted; the best of {made} starts so far is kept"
