@@ -437,10 +437,8 @@ class FoldTrainer:
             paths = self.memory.paths.get(key)
             if paths is None:
                 shallower = self.memory.shallower(*key)
-                choice, grown = family[0].formulation.choice, 0
-                if self.many and family[0].depth >= choice.grown_depth:
-                    # Folds that only the best candidates reach have no shallower trees.
-                    grown = len(shallower) or int(fold >= choice.first_folds)
+                least = family[0].formulation.choice.grown_depth
+                grown = len(shallower) if self.many and family[0].depth >= least else 0
                 paths = fold_paths(prepared, run, shallower, grown=grown)
                 if self._keeps(*key):
                     self.memory.paths[key] = paths
