@@ -288,8 +288,8 @@ def times(found: pd.DataFrame) -> list[str]:
         f"{': missed there' if len(beyond) == 1 else ''}); in processor time "
         f"{by_processor.median():.1f} and {by_processor.max():.1f}. Faster than EBM on "
         f"{int(faster.sum() + outlasted.sum())} of {int(ended.sum() + over.notna().sum())} tables; "
-        f"on {int(over.notna().sum())} EBM was stopped because it took longer than the tree "
-        '("over").'
+        f'on {int(outlasted.sum())} EBM was stopped because it took longer than the tree ("over", '
+        "measured on cores of 2.5 GHz)."
     ]
     if len(beyond) > 1:
         said.append(f"More than {WORST:g} times: {', '.join(beyond)} rows.")
