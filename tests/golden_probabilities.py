@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from readings import random_model
+from softsplit.fitted.leaf_shares import decision_gains
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.summary import FeatureSummary
+from softsplit.fitted.walk import Arriving, Walk
+from softsplit.fitted.walk_rounding import fit_walk
 from softsplit.persistence.estimators import classifier_of
-from softsplit.reading.leaf_shares import decision_gains
-from softsplit.reading.model import TreeModel
-from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Arriving, Walk
-from softsplit.reading.walk_rounding import fit_walk
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaling_from
 

@@ -35,7 +35,7 @@ from softsplit import (
 )
 from softsplit.cli import app
 from softsplit.estimators.row_reading import checked_rows
-from softsplit.reading.ranges import FarOutsideWarning
+from softsplit.fitted.ranges import FarOutsideWarning
 from softsplit.variables import ColumnsLeftOut
 
 FEASIBLE = 1e-6

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
 from softsplit.engines.samples import Samples
+from softsplit.fitted.importance import feature_importances
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.summary import FeatureSummary
 from softsplit.persistence.estimators import classifier_of
-from softsplit.reading.importance import feature_importances
-from softsplit.reading.model import TreeModel
-from softsplit.reading.summary import FeatureSummary
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import KINDS, fit_scaling
 

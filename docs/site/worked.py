@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from softsplit.persistence import dumps_model
-from softsplit.reading.equations import number
 from softsplit.reading.outline import OutlineNode, outline
+from softsplit.support.numbers import number
 
 
 def by_hand(tree: Any, row: Any) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
     from softsplit.estimators.memory import estimate_memory
     from softsplit.estimators.path import strength_path
+    from softsplit.fitted.ranges import FarOutsideWarning
     from softsplit.formulations.rates import (
         EqualizedOdds,
         EqualOpportunity,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         loads_model,
         save_model,
     )
-    from softsplit.reading.ranges import FarOutsideWarning
     from softsplit.reading.text import export_markdown, export_text
     from softsplit.report.groups import group_figures
 
@@ -68,7 +68,7 @@ _HOMES = {
     "EqualizedOdds": "softsplit.formulations.rates",
     "Parity": "softsplit.formulations.rates",
     "RateConstraint": "softsplit.formulations.rates",
-    "FarOutsideWarning": "softsplit.reading.ranges",
+    "FarOutsideWarning": "softsplit.fitted.ranges",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "check_rows": "softsplit.estimators.checking",

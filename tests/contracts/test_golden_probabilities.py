@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from case_pages import filled, opened, shown_proba, unjudged_page  # noqa: F401
 from golden_probabilities import CASES, golden_cases
 from softsplit import export_onnx
-from softsplit.reading import row_pass
+from softsplit.fitted import row_pass
 from softsplit.tree.routing import class_probabilities
 
 every_case = pytest.mark.parametrize("case", golden_cases(), ids=list(CASES))

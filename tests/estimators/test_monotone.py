@@ -22,13 +22,13 @@ from softsplit import (
     loads_model,
     strength_path,
 )
+from softsplit.advice.differences import compare_trees
+from softsplit.advice.monotone_check import check_monotone
 from softsplit.estimators.base import model_settings, training_rows
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.monotone import MonotoneEffect, ordered_classes
+from softsplit.fitted.summary import FeatureSummary
 from softsplit.problem.order import MonotoneOrder
-from softsplit.reading.differences import compare_trees
-from softsplit.reading.model import TreeModel
-from softsplit.reading.monotone import MonotoneEffect, ordered_classes
-from softsplit.reading.monotone_check import check_monotone
-from softsplit.reading.summary import FeatureSummary
 from softsplit.reading.text import tree_text
 from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import Topology, TreeParameters

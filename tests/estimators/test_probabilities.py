@@ -16,11 +16,11 @@ from readings import LEAVES, random_classifier, random_model
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_onnx, export_text
 from softsplit.data import load_dataset
 from softsplit.data.named import BUNDLED, file_of
+from softsplit.fitted.leaf_shares import decision_gains, smoothed_shares
+from softsplit.fitted.pruning import simplified_model
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay
 from softsplit.problem.loss import LogLoss
-from softsplit.reading.leaf_shares import decision_gains, smoothed_shares
-from softsplit.reading.pruning import simplified_model
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from two_halves import TwoHalves

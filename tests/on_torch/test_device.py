@@ -17,6 +17,7 @@ from softsplit.experiments.cells import chains_of  # noqa: E402
 from softsplit.experiments.runner import run_experiment  # noqa: E402
 from softsplit.experiments.spec import parse_spec  # noqa: E402
 from softsplit.experiments.store import Store  # noqa: E402
+from softsplit.fitted.summary import FeatureSummary  # noqa: E402
 from softsplit.on_torch.arrival import arrive  # noqa: E402
 from softsplit.on_torch.backend import find_device  # noqa: E402
 from softsplit.on_torch.grouping import grouped_samples  # noqa: E402
@@ -37,7 +38,6 @@ from softsplit.problem.penalties import (  # noqa: E402
     power,
 )
 from softsplit.problem.problem import TrainingProblem  # noqa: E402
-from softsplit.reading.summary import FeatureSummary  # noqa: E402
 from softsplit.solvers.base import (  # noqa: E402
     Budget,
     Start,

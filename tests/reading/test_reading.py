@@ -22,11 +22,12 @@ from softsplit import (
     save_model,
     strength_path,
 )
-from softsplit.reading import importance
-from softsplit.reading.changes import class_changes
-from softsplit.reading.equations import number, read_split
-from softsplit.reading.importance import feature_importances
-from softsplit.reading.pruning import simplified, simplified_model
+from softsplit.advice.changes import class_changes
+from softsplit.fitted import importance
+from softsplit.fitted.importance import feature_importances
+from softsplit.fitted.pruning import simplified, simplified_model
+from softsplit.reading.equations import read_split
+from softsplit.support.numbers import number
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import KINDS
 

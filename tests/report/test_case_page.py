@@ -10,10 +10,10 @@ import pytest
 from case_pages import filled, opened, shown_proba, unjudged_page  # noqa: F401
 from readings import LEAVES, random_classifier
 from softsplit import SoftTreeClassifier
+from softsplit.advice.explanation import explain
+from softsplit.advice.limits import AdviceLimits
 from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
-from softsplit.reading.explanation import explain
-from softsplit.reading.limits import AdviceLimits
 from softsplit.report import fit_tree
 from softsplit.report.anywhere import labelled_rows
 from softsplit.report.study import FitOptions

@@ -20,7 +20,7 @@ import softsplit
 from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, strength_path
 from softsplit.cli import app
-from softsplit.reading.pruning import oriented
+from softsplit.fitted.pruning import oriented
 from softsplit.report import comparison
 from softsplit.report.anywhere import labelled_rows
 from softsplit.report.comparison import ComparisonOptions

@@ -23,12 +23,12 @@ from softsplit import (
     dumps_model,
     loads_model,
 )
+from softsplit.advice.changes import class_changes
 from softsplit.cli import app
 from softsplit.decomposition import EvaluationSet
+from softsplit.fitted.ranges import FarOutsideWarning
 from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay, TreeDisplay
-from softsplit.reading.changes import class_changes
-from softsplit.reading.equations import number
-from softsplit.reading.ranges import FarOutsideWarning
+from softsplit.support.numbers import number
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import KINDS, fit_scaling, scaled_rows
 

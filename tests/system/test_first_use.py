@@ -19,8 +19,8 @@ from softsplit import (
     strength_path,
 )
 from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.fitted.importance import add_spreads, feature_importances
 from softsplit.ipopt.solver import IpoptSolver
-from softsplit.reading.importance import add_spreads, feature_importances
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 from softsplit.training import precompile
 from softsplit.training import run as running

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import base, row_reading
 from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.fitted.walk import Walk
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.reading.walk import Walk
 from softsplit.training import preparation
 from softsplit.training import run as running
 from softsplit.training.preparation import prepare

@@ -23,8 +23,8 @@ from readings import random_classifier, random_model
 from slow_cases import examples
 from softsplit import SoftTreeClassifier
 from softsplit.estimators.row_reading import checked_rows
-from softsplit.reading import row_pass
-from softsplit.reading.row_pass import RowPassOptions
+from softsplit.fitted import row_pass
+from softsplit.fitted.row_pass import RowPassOptions
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import TILE
 from softsplit.tree.scaling import FAR, KINDS, LinearScaling, scaled_rows

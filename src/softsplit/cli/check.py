@@ -55,7 +55,7 @@ def check(
     does not use may be absent.
     """
     check_files({"--html": html}, table=data, model=model)
-    from softsplit.reading.conformal import checked_confidence, known_labels
+    from softsplit.fitted.conformal import checked_confidence, known_labels
 
     level = checked_confidence(level, "--level")
     stored = load_stored(model)
@@ -64,7 +64,7 @@ def check(
 
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
-    from softsplit.reading.drift import check_table, coded_with_missing
+    from softsplit.drift.table_check import check_table, coded_with_missing
 
     tree, frame = stored.tree_, table.frame
     asked = target or tree.target

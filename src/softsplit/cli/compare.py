@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from softsplit.advice.differences import Comparison
     from softsplit.data.files import Table
-    from softsplit.reading.differences import Comparison
-    from softsplit.reading.model import TreeModel
+    from softsplit.fitted.model import TreeModel
 
 CHANGED = 1
 """Exit code where more rows change class than are allowed."""
@@ -55,7 +55,7 @@ def compare(
     Figures (accuracy, balanced accuracy, log-loss, and the area under the ROC curve of two classes)
     need the classes of the rows. Each tree reads the columns that it uses.
     """
-    from softsplit.reading.differences import compare_trees
+    from softsplit.advice.differences import compare_trees
 
     before, after = load_stored(old), load_stored(new)
     table = read(data, encoding, quiet)
@@ -82,7 +82,7 @@ def _labels(
     """Positions of the classes of the rows, -1 for those that have none; None if unknown."""
     import numpy as np
 
-    from softsplit.reading.conformal import known_labels
+    from softsplit.fitted.conformal import known_labels
     from softsplit.variables.contents import text_of
 
     name = target or before.target or after.target

@@ -62,7 +62,7 @@ def explain(
         raise ValueError(f"at most {OPTIONS.explained_rows} rows are explained at once.")
     import numpy as np
 
-    from softsplit.reading.explanation import explain as explained
+    from softsplit.advice.explanation import explain as explained
 
     tree = load_stored(model)
     table = read(data, encoding, quiet)

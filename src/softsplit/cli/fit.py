@@ -183,8 +183,8 @@ def fit(
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
     with heartbeat(quiet, "loading the solver"):
+        from softsplit.fitted.conformal import checked_confidence
         from softsplit.persistence import dumps_model
-        from softsplit.reading.conformal import checked_confidence
         from softsplit.report.study import FitOptions, fit_tree
 
         refer, groups_told = checked_confidence(refer, "--refer"), groups_by(table, target, by)

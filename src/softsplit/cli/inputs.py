@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from softsplit.advice.limits import AdviceLimits
     from softsplit.data.files import Table
     from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.persistence.saved import SavedTree
-    from softsplit.reading.limits import AdviceLimits
     from softsplit.variables import CodedRows
 
 OF_TABLE = frozenset(
@@ -238,7 +238,7 @@ def rows_for(
     """
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
-    from softsplit.reading.ranges import far_columns
+    from softsplit.fitted.ranges import far_columns
 
     model = tree.tree_
     coding = replace(model.table_coding, named=tree.named)
@@ -290,8 +290,8 @@ def advice_limits(
     only_increase: Sequence[str] | None,
 ) -> AdviceLimits:
     """Return limits for advice from lists of columns and from texts COLUMN=LOW:HIGH."""
+    from softsplit.advice.limits import AdviceLimits
     from softsplit.data.learning import split_names
-    from softsplit.reading.limits import AdviceLimits
     from softsplit.variables.variable import CATEGORY
 
     coding = tree.tree_.table_coding
@@ -350,7 +350,7 @@ def option_advice() -> Iterator[None]:
 
 def _advice(error: AdvisedError) -> str:
     from softsplit.data import dataset as errors
-    from softsplit.reading.conformal import NoHeldOutRowsError
+    from softsplit.fitted.conformal import NoHeldOutRowsError
 
     match error:
         case NoHeldOutRowsError():

@@ -20,7 +20,7 @@ from softsplit.support.messages import counted, visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
-    from softsplit.reading.model import TreeModel
+    from softsplit.fitted.model import TreeModel
     from softsplit.variables import CodedRows
 
 EPILOG = "Example: softsplit predict tree.json new.csv --proba --refer 0.9 --out answers.csv"
@@ -96,7 +96,7 @@ def predict(
     Prediction sets need a tree that was chosen by cross-validation or calibrated.
     """
     check_files({"--out": out}, table=data, model=model)
-    from softsplit.reading.conformal import checked_confidence, known_scores
+    from softsplit.fitted.conformal import checked_confidence, known_scores
 
     asked = {"--confidence": confidence, "--refer": refer}
     levels = {n: checked_confidence(v, n) for n, v in asked.items() if v is not None}
@@ -130,7 +130,7 @@ def _answers(
     """Return what is written about each row; ``levels`` are confidences by option."""
     if len(rows) == 0:
         return []
-    from softsplit.reading.conformal import known_scores, passed_on
+    from softsplit.fitted.conformal import known_scores, passed_on
 
     probabilities = tree.predict_proba(rows.X)
     calls = tree.predict_index(rows.X)
@@ -162,7 +162,7 @@ def _compare(
     """Print how many rows go to a person and, with the target there, how many answers are right."""
     import numpy as np
 
-    from softsplit.reading.conformal import known_labels, told_decisions
+    from softsplit.fitted.conformal import known_labels, told_decisions
 
     if quiet:
         return

@@ -98,7 +98,7 @@ def report(
         unseen = None
         if held_out is not None:
             unseen = rows_of(tree, read(held_out, encoding, quiet), rows.target, every_class=False)
-    from softsplit.reading.conformal import checked_confidence
+    from softsplit.fitted.conformal import checked_confidence
 
     groups, refer = groups_by(table, rows.target, by), checked_confidence(refer, "--refer")
     provenance = (("Tree", f"read from {visible(model.name)}"),)

@@ -26,6 +26,8 @@ from softsplit.estimators.fitted import FittedTree
 from softsplit.estimators.memory import refuse_too_large
 from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.sensitive import find_column
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.profile import TableProfile
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import PARAMETERS as RULES
@@ -34,8 +36,6 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.rates import RatedTable, as_requirements, rated_rows
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.loss import Loss
-from softsplit.reading.model import TreeModel
-from softsplit.reading.profile import TableProfile
 from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
 from softsplit.support.hinged_table import HingedTable

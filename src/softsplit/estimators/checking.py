@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.drift.table_check import TableCheck, check_table, coded_with_missing
 from softsplit.estimators.row_reading import read_rows
-from softsplit.reading.conformal import checked_confidence, known_labels
-from softsplit.reading.drift import TableCheck, check_table, coded_with_missing
-from softsplit.reading.model import TreeModel, holder_of
+from softsplit.fitted.conformal import checked_confidence, known_labels
+from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.variables import CodedRows
 
 
@@ -22,7 +22,7 @@ def check_rows(
     missing values and, where classes are known, their shares, whether answers are worse than on
     held-out rows, and whether probabilities are right. The tests hold for all columns together: if
     nothing has moved, anything is said to have moved with a chance of at most ``level`` (Holm). The
-    formulas are in ``softsplit.reading.drift``.
+    formulas are in ``softsplit.drift.table_check``.
 
     Parameters
     ----------

@@ -232,7 +232,7 @@ class SoftTreeClassifier(SoftTreeBase):
     feature_importances_ : array of shape (n_features_in_,)
         How much each feature moves the answers on the training rows, as shares of one: the change
         of class probabilities if the probabilities at a split were replaced by their mean, divided
-        among its features by |weight| * spread. The formula is in ``softsplit.reading.importance``.
+        among its features by |weight| * spread. The formula is in ``softsplit.fitted.importance``.
     n_iter_ : int
         Iterations of the kept run.
     end_ : str

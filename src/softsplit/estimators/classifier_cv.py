@@ -23,9 +23,9 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.row_reading import know_table, validated_rows
+from softsplit.fitted.conformal import HeldOutScores
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
-from softsplit.reading.conformal import HeldOutScores
 from softsplit.selection.alternatives import Compared, Looks
 from softsplit.selection.candidates import (
     Axes,

@@ -12,6 +12,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from softsplit.advice.differences import Comparison, compare_trees
+from softsplit.editing import edit as editing
 from softsplit.estimators.base import (
     checked_weights,
     model_settings,
@@ -22,10 +24,8 @@ from softsplit.estimators.base import (
 from softsplit.estimators.base import keep as keep_outcome
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.row_reading import checked_rows, know_table, read_rows, validated_rows
-from softsplit.reading import editing
-from softsplit.reading.differences import Comparison, compare_trees
-from softsplit.reading.edits import Edit, Edits
-from softsplit.reading.model import TreeModel, holder_of
+from softsplit.fitted.edits import Edit, Edits
+from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.support.messages import shown
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.refit import placed_rows, refitted, training_loss

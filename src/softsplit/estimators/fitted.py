@@ -16,23 +16,23 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from softsplit.advice.explanation import Explanation, explain
+from softsplit.advice.limits import AdviceLimits
+from softsplit.advice.monotone_check import MonotoneCheck, check_monotone
+from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.estimators.row_reading import checked_rows, read_rows, validated_rows
 from softsplit.estimators.stability import Stability
+from softsplit.fitted.calibration import calibrated
+from softsplit.fitted.conformal import checked_confidence, known_labels, known_scores
+from softsplit.fitted.edits import Edit
+from softsplit.fitted.model import TreeHolder, TreeModel, holder_of, tree_of
+from softsplit.fitted.pruning import simplified_model
+from softsplit.fitted.ranges import far_warning
 from softsplit.formulations.feature_rules import by_position
-from softsplit.reading.calibration import calibrated
 from softsplit.reading.case_costs import CaseCosts, arriving_shares
-from softsplit.reading.conformal import checked_confidence, known_labels, known_scores
-from softsplit.reading.edits import Edit
-from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
-from softsplit.reading.limits import AdviceLimits
-from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
-from softsplit.reading.monotone_check import MonotoneCheck, check_monotone
 from softsplit.reading.partial_dependence import SetColumn, mean_probabilities, spread_values
-from softsplit.reading.pruning import simplified_model
-from softsplit.reading.ranges import far_warning
-from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.reading.shapley import ShapleyValues, shapley_values
 from softsplit.solvers import Budget, Status
 from softsplit.support.arguments import positive_integer, precision
@@ -221,7 +221,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         those that are true in at least the share ``confidence`` of all cases. A set of one class is
         a sure answer; several classes, or none, are cases for a person. The tree compares with
         held-out samples: those of the folds of ``SoftTreeClassifierCV``, or those of ``calibrate``
-        (``softsplit.reading.conformal``).
+        (``softsplit.fitted.conformal``).
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class FittedTree(TreeHolder, BaseEstimator):
 
         One number, the temperature, makes the shares of all leaves sharper or flatter, so that the
         log-loss on these rows is least; questions and ``predict`` stay as they are (the formula is
-        in ``softsplit.reading.calibration``). ``predict_set`` of the copy compares with these rows,
+        in ``softsplit.fitted.calibration``). ``predict_set`` of the copy compares with these rows,
         for which its coverage is a theorem: give some hundred. Of a search it is the chosen tree.
 
         Parameters

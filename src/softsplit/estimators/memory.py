@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.fitted.model import TreeHolder
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
-from softsplit.reading.model import TreeHolder
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
 

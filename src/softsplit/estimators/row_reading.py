@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import outline
 from softsplit.support.messages import visible
 

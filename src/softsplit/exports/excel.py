@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.exports.expressions import (
     MISSING,
     UNLISTED,
@@ -24,8 +25,7 @@ from softsplit.exports.expressions import (
 )
 from softsplit.exports.printing import Printer, has_halves, model_in
 from softsplit.exports.program import TreeProgram, program_of
-from softsplit.reading.model import TreeModel
-from softsplit.reading.score_card import ScoreCard, make_card
+from softsplit.fitted.model import TreeModel
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName, write_file
 

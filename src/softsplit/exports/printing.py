@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup, Name, Op, Read
+from softsplit.fitted.model import TreeModel
 from softsplit.persistence.saved import SavedTree
-from softsplit.reading.model import TreeModel
 from softsplit.support.output_files import PathName, write_file
 from softsplit.support.version import __version__
 

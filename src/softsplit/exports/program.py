@@ -32,11 +32,11 @@ from softsplit.exports.expressions import (
     times,
     total,
 )
-from softsplit.reading.leaf_shares import BELOW
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.leaf_shares import BELOW
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk import Walk
 from softsplit.reading.outline import outline
-from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 

@@ -29,6 +29,7 @@ from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.estimators.base import feature_rules
+from softsplit.fitted.summary import FeatureSummary
 from softsplit.formulations import formulation_of, is_auto, settings
 from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import check_values
@@ -40,7 +41,6 @@ from softsplit.on_dask.engine import DaskRows, draw
 from softsplit.on_dask.parts import Moments, Part, Reading, part_below
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.rates import RateLimits
-from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     has_missing,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.fitted.model import used_shares
+from softsplit.fitted.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.persistence.limits import LIMITS
 from softsplit.persistence.plain_values import read_plain, written_plain
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
@@ -31,8 +33,6 @@ from softsplit.persistence.record_sections import (
 from softsplit.persistence.saved import SavedTree
 from softsplit.persistence.table_section import read_table_section, written_table
 from softsplit.persistence.tree_section import read_tree, written_tree
-from softsplit.reading.model import used_shares
-from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__

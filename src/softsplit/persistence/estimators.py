@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.row_reading import know_table
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 
 
 def classifier_in(estimator: Any) -> SoftTreeClassifier:

@@ -20,11 +20,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from softsplit.fitted.leaf_shares import BELOW
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk import Walk
 from softsplit.persistence.saved import SavedTree
-from softsplit.reading.leaf_shares import BELOW
-from softsplit.reading.model import TreeModel
-from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.support.output_files import write_file
 from softsplit.tree.scaling import FAR, QuantileScaling
@@ -477,7 +477,7 @@ class _Graph:
         return self.add("Div", raw, total, name=name)
 
     def _consistent(self, shares: str, best: str, factors: FloatArray, name: str) -> str:
-        """As ``consistent_with`` of reading/leaf_shares.py, where another class is above."""
+        """As ``consistent_with`` of fitted/leaf_shares.py, where another class is above."""
         predicted = self.add("Unsqueeze", best, self._ints(1))
         weighed = self.add("Mul", shares, self.constant(factors[None, :]))
         own = self.add("GatherElements", weighed, predicted, axis=1)

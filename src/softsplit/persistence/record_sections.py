@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.fitted.conformal import HeldOutScores
+from softsplit.fitted.edits import Edit, Edits
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.profile import ColumnProfile, TableProfile, has_levels, n_cells
+from softsplit.fitted.rates import RateRecord
 from softsplit.persistence.limits import LIMITS
 from softsplit.persistence.plain_values import read_plain, written_plain
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
-from softsplit.reading.conformal import HeldOutScores
-from softsplit.reading.edits import Edit, Edits
-from softsplit.reading.model import TreeModel
-from softsplit.reading.profile import ColumnProfile, TableProfile, has_levels, n_cells
-from softsplit.reading.rates import RateRecord
 from softsplit.variables import Variable
 
 # --- held-out rows and the training table ---------------------------------------------------------

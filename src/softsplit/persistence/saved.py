@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.conformal import checked_confidence, known_scores
-from softsplit.reading.limits import AdviceLimits
-from softsplit.reading.model import TreeHolder, TreeModel
-from softsplit.reading.ranges import far_warning
+from softsplit.advice.limits import AdviceLimits
+from softsplit.fitted.conformal import checked_confidence, known_scores
+from softsplit.fitted.model import TreeHolder, TreeModel
+from softsplit.fitted.ranges import far_warning
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import checked_table
 from softsplit.support.messages import warn_user
 from softsplit.variables import CodedRows
 
 if TYPE_CHECKING:
-    from softsplit.reading.explanation import Explanation
+    from softsplit.advice.explanation import Explanation
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +81,7 @@ class SavedTree(TreeHolder):
         ``limits`` are ``fixed``, ``ranges``, ``only_decrease`` and ``only_increase``, as in
         ``SoftTreeClassifier.explain``.
         """
-        from softsplit.reading.explanation import explain
+        from softsplit.advice.explanation import explain
 
         if hasattr(x, "to_frame") and getattr(x, "ndim", 2) == 1:
             x = x.to_frame().T.infer_objects()

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.summary import FeatureSummary
+from softsplit.fitted.walk import Walk
 from softsplit.persistence.limits import LIMITS
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, whole
-from softsplit.reading.model import TreeModel
-from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import Scaling

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.fitted.model import holder_of
 from softsplit.plots.canvas import DIVERGING, INK, axes, minus, plain
-from softsplit.reading.model import holder_of
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 

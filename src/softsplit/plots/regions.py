@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.estimators.row_reading import read_rows
+from softsplit.fitted.model import holder_of
+from softsplit.fitted.summary import NUMBER
 from softsplit.plots.canvas import INK, axes, class_colours, plain
-from softsplit.reading.model import holder_of
-from softsplit.reading.summary import NUMBER
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.variables import CodedRows

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.fitted.model import holder_of
 from softsplit.plots.canvas import INK, PALE, axes, plain
-from softsplit.reading.model import holder_of
 from softsplit.reading.palette import COLOURS
 from softsplit.support.arrays import FloatArray
 

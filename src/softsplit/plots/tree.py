@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.plots.canvas import (
     INK,
     PALE,
@@ -17,14 +18,14 @@ from softsplit.plots.canvas import (
     minus,
     plain,
 )
-from softsplit.reading.equations import Split, arriving_text, number, rank_places
+from softsplit.reading.equations import Split, arriving_text, rank_places
 from softsplit.reading.layout import NodeBox, bands, lay_out
-from softsplit.reading.model import TreeModel, holder_of
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import ink_on
 from softsplit.reading.term_curves import TermCurve, term_curves
 from softsplit.reading.text import ranked_features
 from softsplit.support.arrays import FloatArray
+from softsplit.support.numbers import number
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""A fitted tree as plain data, its predictions, texts, explanations and simpler forms."""
+"""What is read from a fitted tree: outlines, equations, texts and layouts."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 from softsplit.tree.ways import needed_in_leaves

@@ -17,22 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
-from softsplit.reading.monotone import monotone_lines
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.monotone import monotone_lines
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
+from softsplit.support.numbers import finite, number, percentage
 from softsplit.variables.variable import CATEGORY, NO_LEVEL, ORDERED
 
 UNCOUNTED = "rows not counted after an edit"
 """What is said of the rows in a leaf below a question that was changed by hand."""
-
-LARGEST = 1e308
-"""What lies beyond is shown as this: no value reaches it, and rounding leaves it finite."""
 
 
 @dataclass(frozen=True)
@@ -61,32 +58,6 @@ class SplitTextOptions:
 
 
 OPTIONS = SplitTextOptions()
-
-
-def number(value: float, digits: int | None = 4) -> str:
-    """A number to so many significant digits, without an exponent where it can be read so.
-
-    With None, the shortest text from which the same float is read.
-    """
-    text = repr(float(value)) if digits is None else f"{value:.{digits - 1}e}"
-    rounded = float(text) + 0.0
-    if np.isinf(rounded):  # rounded up beyond the largest float, of which it is the name
-        return text
-    if digits is None:
-        exact = Decimal(text) + 0
-        plain = rounded == 0 or 1e-6 <= abs(rounded) < 1e16
-        text = f"{exact:f}" if plain else text
-        return text.rstrip("0").rstrip(".") if plain and "." in text else text
-    if rounded == 0 or not 1e-4 <= abs(rounded) < 1e6:
-        return f"{rounded:.{digits}g}"
-    places = max(0, digits - 1 - int(np.floor(np.log10(abs(rounded)))))
-    text = f"{rounded:.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def percentage(share: float) -> str:
-    """A share as a percentage with all its digits: 0.5 %, 99.98 %."""
-    return f"{number(float(f'{100 * share:.12g}'), None)} %"
 
 
 @dataclass(frozen=True)
@@ -221,11 +192,6 @@ def _ratio(value: float, unit: float) -> float:
     """``value / unit``, or the largest number: units go down to 1 / (range of a column)."""
     with np.errstate(over="ignore"):
         return finite(float(np.float64(value) / unit))
-
-
-def finite(value: float) -> float:
-    """``value``, cut where floats end."""
-    return min(max(value, -LARGEST), LARGEST)
 
 
 def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = visible) -> Split:

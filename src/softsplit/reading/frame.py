@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import OutlineNode, outline
 from softsplit.support.arrays import wilson
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import arrivals
 from softsplit.reading.text import tree_text
-from softsplit.reading.walk import arrivals
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import Split, leaf_label, listed_classes, read_split
-from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 from softsplit.variables.curves import slopes

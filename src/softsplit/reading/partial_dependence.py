@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
-from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk import Walk
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 
 

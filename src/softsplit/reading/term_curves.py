@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import Split, number
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
+from softsplit.reading.equations import Split
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
+from softsplit.support.numbers import number
 from softsplit.variables.curves import knot_text, slopes
 
 RANKED_POINTS = 24

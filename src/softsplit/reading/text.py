@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.fitted.model import TreeModel, tree_of
 from softsplit.reading.case_costs import cost_notes
-from softsplit.reading.equations import Split, number, percentage, rank_places, tree_notes
-from softsplit.reading.model import TreeModel, tree_of
+from softsplit.reading.equations import Split, rank_places, tree_notes
 from softsplit.reading.outline import OutlineNode, answer_words, outline
 from softsplit.reading.term_curves import term_curves
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
+from softsplit.support.numbers import number, percentage
 
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
 

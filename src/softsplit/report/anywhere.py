@@ -18,9 +18,9 @@ from softsplit.data.learning import LabelledRows
 from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.row_reading import read_rows
+from softsplit.fitted.conformal import checked_confidence
+from softsplit.fitted.model import holder_of
 from softsplit.persistence import load_model
-from softsplit.reading.conformal import checked_confidence
-from softsplit.reading.model import holder_of
 from softsplit.report.comparison import make_report_data, walk_path
 from softsplit.report.document import render_report
 from softsplit.report.groups import group_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from softsplit.reading.score_card import QuestionCard, ScoreCard
+from softsplit.cards.score_card import QuestionCard, ScoreCard
 from softsplit.report.elements import add, add_table
 from softsplit.support.messages import visible
 

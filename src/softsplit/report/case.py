@@ -13,17 +13,18 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.equations import decision_notes, number
-from softsplit.reading.leaf_shares import BELOW
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.leaf_shares import BELOW
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.ranges import far_limits
+from softsplit.fitted.summary import BINARY, INTEGER
+from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.reading.equations import decision_notes
 from softsplit.reading.outline import answer_words, outline, side_classes
 from softsplit.reading.palette import class_colour
-from softsplit.reading.ranges import far_limits
-from softsplit.reading.summary import BINARY, INTEGER
-from softsplit.reading.walk import OPTIONS as WALK
 from softsplit.report.elements import add, shortened
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
+from softsplit.support.numbers import number
 from softsplit.tree.scaling import FAR, QuantileScaling
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, UNKNOWN

@@ -26,9 +26,9 @@ from softsplit.estimators.path import (
     usual_fractions,
 )
 from softsplit.estimators.stability import Stability
+from softsplit.fitted.conformal import checked_confidence
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import RateConstraint, as_requirements, named_columns
-from softsplit.reading.conformal import checked_confidence
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
 from softsplit.report.report_data import BoundPoint, ReportData
 from softsplit.selection.assessment import Assessment

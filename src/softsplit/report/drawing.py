@@ -17,9 +17,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import UNCOUNTED, Split, number, rank_places, read_split
+from softsplit.fitted.model import TreeModel
+from softsplit.reading.equations import UNCOUNTED, Split, rank_places, read_split
 from softsplit.reading.layout import NodeBox, bands, lay_out
-from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.reading.term_curves import TermCurve, term_curves
@@ -27,6 +27,7 @@ from softsplit.reading.text import lines_below, ranked_features
 from softsplit.report.elements import add, element, shortened, text_width
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
+from softsplit.support.numbers import number
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// Change the tree: its numbers as softsplit.reading.editing changes them, figures on the rows of the
+// Change the tree: its numbers as softsplit.editing.edit changes them, figures on the rows of the
 // page before and after, and the lines of Python that repeat it.
 (() => {
   const points = JSON.parse(document.getElementById("points").textContent);

@@ -1,6 +1,6 @@
 """Change the tree on the page: thresholds and terms, live figures, and the Python that repeats it.
 
-The script (edit.js) changes the numbers of the chosen tree as ``softsplit.reading.editing`` does,
+The script (edit.js) changes the numbers of the chosen tree as ``softsplit.editing.edit`` does,
 and asks both trees about the rows that the page holds.
 """
 
@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.editing import read_gate
-from softsplit.reading.model import TreeModel
+from softsplit.editing.edit import read_gate
+from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import OutlineNode, outline
 from softsplit.report.elements import add, shortened
 from softsplit.report.report_data import ReportData

@@ -12,12 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.estimators.row_reading import checked_rows
-from softsplit.reading.conformal import known_labels
-from softsplit.reading.equations import number
-from softsplit.reading.model import tree_of
+from softsplit.fitted.conformal import known_labels
+from softsplit.fitted.model import tree_of
 from softsplit.report.metrics import Interval, mean_with_interval, share
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.support.numbers import number
 from softsplit.variables.contents import distinct, text_of
 from softsplit.variables.variable import UNKNOWN
 

@@ -8,8 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.conformal import told_decisions
-from softsplit.reading.equations import number
+from softsplit.fitted.conformal import told_decisions
 from softsplit.report.charts import (
     Line,
     chart,
@@ -24,6 +23,7 @@ from softsplit.report.metrics import Interval, MethodMetrics, positive_class
 from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES, TITLES
 from softsplit.support.messages import counted
+from softsplit.support.numbers import number
 
 
 @dataclass(frozen=True)

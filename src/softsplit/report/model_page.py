@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from softsplit.reading.equations import number
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.report.document import add_head, asset
 from softsplit.report.drawing import tree_outline, tree_svg
 from softsplit.report.elements import add, add_table, element, rendered, shortened
 from softsplit.report.sections import add_provenance, add_words, section
 from softsplit.support.messages import counted, visible
+from softsplit.support.numbers import number
 from softsplit.variables import Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
 

@@ -12,15 +12,15 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.equations import number
-from softsplit.reading.explanation import BranchReading, Explanation, changed_value
-from softsplit.reading.model import holder_of
+from softsplit.advice.explanation import BranchReading, Explanation, changed_value
+from softsplit.cards.score_card import ScoreCard
+from softsplit.fitted.model import holder_of
 from softsplit.reading.outline import answer_words
-from softsplit.reading.score_card import ScoreCard
 from softsplit.report.cards import add_card
 from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element, rendered, shortened
 from softsplit.support.messages import visible
+from softsplit.support.numbers import number
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
 from softsplit.report.elements import (

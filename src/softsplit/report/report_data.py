@@ -15,17 +15,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.alternatives import Alternatives
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.stability import Stability
+from softsplit.fitted.conformal import HeldOutScores, passed_on
+from softsplit.fitted.model import TreeModel
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations.rates import named_columns
 from softsplit.formulations.settings import make_rates
 from softsplit.persistence import ModelFileError, dumps_model
-from softsplit.reading.conformal import HeldOutScores, passed_on
-from softsplit.reading.model import TreeModel
-from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.report.groups import figures
 from softsplit.report.metrics import (
     ClassMetrics,

@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from softsplit.fitted.rates import RateRecord
 from softsplit.problem.rates import RateRequirement
-from softsplit.reading.rates import RateRecord
 from softsplit.report.charts import bounds_chart
 from softsplit.report.elements import add, add_table, percent, with_interval
 from softsplit.report.metrics import Interval, mean_interval, share

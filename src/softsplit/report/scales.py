@@ -12,15 +12,16 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.equations import Split, holds_or_not, number
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.summary import BINARY
+from softsplit.reading.equations import Split, holds_or_not
 from softsplit.reading.outline import answer_words, described_sides, outline
-from softsplit.reading.summary import BINARY
 from softsplit.reading.term_curves import term_curves
 from softsplit.report.drawing import tall_curve, threshold_text, whatever_the_row
 from softsplit.report.elements import add, add_table, shortened
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
+from softsplit.support.numbers import number
 
 
 @dataclass(frozen=True)

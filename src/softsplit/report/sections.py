@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.equations import number
 from softsplit.reading.outline import answer_words, outline
 from softsplit.reading.palette import class_colour
 from softsplit.report.charts import path_chart
@@ -25,6 +24,7 @@ from softsplit.report.measures import (
 from softsplit.report.panels import headline, panel, strength_text
 from softsplit.report.report_data import ReportData
 from softsplit.support.messages import counted, visible
+from softsplit.support.numbers import number
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
 

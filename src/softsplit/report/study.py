@@ -24,9 +24,9 @@ from softsplit.data.learning import LabelledRows, label
 from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.fitted.profile import TableProfile
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import named_columns
-from softsplit.reading.profile import TableProfile
 from softsplit.report.report_data import fit_options, strength_of
 from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of

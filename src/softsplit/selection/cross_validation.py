@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.sparse import SparseRows
+from softsplit.fitted.conformal import HeldOutScores
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.problem import TrainingProblem
-from softsplit.reading.conformal import HeldOutScores
 from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
 from softsplit.selection.held_out import RoutedRows, Scoring, TestRows

@@ -5,7 +5,7 @@
 with p_i the probability of the true class: the log-loss, a proper score. It tells trees apart that
 are right equally often, and sees a tree that is sure and wrong; ``largest_loss`` keeps one such row
 from deciding alone. Accuracy is reported with it. The predicted class is that of the walk
-(reading/walk_choice.py) chosen on the training rows of the fold, or the most probable one where the
+(fitted/walk_choice.py) chosen on the training rows of the fold, or the most probable one where the
 mixture decides.
 """
 
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.leaf_shares import consistent_with, cost_factors, decision_gains
-from softsplit.reading.ranges import FarOutsideWarning
-from softsplit.reading.walk import Arriving
-from softsplit.reading.walk_choice import chosen_walk
+from softsplit.fitted.leaf_shares import consistent_with, cost_factors, decision_gains
+from softsplit.fitted.ranges import FarOutsideWarning
+from softsplit.fitted.walk import Arriving
+from softsplit.fitted.walk_choice import chosen_walk
 from softsplit.selection.scoreboard import Valued
 from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray

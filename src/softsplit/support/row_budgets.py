@@ -43,7 +43,7 @@ class RowBudgets:
     """Most rows from which the importances of features are computed."""
 
     walk: int = 20_000
-    """Most rows on which the questions of a walk are chosen and rounded (reading/walk.py)."""
+    """Most rows on which the questions of a walk are chosen and rounded (fitted/walk.py)."""
 
     hurried: int = 2_000
     """The same, and for importances, where time is over or Ctrl-C has come: the user waits."""
@@ -68,7 +68,7 @@ class RowBudgets:
     """Beyond this number rows are put in canonical order on the device where they lie."""
 
     profile: int = 100_000
-    """Most rows that the summary of the training table is learned from (reading/profile.py)."""
+    """Most rows that the summary of the training table is learned from (fitted/profile.py)."""
 
     hurried_profile: int = 10_000
     """The same where time is over or Ctrl-C has come."""

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import summed
 from softsplit.engines.samples import Samples
+from softsplit.fitted.walk import Arriving, Walk, arrivals
+from softsplit.fitted.walk_rounding import shortest
 from softsplit.problem.rates import RateLimits
-from softsplit.reading.walk import Arriving, Walk, arrivals
-from softsplit.reading.walk_rounding import shortest
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import leaf_probabilities, split_scores

@@ -30,13 +30,13 @@ import numpy as np
 
 from softsplit.engines.compiled import CompiledRows, ThreadedRows
 from softsplit.engines.samples import Samples
+from softsplit.fitted.importance import add_spreads
+from softsplit.fitted.row_pass import RowPlan
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, counting, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import SizeLimits
-from softsplit.reading.importance import add_spreads
-from softsplit.reading.row_pass import RowPlan
 from softsplit.solvers import (
     BasinHoppingSolver,
     Budget,

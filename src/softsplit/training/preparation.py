@@ -22,6 +22,22 @@ from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine
 from softsplit.engines.samples import Samples
 from softsplit.engines.sparse import SparseRows
+from softsplit.fitted.importance import feature_importances
+from softsplit.fitted.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
+from softsplit.fitted.model import TreeModel, used_shares
+from softsplit.fitted.monotone import (
+    in_order,
+    order_directions,
+    ordered_leaves,
+    ordered_walk,
+    walk_order,
+)
+from softsplit.fitted.pruning import oriented, simplified
+from softsplit.fitted.rates import RateRecord
+from softsplit.fitted.summary import FeatureSummary
+from softsplit.fitted.walk import Arriving, Walk
+from softsplit.fitted.walk_choice import Held
+from softsplit.fitted.walk_rounding import fit_walk, rounded_shares
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import check_room
@@ -32,22 +48,6 @@ from softsplit.problem.loss import check_loss
 from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import Groups, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
-from softsplit.reading.importance import feature_importances
-from softsplit.reading.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
-from softsplit.reading.model import TreeModel, used_shares
-from softsplit.reading.monotone import (
-    in_order,
-    order_directions,
-    ordered_leaves,
-    ordered_walk,
-    walk_order,
-)
-from softsplit.reading.pruning import oriented, simplified
-from softsplit.reading.rates import RateRecord
-from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Arriving, Walk
-from softsplit.reading.walk_choice import Held
-from softsplit.reading.walk_rounding import fit_walk, rounded_shares
 from softsplit.solvers.base import Solution
 from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray

@@ -31,20 +31,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from softsplit.editing.edit import changed_model, read_gate
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.registry import make_engine, make_samples
+from softsplit.fitted.edits import NO_EDITS, Edits
+from softsplit.fitted.importance import feature_importances
+from softsplit.fitted.model import TreeModel, used_shares
+from softsplit.fitted.monotone import required_effects
+from softsplit.fitted.summary import FeatureSummary
+from softsplit.fitted.walk_choice import Held
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.leaves import RATE_SLACK, ClassAssignment, InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
-from softsplit.reading.editing import changed_model, read_gate
-from softsplit.reading.edits import NO_EDITS, Edits
-from softsplit.reading.importance import feature_importances
-from softsplit.reading.model import TreeModel, used_shares
-from softsplit.reading.monotone import required_effects
 from softsplit.reading.outline import outline
-from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk_choice import Held
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, prepare

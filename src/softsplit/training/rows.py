@@ -17,13 +17,13 @@ from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.registry import arrived, make_engine, make_samples
 from softsplit.engines.samples import Samples
+from softsplit.fitted.summary import FeatureSummary
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.rates import RatedRows
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.rates import RateLimits
-from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.hinged_table import HingedTable
 from softsplit.support.inputs import on_host

@@ -127,7 +127,7 @@ def class_probabilities(
     """Return sum_l c_kl P_li, shape (n_classes, n_rows), for ``features`` (n_features, n_rows).
 
     This is the definition, for rows in scaled units. Three translations start from rows in original
-    units: ``predict_proba`` (reading/row_pass.py, compiled and in numpy; the bits of a row do not
+    units: ``predict_proba`` (fitted/row_pass.py, compiled and in numpy; the bits of a row do not
     depend on the other rows), the ONNX graph (persistence/graph.py) and the script of the report
     (report/case.js). Tests compare all of them with tests/golden_probabilities.json.
     """

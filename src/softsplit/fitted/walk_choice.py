@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.walk import OPTIONS, Arriving, arrivals
+from softsplit.fitted.walk import OPTIONS, Arriving, arrivals
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import leaf_probabilities, split_scores

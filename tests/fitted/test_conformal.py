@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
 from softsplit.cli.app import app
-from softsplit.reading.conformal import HeldOutScores, passed_on, told_decisions
+from softsplit.fitted.conformal import HeldOutScores, passed_on, told_decisions
 
 
 def test_thresholds_are_order_statistics() -> None:

@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import number
-from softsplit.reading.leaf_shares import consistent_with, decision_gains
-from softsplit.reading.model import TreeModel, used_shares
+from softsplit.fitted.leaf_shares import consistent_with, decision_gains
+from softsplit.fitted.model import TreeModel, used_shares
+from softsplit.fitted.pruning import pruned_model
+from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk import Arriving
+from softsplit.fitted.walk_rounding import rounded_shares, shortest, significant
 from softsplit.reading.outline import OutlineNode, outline
-from softsplit.reading.pruning import pruned_model
-from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk import Arriving
-from softsplit.reading.walk_rounding import rounded_shares, shortest, significant
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.support.numbers import number
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import LinearScaling
 

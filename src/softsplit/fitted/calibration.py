@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from softsplit.reading.conformal import HeldOutScores
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.conformal import HeldOutScores
+from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 
 

@@ -11,13 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from softsplit.reading.equations import number
-from softsplit.reading.model import TreeModel
-from softsplit.reading.monotone import MonotoneEffect, required_effects
-from softsplit.reading.monotone_check import check_effect
+from softsplit.advice.monotone_check import check_effect
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.monotone import MonotoneEffect, required_effects
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
+from softsplit.support.numbers import number
 
 SIDES = ("true", "false")
 """Left and right of a question."""

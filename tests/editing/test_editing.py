@@ -17,10 +17,10 @@ import softsplit
 from export_runs import RUNNERS
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, export_markdown, export_text
-from softsplit.reading import equations
-from softsplit.reading.editing import read_gate
+from softsplit.editing.edit import read_gate
 from softsplit.reading.outline import outline
 from softsplit.report.notebook import tree_html
+from softsplit.support.numbers import number
 from tables import patients
 
 DAY = "2026-11-18"
@@ -130,7 +130,7 @@ def test_the_line_of_an_edit_says_which_thresholds_it_moved(name, tmp_path):
     model, said = edited.tree_, export_text(edited).splitlines()
     now = outline(model).questions()[0].split
     assert now.features == split.features[:-1] and now.threshold != -15.0
-    moved = f"threshold of question 1: -15 to {equations.number(now.threshold, now.digits)}"
+    moved = f"threshold of question 1: -15 to {number(now.threshold, now.digits)}"
     (line,) = [line for line in said if "drop_feature(" in line]
     assert f" ({moved}" in line and line.endswith(") - costly")
     assert f"    {DAY} set_threshold(question=1, value=-15.0) - policy" in said
@@ -154,7 +154,7 @@ def test_a_dropped_feature_moves_thresholds_of_questions_that_stay():
     (left,) = [found.split for found in outline(edited.tree_).questions()]
     assert set(left.names) == {"b", "c"}
     old, new = (
-        equations.number(split.threshold, split.digits)
+        number(split.threshold, split.digits)
         for split in (outline(before.tree_).questions()[1].split, left)
     )
     assert edited.edits_[-1].outcome == f"threshold of question 2: {old} to {new}"
@@ -170,9 +170,9 @@ def test_a_question_that_is_pruned_moves_no_threshold_of_others():
     tree = SoftTreeClassifier(depth=2, max_features=1, curves=False, random_state=0).fit(X, y)
     questions = [found.split for found in outline(tree.tree_).questions()]
     assert [split.names for split in questions] == [("x",)] * 3
-    for number in (1, 2, 3):
+    for question in (1, 2, 3):
         for answer in ("yes", "no", None):
-            assert tree.edit().prune(number, answer).edits_[-1].outcome == ""
+            assert tree.edit().prune(question, answer).edits_[-1].outcome == ""
     first = tree.edit().set_weight(1, "noise", 1.0).set_weight(1, "x", 0)
     left = set()
     for threshold in (-3.0, 3.0):  # the mean takes one side of question 1, or the other
@@ -292,9 +292,9 @@ def test_a_leaf_of_a_mixture_votes_for_its_class(name, label):
     tree, X, _ = case(name)
     ends = outline(tree.tree_).ends()
     edited = tree.edit(date=DAY)
-    for number in range(1, len(ends) + 1):
-        edited = edited.set_leaf(number, label)
-        assert edited.tree_.leaf_predictions[ends[number - 1].leaf] == list(tree.classes_).index(
+    for leaf in range(1, len(ends) + 1):
+        edited = edited.set_leaf(leaf, label)
+        assert edited.tree_.leaf_predictions[ends[leaf - 1].leaf] == list(tree.classes_).index(
             label
         )
         if len(outline(edited.tree_).ends()) < len(ends):

@@ -11,11 +11,11 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
-from softsplit.reading.leaf_shares import decision_gains
+from softsplit.fitted.leaf_shares import decision_gains
+from softsplit.fitted.walk import Arriving, arrivals
+from softsplit.fitted.walk_choice import best_cut, choose_walk, chosen_walk
+from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, significant
 from softsplit.reading.text import FORMULA
-from softsplit.reading.walk import Arriving, arrivals
-from softsplit.reading.walk_choice import best_cut, choose_walk, chosen_walk
-from softsplit.reading.walk_rounding import fit_walk, rounded_shares, significant
 from softsplit.report.drawing import tree_outline
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities, split_scores

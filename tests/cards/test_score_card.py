@@ -20,11 +20,11 @@ from printed_card import PrintedCard
 from readings import TREES, classifier_and_frame
 from slow_cases import examples
 from softsplit import SoftTreeClassifier
+from softsplit.cards import score_card, search
+from softsplit.cards.blocks import level_text, readable
+from softsplit.cards.rows import cells_of
+from softsplit.cards.score_card import CardOptions, make_card
 from softsplit.data.learning import LabelledRows
-from softsplit.reading import card_search, score_card
-from softsplit.reading.card_blocks import level_text, readable
-from softsplit.reading.card_rows import cells_of
-from softsplit.reading.score_card import CardOptions, make_card
 from softsplit.report import Assessment, JudgedPath, make_report_data
 from softsplit.selection.assessment import NOT_JUDGED, Judged
 from softsplit.selection.baselines import BASELINES
@@ -269,13 +269,13 @@ def test_the_card_of_a_report_is_that_of_the_tree(fitted):
 
 def test_cards_of_many_questions_are_searched_for_quickly(monkeypatch):
     tried = []
-    whole = card_search._fitted
+    whole = search._fitted
 
     def fitted(asked, parts, weight, top, multiple, price):
         tried.append((top, multiple, price))
         return whole(asked, parts, weight, top, multiple, price)
 
-    monkeypatch.setattr(card_search, "_fitted", fitted)
+    monkeypatch.setattr(search, "_fitted", fitted)
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(depth=2, random_state=0).fit(X, y)
     counts = []

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import scaled_rows

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import finite, number
-from softsplit.reading.model import TreeModel
+from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
+from softsplit.support.numbers import finite, number
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softsplit.reading.model import TreeModel
-from softsplit.reading.monotone import MonotoneEffect
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.monotone import MonotoneEffect
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import LinearScaling

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from softsplit.reading.changes import Change, class_changes, joint_change
-from softsplit.reading.equations import Split, finite, leaf_label, number
-from softsplit.reading.limits import AdviceLimits
-from softsplit.reading.model import TreeModel
+from softsplit.advice.changes import Change, class_changes, joint_change
+from softsplit.advice.limits import AdviceLimits
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.ranges import far_remarks
+from softsplit.reading.equations import Split, leaf_label
 from softsplit.reading.outline import outline, side_classes
-from softsplit.reading.ranges import far_remarks
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import cut, visible
+from softsplit.support.numbers import finite, number
 from softsplit.support.options import late
 from softsplit.variables import Cells
 from softsplit.variables.variable import UNKNOWN
@@ -143,10 +144,10 @@ class Explanation:
         Of all leaves below the end of the path.
     changes : tuple of Change
         The smallest change of each single feature that changes the class, the smallest part of a
-        training range first; see ``softsplit.reading.changes``.
+        training range first; see ``softsplit.advice.changes``.
     together : tuple of Change
         Where no feature alone changes the class: two that do so together, if such were found; see
-        ``softsplit.reading.changes``.
+        ``softsplit.advice.changes``.
     undecided : tuple of str
         Features for which the search for a change was given up.
     note : str

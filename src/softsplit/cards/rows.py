@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.reading.card_blocks import decoded
-from softsplit.reading.model import TreeModel
-from softsplit.reading.summary import NUMBER as FRACTIONS
+from softsplit.cards.blocks import decoded
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.summary import NUMBER as FRACTIONS
 from softsplit.support.arrays import FloatArray
 from softsplit.variables import Cells, CodedRows
 

@@ -37,12 +37,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import finite
-from softsplit.reading.feature_line import FeatureLine, MovingNumber, UndecidedError
-from softsplit.reading.limits import Room, level_cells
-from softsplit.reading.model import TreeModel
-from softsplit.reading.summary import BINARY, INTEGER
+from softsplit.advice.feature_line import FeatureLine, MovingNumber, UndecidedError
+from softsplit.advice.limits import Room, level_cells
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.summary import BINARY, INTEGER
 from softsplit.support.arrays import FloatArray
+from softsplit.support.numbers import finite
 from softsplit.variables import Cells
 from softsplit.variables.curves import slopes
 from softsplit.variables.dates import HOUR, UNITS

@@ -18,20 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softsplit.reading.conformal import HeldOutScores
-from softsplit.reading.edits import NO_EDITS, Edits
-from softsplit.reading.leaf_shares import (
+from softsplit.fitted.conformal import HeldOutScores
+from softsplit.fitted.edits import NO_EDITS, Edits
+from softsplit.fitted.leaf_shares import (
     consistency_bound,
     consistent_with,
     cost_factors,
     decision_gains,
 )
-from softsplit.reading.profile import TableProfile
-from softsplit.reading.rates import RateRecord
-from softsplit.reading.row_pass import RowPlan
-from softsplit.reading.summary import FeatureSummary
-from softsplit.reading.walk import Walk
+from softsplit.fitted.profile import TableProfile
+from softsplit.fitted.rates import RateRecord
+from softsplit.fitted.row_pass import RowPlan
+from softsplit.fitted.summary import FeatureSummary
+from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
+from softsplit.support.options import late
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.tree.scaling import Scaling, scaled_rows
@@ -56,13 +57,13 @@ class TreeModel:
     zero_threshold : float
         Weights up to this size are zero to a reader; see ``Solver.zero_threshold``.
     importances : array of shape (n_features,), optional
-        See ``softsplit.reading.importance``; where the training rows were at hand.
+        See ``softsplit.fitted.importance``; where the training rows were at hand.
     objective : float, optional
     n_iter : int, optional
         What training ended with, and after how many iterations, as far as it is known.
     distributions : array of shape (n_classes, n_leaves), optional
         Class shares of the training rows that reach each leaf, of a tree whose ``leaf_classes`` say
-        what to predict there; see ``softsplit.reading.leaf_shares``. None: ``leaf_classes`` are
+        what to predict there; see ``softsplit.fitted.leaf_shares``. None: ``leaf_classes`` are
         shares.
     call_costs : array of shape (n_classes, n_classes), optional
         What it costs to predict k (column) for class y (row), where the prediction is that of least
@@ -72,23 +73,23 @@ class TreeModel:
     target : str, optional
         What the classes are classes of, if it has a name.
     walk : Walk, optional
-        The questions that decide the class, as they are printed; see ``softsplit.reading.walk``.
+        The questions that decide the class, as they are printed; see ``softsplit.fitted.walk``.
         None: the class is that of the mixture over all leaves.
     held_out : HeldOutScores, optional
         What the tree said about rows that it was not trained on; see
-        ``softsplit.reading.conformal``.
+        ``softsplit.fitted.conformal``.
     edits : Edits
-        Changes by hand; see ``softsplit.reading.editing``.
+        Changes by hand; see ``softsplit.editing.edit``.
     column_costs : array of shape (n_columns,), optional
         What it costs to measure each column of the table, if something was said about it; see
         ``softsplit.reading.case_costs``.
     monotone : MonotoneEffects, optional
-        The monotone effects that the tree was trained for; see ``softsplit.reading.monotone``.
+        The monotone effects that the tree was trained for; see ``softsplit.fitted.monotone``.
     rates : tuple of RateRecord
         What was required of rates (``constraints``, ``fairness``) and what holds on the training
         rows.
     profile : TableProfile, optional
-        How the training rows are distributed; see ``softsplit.reading.profile``.
+        How the training rows are distributed; see ``softsplit.fitted.profile``.
     """
 
     parameters: TreeParameters
@@ -403,10 +404,8 @@ class TreeModel:
         return visits
 
     def check_monotone(self, column: Any, sign: Any = None) -> Any:
-        """Prove or refute a monotone effect; see ``softsplit.reading.monotone_check``."""
-        from softsplit.reading.monotone_check import check_monotone  # which reads this class
-
-        return check_monotone(self, column, sign)
+        """Prove or refute a monotone effect; see ``softsplit.advice.monotone_check``."""
+        return late("softsplit.advice.monotone_check", "check_monotone")(self, column, sign)
 
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position in ``classes`` of the predicted class, (n_rows,)."""

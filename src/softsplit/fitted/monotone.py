@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.leaf_shares import decision_gains
-from softsplit.reading.model import TreeModel
-from softsplit.reading.walk import Walk
+from softsplit.fitted.leaf_shares import decision_gains
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology
 from softsplit.variables import MonotoneEffects, effect_columns

@@ -39,20 +39,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from softsplit.reading.conformal import NO_CLASS, UNKNOWN_CLASS
-from softsplit.reading.equations import number
-from softsplit.reading.model import TreeModel
-from softsplit.reading.outline import outline
-from softsplit.reading.profile import ColumnProfile, counted_cells, has_levels
-from softsplit.reading.two_samples import (
+from softsplit.drift.two_samples import (
     all_new,
     all_of_levels_new,
     holm,
     location_differs,
     shares_differ,
 )
+from softsplit.fitted.conformal import NO_CLASS, UNKNOWN_CLASS
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.profile import ColumnProfile, counted_cells, has_levels
+from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray, wilson
 from softsplit.support.messages import counted, cut, visible
+from softsplit.support.numbers import number
 from softsplit.support.options import late
 from softsplit.variables import Cells, CodedRows, Variable
 from softsplit.variables.kinds import OPTIONS as KIND_OPTIONS

@@ -31,12 +31,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softsplit.reading.card_blocks import BlockPoints
-from softsplit.reading.card_questions import Linear, question_points
-from softsplit.reading.card_rows import cells_of, coded_rows, drawn_rows, shaken_rows
-from softsplit.reading.model import TreeModel
+from softsplit.cards.blocks import BlockPoints
+from softsplit.cards.questions import Linear, question_points
+from softsplit.cards.rows import cells_of, coded_rows, drawn_rows, shaken_rows
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import arrivals
 from softsplit.reading.outline import outline
-from softsplit.reading.walk import arrivals
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
 from softsplit.support.options import late

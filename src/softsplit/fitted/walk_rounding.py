@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.walk import OPTIONS, Arriving, Walk, arrivals
-from softsplit.reading.walk_choice import Chosen, Held, best_cut, chosen_walk, reached
+from softsplit.fitted.walk import OPTIONS, Arriving, Walk, arrivals
+from softsplit.fitted.walk_choice import Chosen, Held, best_cut, chosen_walk, reached
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import split_scores

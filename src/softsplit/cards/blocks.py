@@ -22,8 +22,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import number
 from softsplit.support.arrays import FloatArray
+from softsplit.support.numbers import number
 from softsplit.variables import Cells, Variable
 from softsplit.variables.contents import day_text
 from softsplit.variables.variable import BOOLEAN, CATEGORY, DATE, NUMBER

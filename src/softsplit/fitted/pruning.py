@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.reading.leaf_shares import decision_gains
-from softsplit.reading.model import TreeModel
-from softsplit.reading.walk import Walk
+from softsplit.fitted.leaf_shares import decision_gains
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import class_probabilities, gate_probabilities

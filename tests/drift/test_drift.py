@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
 from softsplit.cli.app import app
-from softsplit.reading.two_samples import (
+from softsplit.drift.two_samples import (
     TwoSampleOptions,
     all_new,
     all_of_levels_new,

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.card_blocks import Bins, BlockPoints, day_edges, gap_edge, spread_edges
-from softsplit.reading.card_rows import whole_numbers
-from softsplit.reading.card_search import OPTIONS, Asked, CardPart, search_points
-from softsplit.reading.model import TreeModel
-from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk_choice import best_cut
+from softsplit.cards.blocks import Bins, BlockPoints, day_edges, gap_edge, spread_edges
+from softsplit.cards.rows import whole_numbers
+from softsplit.cards.search import OPTIONS, Asked, CardPart, search_points
+from softsplit.fitted.model import TreeModel
+from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk_choice import best_cut
 from softsplit.support.arrays import FloatArray
 from softsplit.variables import Cells
 from softsplit.variables.variable import CATEGORY, DATE

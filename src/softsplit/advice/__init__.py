@@ -1,0 +1,1 @@
+"""Advice from a fitted tree: explanations, changes of class, checks and comparisons."""

@@ -1,0 +1,1 @@
+"""Score cards made of a fitted tree."""

@@ -1,0 +1,1 @@
+"""Whether new rows look like the training rows."""

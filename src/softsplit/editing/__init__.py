@@ -1,0 +1,1 @@
+"""Changes of a fitted tree by hand."""
