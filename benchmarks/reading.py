@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from cards import cards_table, run_cards
 from methods import (
     FOLDS,
     Fit,
@@ -42,6 +41,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
+from cards import cards_table, run_cards
 from selection import nested, paper_datasets
 from softsplit import SoftTreeClassifierCV
 from softsplit.data import read_table
