@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 
 from softsplit.support.interruption import is_interruption
 from softsplit.support.messages import announce
-from softsplit.support.options import OPTIONS
 
 KNOWN_NUMBA = ((0, 60), (0, 68))
 """First and last version of numba whose compiler pipeline is as ``pipelines`` expects it."""
@@ -405,15 +404,15 @@ def source_stamp() -> tuple[str, int]:
     """Return a hash of the sources that compile something, as a stamp of numba's cache.
 
     Numba only looks at a function's own file to see whether it has changed. Compiled functions
-    call one another across files, so a change in one file must invalidate all. Options that
-    compile nothing do not count: who deletes one need not compile again.
+    call one another across files, so a change in one file must invalidate all, and so does a change
+    of the named tuples that they take. Other files do not count.
     """
     digest = hashlib.sha256()
     root = Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):
         text = path.read_bytes()
-        optional = path.relative_to(root).parts[0] in OPTIONS
-        if b"support.compiling" in text or (b"compiled" in text and not optional):
+        mathematics = path.relative_to(root).parts[0] in ("engines", "problem", "solvers", "tree")
+        if b"support.compiling import" in text or (mathematics and b"NamedTuple" in text):
             digest.update(path.relative_to(root).as_posix().encode() + text)
     return digest.hexdigest(), 0
 
