@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from mutated_files import valid_files
-from softsplit import FarOutsideWarning, export_text
+from softsplit import export_text
 from softsplit.data import read_dataset
 from softsplit.data.files import read_table, typed
 from softsplit.experiments.cells import chains_of
@@ -114,10 +113,7 @@ def _model(path: Path) -> Callable[[], None]:
         rows = np.vstack(
             [tree.tree_.summary.low, tree.tree_.summary.high, tree.tree_.summary.high * 1e5]
         )
-        names = getattr(tree, "feature_names_in_", None)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FarOutsideWarning)
-            proba = tree.predict_proba(pd.DataFrame(rows, columns=names))
+        proba = tree.tree_.predict_proba(rows)
         if not np.all(np.isfinite(proba)) or not np.allclose(proba.sum(axis=1), 1.0):
             raise Unsound(f"probabilities {proba}")
         text = dumps_model(tree)

@@ -29,6 +29,7 @@ from softsplit.persistence import (
     ModelFileError,
     dumps_model,
     load_model,
+    load_tree,
     loads_model,
     save_model,
 )
@@ -36,9 +37,10 @@ from softsplit.persistence.document import PARAMETERS
 from softsplit.persistence.limits import DocumentLimits
 from softsplit.tree.scaling import KINDS
 
-DATA = FILES
 SCHEMA_FILE = Path(softsplit.__file__).parent / "persistence" / "model-1.schema.json"
-SCHEMA = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+SECTIONS = json.loads(SCHEMA_FILE.read_text())
+SCHEMA = jsonschema.Draft202012Validator(SECTIONS)
+STORED = sorted(FILES.glob("model-v1-*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -279,22 +281,45 @@ def test_saving_keeps_links_permissions_and_pipes(tmp_path):
 # --- files of version 1, kept -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("model-v1-*.json")), ids=lambda path: path.stem)
-def test_kept_model_files_predict_what_they_did(path):
+PARAMETERS_WRITTEN = re.compile(
+    r'    "parameters": (\{.*?\n    \}),\n    "omitted": .*?\n', re.DOTALL
+)
+SOFTWARE = re.compile(r'  "software": .*\n')
+
+
+def parts_of(text):
+    """The text without what depends on the version, and the parameters."""
+    parameters = PARAMETERS_WRITTEN.search(text)
+    rest = SOFTWARE.sub("", PARAMETERS_WRITTEN.sub("", text))
+    return rest, json.loads(parameters[1]) if parameters else {}
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem.removeprefix("model-v1-"))
+def test_stored_files_predict_what_they_did_and_are_written_again(path):
+    """Of each section and kind: tests/persistence/stored_models.py has written them."""
+    text = path.read_text(encoding="utf-8")
     recorded = json.loads(path.with_suffix(".expected").read_text())
     tree = load_model(path)
     X = np.array(recorded["X"])
     if hasattr(tree, "feature_names_in_"):
-        X = pd.DataFrame(X, columns=tree.feature_names_in_)
-    np.testing.assert_allclose(tree.predict_proba(X), recorded["probabilities"], atol=1e-12)
-    assert tree.predict(X).tolist() == recorded["labels"]
-    assert tree.loss == "cost"
-    SCHEMA.validate(json.loads(path.read_text()))
+        X = pd.DataFrame(recorded["X"], columns=tree.feature_names_in_)
+        for name in recorded.get("dates", []):
+            X[name] = pd.to_datetime(X[name])
+    for model in (tree, load_tree(path)):
+        proba = model.predict_proba(X)
+        np.testing.assert_allclose(proba, recorded["probabilities"], rtol=0, atol=1e-12)
+        assert model.predict(X).tolist() == recorded["labels"]
+    SCHEMA.validate(json.loads(text))
+    (old, given), (new, written) = parts_of(text), parts_of(dumps_model(tree))
+    assert new == old
+    assert {name: written[name] for name in given} == given
 
 
-def test_there_are_kept_model_files_of_every_scaling():
-    kinds = {json.loads(p.read_text())["scaling"]["kind"] for p in DATA.glob("model-v1-*.json")}
-    assert kinds == set(KINDS)
+def test_there_are_stored_files_of_each_section_and_scaling():
+    documents = [json.loads(path.read_text(encoding="utf-8")) for path in STORED]
+    assert {document["scaling"]["kind"] for document in documents} == set(KINDS)
+    keys = {key for document in documents for key in (*document, *document["tree"])}
+    assert keys >= set(SECTIONS["properties"]) | set(SECTIONS["properties"]["tree"]["properties"])
 
 
 # --- files that are refused, each with one sentence -------------------------------------------
