@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy peers bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-alternatives bench-requirements bench-after-fit bench-middle bench-console bench-waiting bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest test-newest dist release-check smoke timing documents docs gallery reproduce clean
+.PHONY: help demo test test-all lint tests types bench coverage audit test-oldest test-newest dist release-check docs documents reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -17,15 +17,28 @@ demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and wri
 	@$(BIN)/softsplit demo $(ARGS)
 
 # The type checker has one process, and beside it the tests have a core for what they compile first.
-test: style browser ## linters, type checker, import contracts and all tests but those marked as slow
+test: lint ## linters, type checker, import contracts and all tests but those marked as slow
 	@$(MAKE) --no-print-directory -j2 types tests MARKED="-m 'not slow'"
 
-test-all: style browser ## the same with the slow tests; before a release, and every night
+test-all: lint ## the same with the slow tests; before a release, and every night
 	@$(MAKE) --no-print-directory -j2 types tests
 
-.PHONY: tests style types
+# The tests of the report need Chromium; where it cannot be installed they say so and are skipped.
 tests: $(VENV)/.test
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+		|| { echo "installing chromium for the tests of the report"; \
+		     { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; } \
+		       || sudo -n apt-get install -y -qq chromium; } >/dev/null 2>&1; } \
+		|| echo "chromium cannot be installed here: tests of the report in a browser will be skipped"
 	$(BIN)/python -m pytest -n auto --dist worksteal $(MARKED) $(ARGS)
+
+lint: $(VENV)/.test ## ruff and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.test ## the type checker
+	$(BIN)/mypy
 
 # The tests of one part, make test-solvers: a folder of tests/, and of the suites that all solvers,
 # engines, losses and penalties pass those that it has a say in.
@@ -41,123 +54,9 @@ SUITES_on_torch := tests/contracts/test_engines.py -k torch
 $(PARTS:%=test-%): test-%: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/$* $(SUITES_$*) $(ARGS)
 
-# The tests of the report need Chromium; where it cannot be installed they say so and are skipped.
-browser:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
-		|| { echo "installing chromium for the tests of the report"; \
-		     { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; } \
-		       || sudo -n apt-get install -y -qq chromium; } >/dev/null 2>&1; } \
-		|| echo "chromium cannot be installed here: tests of the report in a browser will be skipped"
-
-lint: style types ## the static half of "make test"
-
-style: $(VENV)/.test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
-
-types: $(VENV)/.test
-	$(BIN)/mypy
-
-bench-kernel: $(VENV)/.test ## cost of the compiled pass against two matrix products
-	$(BIN)/python benchmarks/kernel.py $(ARGS)
-
-bench-ipopt: $(VENV)/.test ## IPOPT against the reference objectives
-	$(BIN)/python benchmarks/ipopt.py $(ARGS)
-
-bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, path, growth or first-use
-	$(BIN)/python benchmarks/solvers.py $(or $(PART),objective) $(ARGS)
-
-golden: $(VENV)/.test ## compare with golden results: ARGS=...
-	$(BIN)/python benchmarks/golden.py check $(ARGS)
-
-bench-versions: $(VENV)/.test ## is this version slower than another: BEFORE=path/to/its/src
-	$(BIN)/python benchmarks/versions.py $(BEFORE) src $(ARGS)
-
-bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table, scaling or why
-	$(BIN)/python benchmarks/accuracy.py $(or $(PART),table) $(ARGS)
-
-# Methods to compare with, each from the package named; one that cannot be installed is left out.
-PEERS := abess interpret-core
-peers: $(VENV)/.test
-	@for package in $(PEERS); do $(PIP) $$package \
-		|| echo "$$package cannot be installed here: its method will be left out"; done
-
-bench-selection: peers ## tree chosen by cross-validation beside other methods (hours; may be resumed)
-	$(BIN)/python benchmarks/selection.py run $(ARGS)
-	$(BIN)/python benchmarks/selection.py run --larger $(ARGS)
-	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
-	$(BIN)/python benchmarks/selection.py overview
-	$(BIN)/python benchmarks/selection.py draw --out docs/results/selection.jsonl
-
-bench-reading: peers ## trees of given sizes beside best subsets, and how long questions are: TABLES=folder of the made tables
-	$(BIN)/python benchmarks/reading.py sizes run $(if $(TABLES),--tables $(TABLES)) $(ARGS)
-	$(BIN)/python benchmarks/reading.py sizes table --document docs/results/sizes.md $(ARGS)
-	$(BIN)/python benchmarks/reading.py cards run $(ARGS)
-	$(BIN)/python benchmarks/reading.py cards table --document docs/results/cards.md
-	$(BIN)/python benchmarks/walks.py $(if $(TABLES),--tables $(TABLES)) --document docs/results/walks.md $(ARGS)
-	$(BIN)/python benchmarks/story.py --document docs/results/story.md
-
-bench-scale: $(VENV)/.test ## many rows: PART=rows, threads, exponent, memory or cv
-	$(BIN)/python benchmarks/scale.py $(or $(PART),rows) $(ARGS)
-
-bench-new-rows: $(VENV)/.test ## noise columns, rare classes, time of a choice (an hour): PART=noise, rare or time
-	@for part in $(or $(PART),noise rare time); do \
-		$(BIN)/python benchmarks/new_rows.py $$part run $(ARGS) \
-		&& $(BIN)/python benchmarks/new_rows.py $$part table || exit 1; done
-
-bench-tables: $(VENV)/.test ## tables as they come beside L1 logistic regression: PART=gaps or raw
-	$(BIN)/python benchmarks/raw_tables.py $(or $(PART),gaps)
-
-bench-sparse: $(VENV)/.test ## a wide sparse table beside L1 logistic regression: ARGS=--cv
-	$(BIN)/python benchmarks/wide_sparse.py $(ARGS)
-
-bench-alternatives: peers ## trees as good as the chosen one, on held-out rows
-	$(BIN)/python benchmarks/alternatives.py $(ARGS)
-
-bench-requirements: $(VENV)/.test ## trees under requirements: PART=monotone, ...
-	$(BIN)/python benchmarks/requirements.py $(or $(PART),monotone) --document docs/results/requirements.md $(ARGS)
-
-bench-after-fit: $(VENV)/.test ## coverage of prediction sets beside MAPIE, shifts of tables (ten minutes)
-	@$(PIP) mapie || echo "mapie cannot be installed here: its sets will be left out"
-	@for part in $(or $(PART),coverage check); do \
-		$(BIN)/python benchmarks/after_fit.py $$part --document docs/results/after-fit.md $(ARGS) || exit 1; done
-
-bench-middle: peers ## a default choice on thousands of rows: time beside boosting and EBM, memory (an hour)
-	$(BIN)/python benchmarks/waiting_middle.py middle $(ARGS)
-	$(BIN)/python benchmarks/waiting_middle.py memory
-	$(BIN)/python benchmarks/waiting_middle.py table
-
-bench-console: $(VENV)/.test ## reports, Ctrl-C, limits, console, single calls (half an hour): PART=report, interrupt, limits, console or calls
-	@for part in $(or $(PART),report interrupt limits console calls); do \
-		$(BIN)/python benchmarks/waiting.py $$part --write $(ARGS) || exit 1; done
-	$(if $(PART),,$(BIN)/python benchmarks/waiting.py report --busy 2 --write)
-
-bench-waiting: bench-middle bench-console ## all about waiting
-
-bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
-	$(BIN)/python benchmarks/ordinary.py run $(ARGS)
-	$(BIN)/python benchmarks/ordinary.py table
-
-bench-faults: $(VENV)/.test ## killed, starved, damaged and interrupted runs (half an hour): PART=kill, disk, damage, ...
-	$(BIN)/python benchmarks/faults.py $(PART) $(ARGS)
-
-bench-hostile: $(VENV)/.test ## 100,000 damaged files for the readers (half an hour)
-	$(BIN)/python benchmarks/hostile_files.py $(ARGS)
-
-bench-dask: $(VENV)/.test ## tables on a local Dask cluster (half an hour, 15 GB of disk): PART=large, overhead or workers
-	$(BIN)/python benchmarks/dask_rows.py $(or $(PART),large) $(ARGS)
-
-bench-load: $(VENV)/.test ## 2,000 fits in one process, predictions of ten million rows: PART=fits or predict
-	$(BIN)/python benchmarks/load.py $(PART) $(ARGS)
-
-bench-mutation: $(VENV)/.test ## faults put into the mathematics, which the tests must notice: PART=routing, ...
-	$(BIN)/python benchmarks/mutation.py $(PART) $(ARGS)
-
-# PyTorch is gigabytes: it is no part of the environment that the tests need.
-bench-device: $(VENV)/.test ## rows on a GPU, trees in lockstep: PART=evaluate, stream, fit or grid
-	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) --editable '.[gpu]'
-	$(BIN)/python benchmarks/device.py $(or $(PART),evaluate) $(ARGS)
+# Benchmarks by name, with the packages that they compare with: the list is in benchmarks/bench.py.
+bench: $(VENV)/.test ## a benchmark: NAME=selection ARGS="..."; without NAME, their list
+	@$(BIN)/python benchmarks/bench.py $(NAME) $(ARGS)
 
 # Compiled code is seen only when it runs as plain Python, which most tests are too long for.
 KERNEL_TESTS := tests/tree/test_routing.py tests/problem/test_penalties.py tests/tree/test_sparsity.py
@@ -188,18 +87,12 @@ test-newest: ## the tests with the newest pre-releases of all dependencies, in b
 	build/newest/bin/python -m pytest -n auto --dist worksteal -W default $(NO_SITE) $(ARGS)
 
 # The day of the last commit is the time stamp of all files in the archives: they are the same bytes wherever they are built.
-dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 dist: $(VENV)/.made ## sdist and wheel in dist/
 	@$(PIP) 'build>=1.2'
 	rm -rf dist
-	$(BIN)/python -m build --outdir dist .
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m build --outdir dist .
 
-smoke: dist ## the wheel in an empty environment, build/smoke: the lines of README and the command line
-	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
-	build/smoke/bin/python -m pip install --quiet dist/*.whl
-	build/smoke/bin/python -I tests/smoke.py
-
-release-check: dist ## versions agree, archives build twice to the same bytes and hold what they must; then smoke
+release-check: dist ## versions agree, archives build twice to the same bytes, the wheel works in an empty environment
 	$(BIN)/python docs/site/release.py check
 	mkdir -p build && rm -rf build/again && cp -r dist build/again
 	$(MAKE) --no-print-directory dist
@@ -207,19 +100,14 @@ release-check: dist ## versions agree, archives build twice to the same bytes an
 	@$(PIP) 'twine>=6' 'check-wheel-contents>=0.6'
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
-	$(MAKE) --no-print-directory smoke
-
-timing: $(VENV)/.test ## is this version slower than another, on bundled data: BEFORE=path/to/its/src
-	$(BIN)/python benchmarks/versions.py $(BEFORE) src --bundled $(ARGS)
+	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet dist/*.whl
+	build/smoke/bin/python -I tests/smoke.py
 
 # The theme announces its successor on every build; that is no news for readers of these pages.
-docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/.test ## the documentation as a site in build/docs; nothing is fetched, warnings are errors
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "$(CURDIR)/build/docs/index.html"
-
-gallery: $(VENV)/.test ## run the examples and redraw the pictures of the gallery
-	$(BIN)/python docs/site/gallery.py
 
 documents: $(VENV)/.test ## print and draw anew what README and the pages show: ARGS=docs/reading.md
 	$(BIN)/python docs/site/printed.py $(ARGS)

@@ -1,4 +1,4 @@
-"""Rows on a GPU and trees in lockstep, measured: PART=evaluate, stream, fit or grid.
+"""Rows on a GPU and trees in lockstep, measured: ARGS=evaluate, stream, fit or grid.
 
     evaluate   one evaluation of a tree of depth 3 over rows x 30 in single precision
     stream     the same where only a part of the rows may be on the device

@@ -1,4 +1,4 @@
-"""Time and memory of a default choice on tables of thousands of rows: parts of ``bench-waiting``.
+"""Time and memory of a default choice on tables of thousands of rows: ``make bench NAME=middle``.
 
     python benchmarks/waiting_middle.py middle [--rows 5000] [--datasets magic] [--busy 2]
     python benchmarks/waiting_middle.py memory [--shapes 3000x600]
@@ -227,7 +227,7 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
     found = pd.DataFrame(last.values())
     texts = [
         "# Waiting: a default choice on thousands of rows",
-        "Made by `make bench-waiting` (`benchmarks/waiting_middle.py`) from the lines of "
+        "Made by `make bench NAME=middle` (`benchmarks/waiting_middle.py`) from the lines of "
         "[waiting.jsonl](waiting.jsonl). `SoftTreeClassifierCV()`, histogram boosting of "
         "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
         "of the data set test them.",

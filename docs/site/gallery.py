@@ -78,7 +78,7 @@ def index_page() -> str:
         "# Gallery",
         "",
         "Each script runs by itself in a few seconds, on data bundled with scikit-learn. "
-        "`make gallery` makes the pictures.",
+        "`make documents` makes the pictures.",
         "",
     ]
     for example in examples():

@@ -23,7 +23,7 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 10
 
 
-# Each of these trains for seconds; all are run before a release, and drawn by "make gallery".
+# Each of these trains for seconds; all are run before a release, and drawn by "make documents".
 LONG = {
     "plot_monotone", "plot_groups", "plot_feature_costs", "plot_score_card", "plot_fairness",
     "plot_stability", "plot_against_l1", "plot_against_cart", "plot_minimum_rates", "plot_scalings",
@@ -43,16 +43,16 @@ def test_example_runs(example: gallery.Example, tmp_path: Path) -> None:
     printed, n_figures = gallery.run(example, picture)
     assert n_figures == 1
     assert picture.stat().st_size > 5000
-    assert bool(printed.strip()) == example.printed.is_file(), "run: make gallery"
+    assert bool(printed.strip()) == example.printed.is_file(), "run: make documents"
     if printed.strip() and machines.made_here(f"examples/{example.name}"):
-        assert printed == example.printed.read_text(encoding="utf-8"), "run: make gallery"
+        assert printed == example.printed.read_text(encoding="utf-8"), "run: make documents"
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example_has_a_page(example: gallery.Example) -> None:
     title, text = example.words
     assert title and text
-    assert example.picture.is_file(), "run: make gallery"
+    assert example.picture.is_file(), "run: make documents"
     page = example.page()
     assert page.startswith(f"# {title}\n") and example.code in page
     assert '"""' not in page.partition("```python")[2][:10]

@@ -1,0 +1,154 @@
+"""One benchmark by its name: ``make bench NAME=selection ARGS="..."``.
+
+    python benchmarks/bench.py                   the names, and what each measures
+    python benchmarks/bench.py NAME [ARGS ...]   run it; ARGS go to the steps marked with ARGS
+
+A benchmark is one or more scripts of this folder, run one after the other. Packages to compare with
+are installed first; one that cannot be installed is left out by the script, in words.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+PEERS = ("abess", "interpret-core")
+ARGS = "ARGS"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What is measured, the command lines that do it, and the packages that they compare with."""
+
+    summary: str
+    steps: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+
+
+RESULTS = "docs/results"
+BENCHMARKS = {
+    "solvers": Benchmark(
+        "native solver of the cost: objective, speed, path, growth or first-use",
+        ("solvers.py ARGS",),
+    ),
+    "golden": Benchmark("compare with golden results", ("golden.py check ARGS",)),
+    "versions": Benchmark(
+        "is this version slower than another: ARGS='path/to/its/src [--bundled]'",
+        ("versions.py ARGS src",),
+    ),
+    "accuracy": Benchmark("accuracy beside the paper's tables", ("accuracy.py ARGS",)),
+    "decomposition": Benchmark("decomposition beside one solver", ("decomposition.py ARGS",)),
+    "selection": Benchmark(
+        "tree chosen by cross-validation beside other methods (hours; may be resumed)",
+        (
+            "selection.py run ARGS",
+            "selection.py run --larger ARGS",
+            f"selection.py table --document {RESULTS}/selection.md",
+            "selection.py overview",
+            f"selection.py draw --out {RESULTS}/selection.jsonl",
+        ),
+        PEERS,
+    ),
+    "reading": Benchmark(
+        "trees of given sizes beside best subsets, cards, walks, one story: ARGS=--tables FOLDER",
+        (
+            "reading.py sizes run ARGS",
+            f"reading.py sizes table --document {RESULTS}/sizes.md ARGS",
+            "reading.py cards run",
+            f"reading.py cards table --document {RESULTS}/cards.md",
+            f"walks.py --document {RESULTS}/walks.md ARGS",
+            f"story.py --document {RESULTS}/story.md",
+        ),
+        PEERS,
+    ),
+    "scale": Benchmark("many rows: rows, threads, exponent, memory or cv", ("scale.py ARGS",)),
+    "new-rows": Benchmark(
+        "noise columns, rare classes, time of a choice (an hour)",
+        tuple(
+            f"new_rows.py {part} {step}"
+            for part in ("noise", "rare", "time")
+            for step in ("run ARGS", "table")
+        ),
+    ),
+    "tables": Benchmark(
+        "tables as they come beside L1 logistic regression: gaps or raw", ("raw_tables.py ARGS",)
+    ),
+    "sparse": Benchmark(
+        "a wide sparse table beside L1 logistic regression", ("wide_sparse.py ARGS",)
+    ),
+    "requirements": Benchmark(
+        "trees under requirements: monotone, costs or fairness",
+        (f"requirements.py ARGS --document {RESULTS}/requirements.md",),
+    ),
+    "after-fit": Benchmark(
+        "coverage of prediction sets beside MAPIE, shifts of tables (ten minutes)",
+        tuple(
+            f"after_fit.py {part} --document {RESULTS}/after-fit.md ARGS"
+            for part in ("coverage", "check")
+        ),
+        ("mapie",),
+    ),
+    "middle": Benchmark(
+        "a default choice on thousands of rows: time beside boosting and EBM, memory (an hour)",
+        ("waiting_middle.py middle ARGS", "waiting_middle.py memory", "waiting_middle.py table"),
+        PEERS,
+    ),
+    "console": Benchmark(
+        "reports, Ctrl-C, limits, console, single calls (half an hour)",
+        (
+            *(
+                f"waiting.py {part} --write ARGS"
+                for part in ("report", "interrupt", "limits", "console", "calls")
+            ),
+            "waiting.py report --busy 2 --write",
+        ),
+    ),
+    "ordinary": Benchmark(
+        "500 ordinary problems with the defaults (may be resumed)",
+        ("ordinary.py run ARGS", "ordinary.py table"),
+    ),
+    "faults": Benchmark(
+        "killed, starved, damaged and interrupted runs (half an hour)", ("faults.py ARGS",)
+    ),
+    "hostile": Benchmark(
+        "100,000 damaged files for the readers (half an hour)", ("hostile_files.py ARGS",)
+    ),
+    "load": Benchmark(
+        "2,000 fits in one process, predictions of ten million rows", ("load.py ARGS",)
+    ),
+    "mutation": Benchmark(
+        "faults put into the mathematics, which the tests must notice", ("mutation.py ARGS",)
+    ),
+    "exports": Benchmark("exported code beside its tree: agree or million", ("exports.py ARGS",)),
+    "device": Benchmark("rows on a GPU: evaluate, stream or fit", ("device.py ARGS",), ("torch",)),
+    "dask": Benchmark(
+        "tables on a local Dask cluster (half an hour, 15 GB of disk): large, overhead or workers",
+        ("dask_rows.py ARGS",),
+    ),
+}
+
+
+def main(name: str = "", *arguments: str) -> int:
+    if name not in BENCHMARKS:
+        width = max(map(len, BENCHMARKS))
+        print("\n".join(f"{key:{width}}  {b.summary}" for key, b in BENCHMARKS.items()))
+        return int(name != "")
+    benchmark = BENCHMARKS[name]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    for package in benchmark.packages:
+        if subprocess.run([*pip, package]).returncode:
+            print(f"{package} cannot be installed here: its method will be left out")
+    for step in benchmark.steps:
+        script, *words = step.split()
+        given = [word for w in words for word in (arguments if w == ARGS else [w])]
+        code = subprocess.run([sys.executable, str(FOLDER / script), *given]).returncode
+        if code:
+            return code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
