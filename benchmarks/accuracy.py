@@ -1,13 +1,11 @@
-"""Test accuracy at the paper's strengths, beside its Tables 2 and 3, and why it differs.
+"""Test accuracy at the paper's strengths, beside its Tables 2 and 3.
 
-    python benchmarks/accuracy.py table      every data set and model of the tables
-    python benchmarks/accuracy.py scaling    the same, features scaled by the training rows alone
-    python benchmarks/accuracy.py why        where the table is more than a point behind the paper
+    python benchmarks/accuracy.py [--out docs/results]
 
 Five folds as published, features scaled by all rows as in the paper's code, mean over folds and
 starts. "kept" is the tree the estimator would keep: the lowest objective after the search around
 the best starts. One thread. Files go to --out: accuracy.csv (one row per data set and model),
-accuracy_runs.csv (one per tree); "scaling" and "why" read the first. The prototype's figures
+accuracy_runs.csv (one per tree). The prototype's figures
 are added where --reference or SOFTSPLIT_REFERENCE names the folder of the reference tables.
 """
 
@@ -17,7 +15,7 @@ import argparse
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +32,7 @@ from softsplit.experiments.context import (
 from softsplit.experiments.spec import Folds, Grid, Spec, Training
 from softsplit.experiments.tables import markdown, paper_figures
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import BasinHoppingSolver, Solution, Solver, make_solver
+from softsplit.solvers import BasinHoppingSolver, Solution, Solver
 from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
@@ -42,17 +40,13 @@ KEPT = -1
 """In place of the number of a start: the tree that the estimator would keep."""
 
 BEHIND = 0.01
-"""More than this below the paper's accuracy wants a reason."""
+"""More than this below the paper's accuracy counts as behind."""
 
 DIGITS = 0.0005
 """Figures of the paper are rounded to three digits."""
 
 UNSHOWN = ["train_accuracy", "objective", "kept_objective"]
 """Columns of accuracy.csv that the printed table leaves out."""
-
-STRENGTHS_LOG2 = range(-8, 6)
-PARTITIONS = range(10)
-"""Strengths and seeds of other folds that "why" goes through."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +68,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["table", "scaling", "why"])
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the files")
     parser.add_argument("--reference", default=os.environ.get("SOFTSPLIT_REFERENCE"))
     parser.add_argument("--datasets", nargs="*", help="only these")
     parser.add_argument("--models", nargs="*", help="only these")
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--few-starts", type=int, default=3, help='starts of a variant in "why"')
-    parser.add_argument("--ipopt-starts", type=int, default=2, help='starts of IPOPT in "why"')
     args = parser.parse_args()
-    {"table": table, "scaling": scaling, "why": why}[args.part](args)
-
-
-def table(args: argparse.Namespace) -> None:
-    """Our accuracy and sparsity beside the paper's."""
     args.out.mkdir(parents=True, exist_ok=True)
     began, trees, lines = time.perf_counter(), [], []
     for setting, paper in selected(args):
@@ -238,125 +224,6 @@ def verdict(found: pd.DataFrame) -> str:
             f"{behind}, more than a point ahead in {int(np.sum(gap > BEHIND + DIGITS))}"
         )
     return "\n".join(lines)
-
-
-def scaling(args: argparse.Namespace) -> None:
-    """What the leak is worth: the same trees with features scaled by the training rows alone."""
-    known = read_table(args)
-    lines = []
-    for setting, _ in selected(args):
-        leaking = known.loc[(setting.dataset, setting.model), "accuracy"]
-        clean = start_means(replace(setting, scaling_fit="train", search=False))["test_accuracy"]
-        lines.append(
-            {"dataset": setting.dataset, "model": setting.model, "accuracy": leaking}
-            | {"clean_accuracy": clean, "gap": clean - leaking}
-        )
-        print(f"{setting.dataset} {setting.model}: {lines[-1]['gap']:+.4f}", flush=True)
-    found = pd.DataFrame(lines)
-    found.to_csv(args.out / "accuracy_scaling.csv", index=False)
-    print("\n" + markdown(found))
-    print(f"mean of the gaps {100 * found['gap'].mean():+.2f} points")
-
-
-def why(args: argparse.Namespace) -> None:
-    """Is it the objective, the folds, the strength, or what a lower objective is worth?"""
-    known, runs = read_table(args), pd.read_csv(args.out / "accuracy_runs.csv")
-    behind = known[known["accuracy"] < known["paper_accuracy"] - BEHIND - DIGITS]
-    lines = []
-    for setting, _ in selected(args):
-        key = (setting.dataset, setting.model)
-        if key not in behind.index:
-            continue
-        own = runs[(runs["dataset"] == key[0]) & (runs["model"] == key[1])]
-        own = own.drop(columns=["dataset", "model"])
-        line = {
-            "dataset": setting.dataset,
-            "model": setting.model,
-            **behind.loc[key, ["log2", "paper_accuracy", "accuracy", "kept_accuracy"]],
-            "train_accuracy": behind.loc[key, "train_accuracy"],
-            "starts_over_kept": behind.loc[key, "objective"] / behind.loc[key, "kept_objective"],
-            "correlation": objective_and_accuracy(own),
-            **other_folds(setting, args.few_starts),
-            **other_strengths(setting, args.few_starts),
-            **ipopt(setting, own, args),
-        }
-        lines.append(line)
-        pd.DataFrame(lines).to_csv(args.out / "accuracy_why.csv", index=False)
-        print(", ".join(f"{name} {value}" for name, value in line.items()), flush=True)
-    print("\n" + markdown(pd.DataFrame(lines)) if lines else "nothing is behind")
-
-
-def read_table(args: argparse.Namespace) -> pd.DataFrame:
-    path = args.out / "accuracy.csv"
-    if not path.is_file():
-        raise SystemExit(f"there is no {path}; make it with the part 'table' first.")
-    return pd.read_csv(path).set_index(["dataset", "model"])
-
-
-def start_means(setting: Setting) -> pd.Series:
-    return over_folds(pd.DataFrame(cross_validate(setting)[0]))
-
-
-def objective_and_accuracy(runs: pd.DataFrame) -> float:
-    """Correlation over the starts of a fold, pooled: above zero, a lower objective tests worse.
-
-    NaN where all starts of every fold end in the same tree, or test alike.
-    """
-    starts = runs[runs["start"] != KEPT]
-    columns = ["objective", "test_accuracy"]
-    away = starts[columns] - starts.groupby("fold")[columns].transform("mean")
-    if np.any(away.std() < 1e-9):
-        return np.nan
-    return float(away.corr().iloc[0, 1])
-
-
-def other_folds(setting: Setting, starts: int) -> dict[str, float]:
-    """Ten other partitions into five folds: how much one partition is worth."""
-    found = [
-        start_means(replace(setting, fold_seed=seed, starts=starts, search=False))["test_accuracy"]
-        for seed in PARTITIONS
-    ]
-    return {
-        "other_folds_accuracy": float(np.mean(found)),
-        "other_folds_sd_accuracy": float(np.std(found, ddof=1)),
-        "other_folds_best_accuracy": max(found),
-    }
-
-
-def other_strengths(setting: Setting, starts: int) -> dict[str, float]:
-    """The best strength of the paper's grid, chosen as the paper does, by the test folds."""
-    found = {
-        log2: start_means(replace(setting, log2=log2, starts=starts, search=False))
-        for log2 in STRENGTHS_LOG2
-    }
-    best = max(found, key=lambda log2: found[log2]["test_accuracy"])
-    return {
-        "best_log2": best,
-        "best_strength_accuracy": found[best]["test_accuracy"],
-        "best_strength_local_sparsity": found[best]["local_sparsity"],
-    }
-
-
-def ipopt(setting: Setting, ours: pd.DataFrame, args: argparse.Namespace) -> dict[str, float]:
-    """IPOPT in the paper's explicit form, objectives relative to those of our kept trees.
-
-    Its starts go through training rows: from uniform ones it often stops at the tree of zeros.
-    """
-    solver = make_solver("ipopt-explicit")
-    variant = replace(setting, solver=solver, starts=args.ipopt_starts, search=False)
-    runs = pd.DataFrame(cross_validate(variant)[0])
-    if runs.empty:
-        return {"ipopt_trees": 0}
-    mean = over_folds(runs)
-    kept = ours[ours["start"] == KEPT].set_index("fold")["objective"]
-    return {
-        "ipopt_trees": len(runs),
-        "ipopt_accuracy": mean["test_accuracy"],
-        "ipopt_train_accuracy": mean["train_accuracy"],
-        "ipopt_over_kept": mean["objective"] / kept.mean(),
-        "ipopt_local_sparsity": mean["local_sparsity"],
-        "ipopt_correlation": objective_and_accuracy(runs),
-    }
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/requirements.py monotone      one part of the issue each, with its own figures
 
-``costs``, ``hostile`` and ``fairness`` stand in modules of their own, requirements_costs.py and
+``costs`` and ``fairness`` stand in modules of their own, requirements_costs.py and
 so on.
 
 ``monotone``:
@@ -350,7 +350,7 @@ def main() -> None:
     part.add_argument("--cost", action="store_true", help="shared sets with loss='cost' as well")
     part.add_argument("--only", nargs="+", choices=("holds", "costs", "gains"), help="some figures")
     part.set_defaults(run=monotone)
-    others = (("costs", "feature costs"), ("hostile", "what cannot hold"), ("fairness", "fairness"))
+    others = (("costs", "feature costs"), ("fairness", "fairness"))
     for name, told in others:
         parts.add_parser(name, help=told).set_defaults(run=other_part)
     for one in parts.choices.values():

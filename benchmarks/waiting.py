@@ -1,4 +1,4 @@
-"""How long a user waits, and what the library says meanwhile: the parts of ``make bench NAME=console``.
+"""How long a user waits, and what the library says meanwhile: ``make bench NAME=console``.
 
     python benchmarks/waiting.py report [--busy 2]      softsplit fit --report, a table with text
     python benchmarks/waiting.py interrupt [--times 6]  Ctrl-C at random moments, ten kinds of work

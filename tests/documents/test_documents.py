@@ -130,16 +130,12 @@ QUOTED = {
     ),
     "gpu: a grid": ("gpu.md", "and # trees of depth 2", "gpu.md", "(# trees of depth 2)"),
     "dask: workers": ("dask.md", "take # times as long", "dask.md", "against 20.3 s, # times"),
-    "ensembles: by cost": (
-        "ensembles.md", "are # points above one tree",
-        "ensembles.md", "are # points above one tree",
-    ),
     "ensembles: features": (
-        "ensembles.md", "uses # features on average, thirty bagged ones use # of",
-        "ensembles.md", "uses # features on average, thirty bagged ones # of",
+        "ensembles.md", "uses # features on average, twenty bagged",
+        "ensembles.md", "- tree: accuracy 80.65, log-loss 0.419, features #,",
     ),
     "ensembles: by likelihood": (
-        "ensembles.md", "twenty bagged trees are # points above",
+        "ensembles.md", "Twenty bagged trees are # points above",
         "ensembles.md", "Tree against bag, 8 data sets: accuracy -#",
     ),
     "tables: sparse": (

@@ -79,18 +79,6 @@ def reference(tmp_path):
     return tmp_path
 
 
-def test_kernel():
-    out = run("kernel.py", "--rows", "3000", "--repeats", "2")
-    assert "ratio" in out
-    assert "memory beyond X" in out
-
-
-def test_ipopt(reference):
-    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    out = run("ipopt.py", "--starts", "2", "--time-limit", "60", reference=reference)
-    assert "1 of 1 rows within 5 %" in out
-
-
 @pytest.mark.parametrize("part", ["objective", "speed", "ablation"])
 def test_solvers(reference, part):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
@@ -101,15 +89,6 @@ def test_solvers(reference, part):
 def test_growth():
     out = run("solvers.py", "growth", "--sizes", "30", "60")
     assert out.count("s per start") == 2 and "exponent from 30 to 60" in out
-
-
-def test_hostile_input(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("<!-- begin hostile input -->\n<!-- end hostile input -->\n")
-    files = ("--out", str(tmp_path / "figures.json"), "--failures", str(tmp_path / "failures.txt"))
-    run("hostile_input.py", "run", "--cases", "8", *files)
-    run("hostile_input.py", "page", *files, "--document", str(page))
-    assert "softsplit fit, predict, explain" in page.read_text()
 
 
 def test_global_optimum():
@@ -242,7 +221,7 @@ def test_accuracy(reference, tmp_path):
     names = "dataset,form,prototype_mean_over_starts"
     (reference / "prototype_accuracy.csv").write_text(f"{names}\niris,L1,0.9533\n")
     common = ("--datasets", "iris", "--starts", "2", "--out", str(tmp_path))
-    out = run("accuracy.py", "table", "--models", "L1", "L0glob", *common, reference=reference)
+    out = run("accuracy.py", "--models", "L1", "L0glob", *common, reference=reference)
     assert "| iris | 150 | 4 | 3 | 2 | L1 | -5 | 96.3 |" in out
     assert "of 2 rows" in out
     table = read_rows(tmp_path / "accuracy.csv")
@@ -250,54 +229,12 @@ def test_accuracy(reference, tmp_path):
     assert all(float(row["kept_objective"]) <= float(row["objective"]) for row in table)
     assert all(0.8 < float(row["accuracy"]) <= 1 for row in table)
     assert len(read_rows(tmp_path / "accuracy_runs.csv")) == 2 * 5 * (2 + 1)
-    out = run("accuracy.py", "scaling", "--models", "L1", *common)
-    assert "mean of the gaps" in out
 
 
-def test_accuracy_says_why_a_row_is_behind(tmp_path):
-    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    facts = "log2,paper_accuracy,accuracy,kept_accuracy,train_accuracy,objective,kept_objective"
-    (tmp_path / "accuracy.csv").write_text(
-        f"dataset,model,{facts}\n"
-        "iris,L1,-5,0.963,0.953,0.947,0.99,0.8,0.7\n"  # not more than a point
-        "iris,L0glob,5,0.96,0.9,0.96,0.92,24.0,20.0\n"
-    )
-    runs = [f"iris,L0glob,{fold},{start},{20 + start},0.9" for fold in (0, 1) for start in (-1, 0)]
-    (tmp_path / "accuracy_runs.csv").write_text(
-        "\n".join(["dataset,model,fold,start,objective,test_accuracy", *runs]) + "\n"
-    )
-    few = ("--few-starts", "1", "--ipopt-starts", "1")
-    run("accuracy.py", "why", "--datasets", "iris", "--out", str(tmp_path), *few)
-    (row,) = read_rows(tmp_path / "accuracy_why.csv")
-    assert row["model"] == "L0glob"
-    assert float(row["starts_over_kept"]) == 1.2
-    assert row["correlation"] == ""  # one start a fold has none
-    assert float(row["best_strength_accuracy"]) > 0.9
-    assert row["ipopt_trees"] == "5"
-
-
-def test_what_a_script_needs_first_is_said(tmp_path, monkeypatch):
-    with pytest.raises(AssertionError, match="make it with the part 'table' first"):
-        run("accuracy.py", "why", "--out", str(tmp_path))
+def test_what_a_script_needs_first_is_said(monkeypatch):
     monkeypatch.delenv("SOFTSPLIT_REFERENCE", raising=False)
     with pytest.raises(AssertionError, match="name the folder of the reference tables"):
         run("solvers.py", "objective")
-
-
-def test_ensembles_measures_every_size(tmp_path):
-    shown = run(
-        "ensembles.py", "--data", "wine", "--trees", "2", "--folds", "2", "--out", str(tmp_path)
-    )
-    rows = read_rows(tmp_path / "ensembles.csv")
-    assert {(row["model"], row["trees"]) for row in rows} == {
-        ("one tree", "1"),
-        ("bagging", "1"),
-        ("bagging", "2"),
-        ("subspaces", "1"),
-        ("subspaces", "2"),
-    }
-    assert all(0 < int(row["features"]) <= 13 for row in rows)
-    assert "| wine |" in shown
 
 
 def test_mutation(tmp_path):
@@ -321,21 +258,11 @@ def test_load_leaves_nothing_behind():
     assert "| threads left | 0 |" in printed and "| files left open | 0 |" in printed
 
 
-def test_time_limits():
-    printed = run("time_limits.py", "--sizes", "1")
-    assert re.search(r"^\| 2000 \| 20 \| 50 \| 8 \| -?\d", printed, re.MULTILINE)
-
-
 def test_tables_are_compared(tmp_path):
     path = tmp_path / "people.csv"
     people(80).to_csv(path, index=False)
     said = run("raw_tables.py", "files", f"{path}:risk", "--splits", "1")
     assert re.search(r"people +tree +[\d.]+ % +logistic +[\d.]+ % +variables", said)
-
-
-def test_alternatives():
-    printed = run("alternatives.py", "--datasets", "iris", "--folds", "1")
-    assert "1 of 1 data sets" in printed or "0 of 1 data sets" in printed
 
 
 @pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
@@ -347,3 +274,10 @@ def test_exports_agree():
 
 def test_exports_are_timed():
     assert "| 8 numbers |" in run("exports.py", "million", "--rows", "500")
+
+
+def test_benchmarks_by_name_are_scripts_of_the_folder():
+    bench = module("bench")
+    steps = [step.split()[0] for benchmark in bench.BENCHMARKS.values() for step in benchmark.steps]
+    assert [step for step in steps if not (FOLDER / step).is_file()] == []
+    assert bench.main("nothing") == 1 and bench.main() == 0
