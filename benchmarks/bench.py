@@ -31,7 +31,7 @@ class Benchmark:
 RESULTS = "docs/results"
 BENCHMARKS = {
     "solvers": Benchmark(
-        "native solver of the cost: objective, speed, path, growth or first-use",
+        "native solver of the cost: objective, speed or first-use",
         ("solvers.py ARGS",),
     ),
     "golden": Benchmark("compare with golden results", ("golden.py check ARGS",)),
