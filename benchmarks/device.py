@@ -1,12 +1,9 @@
-"""Rows on a GPU and trees in lockstep, measured: ARGS=evaluate, stream, fit or grid.
+"""Rows on a GPU, measured: ARGS=evaluate, stream or fit.
 
     evaluate   one evaluation of a tree of depth 3 over rows x 30 in single precision
     stream     the same where only a part of the rows may be on the device
     fit        SoftTreeClassifier with its defaults over the same rows: twice, the second time with
                kernels made, and from a tensor on the device; beside device=None
-    grid       14 x 14 strengths x 5 folds x 10 starts, by likelihood or --loss cost, all trees at
-               once, and how their objectives compare with those of the compiled solver from the
-               same starts
 
 Times of evaluations are medians of 20 by the events of the device; others are seconds of the wall,
 after a first run that compiles what there is to compile.
@@ -17,31 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 
-from softsplit import SoftTreeClassifier, load_dataset
+from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
-from softsplit.formulations.likelihood import UNITS
 from softsplit.on_torch.backend import find_device
-from softsplit.on_torch.lockstep.solver import solve_together
-from softsplit.on_torch.lockstep.tasks import Task
 from softsplit.on_torch.rows import DeviceRows
-from softsplit.problem.bounds import Bounds
-from softsplit.problem.loss import ExpectedCost, LogLoss
-from softsplit.problem.penalties import PenaltyPair, linear
-from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Start
-from softsplit.solvers.basin_hopping import BasinHoppingSolver
-from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.penalised import Penalised
-from softsplit.solvers.elimination.support_tree import SupportTree
-from softsplit.solvers.starts.rules import draw_start
-from softsplit.tree.parameters import Topology
 
 N_FEATURES, N_CLASSES = 30, 4
 
@@ -145,100 +127,7 @@ def fit(args: argparse.Namespace) -> dict[str, object]:
     return found
 
 
-def by_likelihood(rows: CompiledRows, depth: int) -> TrainingProblem:
-    """The problem of loss="log" without penalties."""
-    return TrainingProblem(
-        rows=rows,
-        topology=Topology(depth),
-        loss=LogLoss.counted(rows.class_totals),
-        penalties=PenaltyPair.of(linear()),
-        minimum_rates=np.zeros(rows.n_classes),
-        steepness=UNITS["minmax"] * rows.n_features,
-        bounds=Bounds.free(rows.n_features, Topology(depth).n_branches),
-        ridge=1.0,
-    )
-
-
-def by_cost(rows: CompiledRows, depth: int) -> TrainingProblem:
-    """The paper's problem without penalties."""
-    return TrainingProblem(
-        rows=rows,
-        topology=Topology(depth),
-        loss=ExpectedCost.uniform(rows.n_classes),
-        penalties=PenaltyPair.of(linear()),
-        minimum_rates=np.full(rows.n_classes, 0.1),
-    )
-
-
-LOSSES = {"log": (by_likelihood, "mixtures", 0), "cost": (by_cost, "groups", 1)}
-"""The problem, the rule of its starts, and candidates of each."""
-
-
-def grid_tasks(name: str, loss: str = "log", depth: int = 2) -> list[Task]:
-    """All trainings of the grid; the folds are those of the experiments."""
-    make, rule, candidates = LOSSES[loss]
-    data = load_dataset(name)
-    y = np.searchsorted(data.class_names, data.y)
-    tasks = []
-    for test in np.array_split(np.random.RandomState(23).permutation(len(y)), 5):
-        train = np.setdiff1d(np.arange(len(y)), test)
-        low, high = data.X[train].min(axis=0), data.X[train].max(axis=0)
-        X = (data.X[train] - low) / np.where(high > low, high - low, 1.0)
-        rows = CompiledRows.from_arrays(X, y[train], len(data.class_names))
-        whole = make(rows, depth)
-        strengths = [2.0**r for r in range(-8, 6)]
-        problems = [
-            whole.with_penalties(PenaltyPair.of(linear(), a, b))
-            for a in strengths
-            for b in strengths
-        ]
-        for number in range(10):
-            start = draw_start(rule, whole, np.random.default_rng(number), candidates)
-            tasks += [Task(problem, start.parameters, start.candidates) for problem in problems]
-    return tasks
-
-
-def compiled_objective(task: Task) -> float:
-    """Where the compiled solver ends from the start of a task."""
-    problem = task.problem
-    if not problem.by_likelihood:
-        start = Start(task.start, "groups", task.candidates)
-        return BasinHoppingSolver().solve(problem, start, Budget()).objective
-    steps = Penalised(
-        RowDescents(problem, Budget(), problem.samples),
-        SupportTree.of(task.start, problem),
-        problem.penalties,
-        problem.ridge,
-    )
-    fitted, _ = steps.descend(None, Budget().tol * problem.cost_unit)
-    return problem.objective(fitted.parameters(problem))
-
-
-def grid(args: argparse.Namespace) -> dict[str, object]:
-    """Seconds of 9,800 trainings, and their objectives beside the compiled solver's."""
-    found: dict[str, object] = {}
-    for name in args.datasets:
-        tasks = grid_tasks(name, args.loss)
-        solve_together(tasks[:50], args.device, Budget(max_iter=50))
-        times = []
-        for _ in range(3):
-            began = time.perf_counter()
-            ends = solve_together(tasks, args.device, Budget())
-            times.append(time.perf_counter() - began)
-        chosen = np.random.RandomState(0).choice(len(tasks), args.check, replace=False)
-        with ThreadPoolExecutor(8) as pool:
-            others = list(pool.map(compiled_objective, [tasks[i] for i in chosen]))
-        ratios = ends.objectives[chosen] / np.array(others)
-        found[name] = {
-            "trees": len(tasks),
-            "without their class rates": int(np.sum(np.isinf(ends.comparable))),
-            "seconds": times,
-            "ratios (5, 25, 50, 75, 95 %)": np.percentile(ratios, [5, 25, 50, 75, 95]).tolist(),
-        }
-    return found
-
-
-PARTS = {"evaluate": evaluate, "stream": stream, "fit": fit, "grid": grid}
+PARTS = {"evaluate": evaluate, "stream": stream, "fit": fit}
 
 
 def main() -> None:
@@ -248,9 +137,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--jobs", type=int, default=None)
     parser.add_argument("--beside", action="store_true", help="fit without the device too")
-    parser.add_argument("--datasets", nargs="+", default=["vehicle", "thyroid"])
-    parser.add_argument("--loss", choices=LOSSES, default="log")
-    parser.add_argument("--check", type=int, default=60)
     args = parser.parse_args()
     print(json.dumps(PARTS[args.part](args), indent=1))
 

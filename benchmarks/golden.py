@@ -270,7 +270,6 @@ def path(
     *,
     scope: str = "global",
     n_points: int = 4,
-    device: str | None = None,
     **given: Any,
 ) -> None:
     """A case of ``strength_path``: all trees of the path."""
@@ -278,7 +277,7 @@ def path(
     def run() -> list[Tree]:
         X, y = data()
         model = SoftTreeClassifier(**{**CORE, "n_starts": 2, **given})
-        found = strength_path(X, y, estimator=model, scope=scope, n_points=n_points, device=device)
+        found = strength_path(X, y, estimator=model, scope=scope, n_points=n_points)
         return [tree_of(point.classifier, point.solution, X) for point in found.points]
 
     add(name, run, **(about or {}))
@@ -550,7 +549,7 @@ def dask_cv() -> list[Tree]:
 
 
 def add_torch() -> None:
-    """Rows on a device, here the processor, and many trees in lockstep."""
+    """Rows on a device, here the processor."""
     about = {"needs": "torch"}
     on = {"device": "cpu", "about": about}
     fit("torch-log", lambda: plain(500, 4, 3), depth=2, n_starts=1, **on)
@@ -559,12 +558,6 @@ def add_torch() -> None:
     fit("torch-cost", lambda: plain(200, 3, 2), depth=1, n_starts=1, max_iter=40, **cost, **on)
     few = {"depths": (1,), "n_strengths": 3, "ridges": (1.0,), "scales": ("standard",)}
     choose("torch-cv", lambda: plain(400, 4, 2), **few, **on)
-    path("lockstep-log-l1", lambda: plain(300, 4, 3), depth=2, penalty="l1", n_starts=3, **on)
-    path("lockstep-log-l0-both", iris, depth=2, penalty="l0", scope="both", n_points=3, **on)
-    path(
-        "lockstep-cost-l1", lambda: plain(150, 4, 3), loss="cost", penalty="l1", max_iter=150, **on
-    )
-    path("lockstep-cost-no-rate", iris, loss="cost", min_class_rate=0.0, max_iter=150, **on)
 
 
 for _add in (

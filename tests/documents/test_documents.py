@@ -128,7 +128,6 @@ QUOTED = {
         "gpu.md", "rows in single precision takes # s",
         "gpu.md", "1e7 x 30, rows in the memory of the host | # s",
     ),
-    "gpu: a grid": ("gpu.md", "and # trees of depth 2", "gpu.md", "(# trees of depth 2)"),
     "dask: workers": ("dask.md", "take # times as long", "dask.md", "against 20.3 s, # times"),
     "ensembles: features": (
         "ensembles.md", "uses # features on average, twenty bagged",

@@ -11,7 +11,7 @@ from softsplit.experiments.spec import MODELS, load_spec, parse_spec, shipped_sp
 from softsplit.experiments.tables import paper_figures
 
 SHIPPED = [
-    "decomposition", "figure_scatter", "heatmaps", "heatmaps_device", "peers", "table2", "table3",
+    "decomposition", "figure_scatter", "heatmaps", "peers", "table2", "table3",
     "table3_ipopt",
 ]  # fmt: skip
 

@@ -22,7 +22,6 @@ MAY_ASK = {
     "problem/problem.py",  # the definition
     "solvers/elimination/solver.py",  # refuses other problems
     "ipopt/solver.py",  # one program for each formulation
-    "on_torch/lockstep/solver.py",  # one descent for each formulation
 }
 
 

@@ -38,7 +38,6 @@ from softsplit.selection.strengths import (
     strengths_at,
 )
 from softsplit.solvers import Budget, Solution
-from softsplit.support import options
 from softsplit.support.arguments import MOST_RUNS, one_of, positive_integer
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
@@ -121,7 +120,6 @@ def strength_path(
     n_points: int = 14,
     keep: int = 3,
     sample_weight: Any = None,
-    device: str | None = None,
 ) -> StrengthPathResult:
     """Trees for a whole range of strengths, from weak to strong, or of numbers of features.
 
@@ -154,15 +152,10 @@ def strength_path(
         Length of the default grid, or the largest number of features.
     keep : int
         Trees carried from one strength to the next; of no meaning where each start has a path.
-    device : str, optional
-        As in ``SoftTreeClassifier``; that of the estimator if not given. Under a penalty with a
-        slope the trees of all strengths and starts are then trained at once.
     """
     if estimator is not None and not isinstance(estimator, SoftTreeClassifier):
         raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(estimator)}.")
     base = clone(estimator) if estimator is not None else SoftTreeClassifier()
-    if device is not None:
-        base.set_params(device=device)
     if base.penalty is None:
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
@@ -204,14 +197,6 @@ def _walked(
         one, sizes = _weak(base, prepared), _numbers_of_features(prepared, n_points)
         pairs = [[one] * len(sizes)]
     wanted = sum(map(len, pairs))
-    on_device = prepared.settings.device
-    if on_device is not None:
-        lockstep = options.service("lockstep", f"device {shown(on_device)}", "leave device at None")
-        at_once = [prepared.with_strengths(*pair).problem for row in pairs for pair in row]
-        if lockstep.can_train_together(at_once):
-            pairs = [[pair for row in pairs for pair in row]]
-        else:
-            on_device = None
     with watched(base.verbose, run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
@@ -220,15 +205,10 @@ def _walked(
             if by == "n_features":
                 along = [one.with_features(n) for one, n in zip(along, sizes, strict=True)]
             problems = [point.problem for point in along]
-            common: dict[str, Any] = {
-                "n_starts": run.n_starts, "seed": run.seed, "budget": run.budget,
-            }  # fmt: skip
-            if on_device is not None:
-                found = lockstep.train_together(problems, run.solver, on_device, **common)
-            else:
-                found = solve_path(
-                    problems, run.solver, keep=keep, n_jobs=run.n_jobs, observer=observer, **common
-                )
+            solutions = solve_path(
+                problems, run.solver, n_starts=run.n_starts, seed=run.seed, budget=run.budget,
+                keep=keep, n_jobs=run.n_jobs, observer=observer,
+            )  # fmt: skip
             zero = run.solver.zero_threshold
             points += [
                 PathPoint(
@@ -236,7 +216,7 @@ def _walked(
                     solution,
                     fitted_classifier(base, point, solution, zero, hurried=run.budget.exhausted),
                 )
-                for pair, point, solution in zip(row, along, found, strict=False)
+                for pair, point, solution in zip(row, along, solutions, strict=False)
             ]
     unfinished = sum(point.solution.status.cut_short for point in points)
     if len(points) < wanted or unfinished:

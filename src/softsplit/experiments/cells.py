@@ -127,13 +127,10 @@ WITHOUT_MEANING = {"cost": {"loss", "ridge"}, "log": {"steepness"}}
 
 def tree_protocol(spec: Spec, inner: int) -> str:
     """Digest of everything that bears on a tree's row and is no axis."""
-    without = WITHOUT_MEANING[spec.training.loss]
-    if spec.training.device is None:
-        without = without | {"device"}  # stores are older than devices
     settings: dict[str, Any] = {
         "folds": spec.folds.model_dump(),
         "seed": spec.seed,
-        "training": spec.training.model_dump(exclude=without),
+        "training": spec.training.model_dump(exclude=WITHOUT_MEANING[spec.training.loss]),
         "own": [d.model_dump() for d in (*spec.datasets, *spec.models) if not isinstance(d, str)],
         # A tree that was not warm-started does not depend on the other strengths.
         "grid": spec.grid.model_dump() if spec.grid.walk == "warm" else "fresh",

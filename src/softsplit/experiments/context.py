@@ -39,8 +39,6 @@ class RunOptions:
         Prepared folds that a process keeps.
     slice_seconds : float
         After these a process hands in what it has, so that little is lost if it is killed.
-    judged_here : int
-        Trees trained on a device that this process judges by itself.
     strikes : int
         So many processes a job may take down before it is given up.
     jobs_per_thread : int
@@ -53,7 +51,6 @@ class RunOptions:
 
     kept_folds: int = 8
     slice_seconds: float = 1.0
-    judged_here: int = 2000
     strikes: int = 3
     jobs_per_thread: int = 2
     patience: float = 10.0

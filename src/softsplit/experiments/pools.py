@@ -1,4 +1,4 @@
-"""Where jobs run: in this process, in others of this machine, on a device; cluster.py adds Dask.
+"""Where jobs run: in this process, in others of this machine; cluster.py adds Dask.
 
 All of them take the same jobs and give back the same rows. A process that dies takes nothing with
 it but the slice it was working on: its job runs again. A job that kills one process after another
@@ -17,10 +17,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from typing import Any, Protocol
 
-from softsplit.experiments.cells import PEER
 from softsplit.experiments.context import Context
 from softsplit.experiments.store import CRASHED, Row
-from softsplit.experiments.work import ChainJob, run_job, run_together
+from softsplit.experiments.work import ChainJob, run_job
 from softsplit.support.parallel import one_blas_thread
 
 Finished = tuple[ChainJob, list[Row]]
@@ -66,39 +65,6 @@ class InlinePool:
     def close(self) -> None:
         self._jobs.clear()
         self._limit.__exit__(None, None, None)
-
-
-class DevicePool:
-    """All jobs of a data set and a model at once, on the device of the spec."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._jobs: list[ChainJob] = []
-
-    def room(self) -> int:
-        return 1  # as many as there are
-
-    def submit(self, job: ChainJob) -> None:
-        self._jobs.append(job)
-
-    def collect(self) -> list[Finished]:
-        first = self._jobs[0].chain
-        if first.solver == PEER:
-            job = self._jobs.pop(0)
-            return [(job, run_job(job, self._context))]
-        mine: list[ChainJob] = []
-        others: list[ChainJob] = []
-        for job in self._jobs:
-            chain = job.chain
-            alike = (chain.dataset, chain.model, chain.solver) == (
-                first.dataset, first.model, first.solver,
-            )  # fmt: skip
-            (mine if alike else others).append(job)
-        self._jobs = others
-        return list(zip(mine, run_together(mine, self._context), strict=True))
-
-    def close(self) -> None:
-        self._jobs.clear()
 
 
 class ProcessPool:

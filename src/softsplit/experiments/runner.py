@@ -32,7 +32,7 @@ from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
 from softsplit.experiments.context import RUN_OPTIONS, Context, RunOptions, data_digest, load_data
 from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.peers import reason_to_skip
-from softsplit.experiments.pools import DevicePool, InlinePool, Pool, ProcessPool
+from softsplit.experiments.pools import InlinePool, Pool, ProcessPool
 from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import Row, RunRecord, Store, versions
 from softsplit.experiments.work import ChainJob, solver_named
@@ -121,8 +121,6 @@ def run_experiment(
         context = Context(spec, datasets, options or RUN_OPTIONS)
         pool = _pool(context, n_jobs, dask)
         where = f"{n_jobs} process{'es' if n_jobs > 1 else ''}" if dask is None else "Dask"
-        if spec.training.device is not None:
-            where = f"device {spec.training.device}"
         with _on_record(context, store, where, progress or Silence()) as watched:
             _run(jobs, store, pool, watched, chains, datasets)
     return summarise(spec, store)
@@ -174,8 +172,6 @@ def _pool(context: Context, n_jobs: int, dask: str | None) -> Pool:
         from softsplit.experiments.cluster import DaskPool
 
         return DaskPool(context, dask)
-    if context.spec.training.device is not None:
-        return DevicePool(context)
     return InlinePool(context) if n_jobs == 1 else ProcessPool(context, n_jobs)
 
 

@@ -187,8 +187,7 @@ class Training(Section):
     """What all trees have in common.
 
     With loss = "log" trees are trained by likelihood: steepness has no meaning, no class rate is
-    asked for unless one is named, and the depth is one more than the smallest. With a ``device``,
-    such as "cuda", all trees of a data set and a model are trained there in lockstep.
+    asked for unless one is named, and the depth is one more than the smallest.
     """
 
     loss: Literal["cost", "log"] = "cost"
@@ -206,7 +205,6 @@ class Training(Section):
     start_rule: Literal["solver", "uniform", "points", "groups"] = "solver"
     max_iter: Annotated[int, Field(ge=1)] | None = None
     time_limit: Positive | None = None
-    device: str | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -264,24 +262,12 @@ class Spec(Section):
                 raise ValueError(
                     f"model {shown(name)} counts features, which needs training.loss = 'log'"
                 )
-        if self.training.device is not None:
-            self._for_a_device()
         for fold in self.only_folds or ():
             if fold >= self.folds.count:
                 raise ValueError(
                     f"only_folds names {fold}, and the last one is {self.folds.count - 1}"
                 )
         return self
-
-    def _for_a_device(self) -> None:
-        """Trees in lockstep cannot wait for one another, and by likelihood have no constraints."""
-        if self.training.loss == "log" and self.training.min_class_rate > 0:
-            raise ValueError("training.device with loss = 'log' needs min_class_rate = 0")
-        if self.grid.walk != "fresh":
-            raise ValueError("training.device needs grid.walk = 'fresh'")
-        for name in self.model_names:
-            if self.model(name).penalty == "count":
-                raise ValueError(f"model {shown(name)} counts features, which no device does")
 
     @model_validator(mode="after")
     def _of_a_size_that_can_be_run(self) -> Self:

@@ -7,15 +7,12 @@ on from a start of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
-from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from softsplit.experiments.cells import PEER, Chain
 from softsplit.experiments.context import (
@@ -35,10 +32,8 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.support import options
-from softsplit.support.parallel import n_workers, one_blas_thread
+from softsplit.support.parallel import one_blas_thread
 from softsplit.training.precompile import TINY_PROBLEMS
-from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
@@ -94,60 +89,6 @@ def run_job(job: ChainJob, context: Context) -> list[Row]:
             if time.perf_counter() - began > context.options.slice_seconds or job.strikes > 0:
                 break
     return rows
-
-
-def run_together(jobs: Sequence[ChainJob], context: Context) -> list[list[Row]]:
-    """Rows of all missing steps of some jobs, whose trees are trained at once on a device.
-
-    The time of a tree is its share of that of all. Where they are many, the trees are judged in
-    processes of this machine.
-    """
-    spec, solver = context.spec, solver_named("native", context.spec.training.loss)
-    lock, tasks = _lockstep(spec).lockstep(), []
-    drawn = time.perf_counter()
-    folds = [context.prepared(job.chain) for job in jobs]
-    for job, prepared in zip(jobs, folds, strict=True):
-        start = _draw(job.chain, prepared.problem, solver, context)
-        for index in job.missing:
-            problem = _penalised(job.chain, index, prepared.problem, spec)
-            tasks.append(lock.Task(problem, start.parameters, start.candidates))
-    began = time.perf_counter()
-    budget = Budget(max_iter=spec.training.max_iter, time_limit=spec.training.time_limit)
-    ends = iter(lock.solve_together(tasks, spec.training.device, budget))
-    seconds = np.array([time.perf_counter() - began, began - drawn]) / len(tasks)
-    trees = [[(end.parameters, end.status) for end in islice(ends, len(j.missing))] for j in jobs]
-    workers = n_workers(-1 if len(tasks) > context.options.judged_here else 1, len(jobs))
-    judged: list[list[Row]] = Parallel(n_jobs=workers)(
-        delayed(_judged)(job, spec, prepared, found, *seconds.tolist())
-        for job, prepared, found in zip(jobs, folds, trees, strict=True)
-    )
-    return judged
-
-
-def _judged(
-    job: ChainJob,
-    spec: Spec,
-    prepared: PreparedFold,
-    trees: Sequence[tuple[TreeParameters, Status]],
-    seconds: float,
-    start_seconds: float,
-) -> list[Row]:
-    """The rows of a job whose trees were trained in lockstep, each in so many seconds."""
-    rows, solver = [], solver_named("native", spec.training.loss)
-    with one_blas_thread():
-        for index, (tree, status) in zip(job.missing, trees, strict=True):
-            problem = _penalised(job.chain, index, prepared.problem, spec)
-            found = _lockstep(spec).measured(problem, tree, status, solver, Budget(), seconds)
-            outcome = _measure(found, solver, prepared)
-            outcome = replace(outcome, seconds=found.seconds, start_seconds=start_seconds)
-            rows.append(Row(job.chain.cell(index), index, outcome))
-    return rows
-
-
-def _lockstep(spec: Spec) -> Any:
-    """The option that trains many trees at once."""
-    wanted = f"training.device {spec.training.device!r} of an experiment"
-    return options.service("lockstep", wanted, "leave it out of the specification")
 
 
 def _penalised(chain: Chain, index: int, problem: TrainingProblem, spec: Spec) -> TrainingProblem:
