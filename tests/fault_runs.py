@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from experiment_parts import SMALL, contents, small
-from softsplit.experiments.runner import Silence, run_experiment
+from softsplit.experiments.runner import RunProgress, run_experiment
 from softsplit.experiments.store import Store, StoreError
 
 
@@ -151,7 +151,7 @@ def use_damaged(content: bytes, store: Path, whole: list[tuple[object, ...]]) ->
 # --- a cluster ----------------------------------------------------------------------------------
 
 
-class KillAfter(Silence):
+class KillAfter(RunProgress):
     """Kills a process after so many rows."""
 
     def __init__(self, count: int, pid: int) -> None:

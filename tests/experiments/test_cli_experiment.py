@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 from experiment_parts import SMALL
 from softsplit.cli import app
-from softsplit.experiments.context import RunOptions
 
 
 def invoke(*arguments: str):
@@ -71,8 +70,7 @@ def test_an_interrupted_run_says_how_to_go_on(folder):
 def test_errors_are_one_sentence(arguments, message, monkeypatch):
     if "--dask" in arguments:
         pytest.importorskip("distributed")
-        options = RunOptions(patience=0.5)
-        monkeypatch.setattr("softsplit.experiments.runner.RUN_OPTIONS", options)
+        monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 0.5)
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr

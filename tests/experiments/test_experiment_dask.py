@@ -8,7 +8,6 @@ import pytest
 
 from experiment_parts import contents, small
 from fault_runs import KillAfter
-from softsplit.experiments.context import RunOptions
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store
 
@@ -38,8 +37,9 @@ def test_a_lost_worker_changes_nothing(tmp_path, monkeypatch):
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path, monkeypatch):
     monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
+    monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 0.5)
     with (
         Store(tmp_path / "none.sqlite") as store,
         pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"),
     ):
-        run_experiment(small(), store, dask="tcp://127.0.0.1:9", options=RunOptions(patience=0.5))
+        run_experiment(small(), store, dask="tcp://127.0.0.1:9")

@@ -24,7 +24,6 @@ from fault_runs import (
     whole_run,
 )
 from softsplit.experiments import store as store_module
-from softsplit.experiments.context import RunOptions
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError
 
@@ -102,20 +101,23 @@ def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("cells", "test_accuracy = test_accuracy + 1e-15"), "the row of .* was changed"),
-        (("cells", "tree = zeroblob(length(tree))"), "the row of .* was changed"),
-        (("cells", "status = 'OPTIMAL '"), "the row of .* was changed"),
-        (("runs", "content = '{'"), "the record of runs cannot be read"),
-        (("runs", "content = '{\"a\": 1}'"), "the record of runs cannot be read"),
-        (("specs", "content = '[]'"), "the spec cannot be read"),
-        (("versions", "content = 'x'"), "the record of versions cannot be read"),
+        (
+            ("cells", "test_accuracy = test_accuracy + 1e-15", "rowid = 1"),
+            "the row of .* was changed",
+        ),
+        (("cells", "tree = zeroblob(length(tree))", "rowid = 1"), "the row of .* was changed"),
+        (("cells", "status = 'OPTIMAL '", "rowid = 1"), "the row of .* was changed"),
+        (("notes", "content = '{'", "kind = 'runs'"), "the record of runs cannot be read"),
+        (("notes", "content = '{\"a\": 1}'", "kind = 'runs'"), "the record of runs cannot be read"),
+        (("notes", "content = '[]'", "kind = 'specs'"), "the spec cannot be read"),
+        (("notes", "content = 'x'", "kind = 'versions'"), "the record of versions cannot be read"),
     ],
 )
 def test_changed_rows_give_no_tables(change, sentence, whole, tmp_path):
     path = tmp_path / "changed.sqlite"
     path.write_bytes(whole[0].read_bytes())
     with sqlite3.connect(path) as base:
-        changed = base.execute("UPDATE {} SET {} WHERE rowid = 1".format(*change)).rowcount
+        changed = base.execute("UPDATE {} SET {} WHERE {}".format(*change)).rowcount
     base.close()
     assert changed == 1
     message = f"is damaged: {sentence}; go back to a copy"
@@ -148,16 +150,16 @@ def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_lost_scheduler(whole, tmp_path):
+def test_a_lost_scheduler(whole, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    options = RunOptions(patience=8.0)
+    monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 8.0)
     path = tmp_path / "dask.sqlite"
     port = 20_000 + os.getpid() % 20_000
     with cluster(port) as (address, scheduler), Store(path) as store:
         progress = KillAfter(5, scheduler)
         sentence = r"scheduler at 'tcp://.*' was lost; every row recorded so far is kept: start a"
         with pytest.raises(ValueError, match=sentence):
-            run_experiment(small(), store, dask=address, progress=progress, options=options)
+            run_experiment(small(), store, dask=address, progress=progress)
     assert progress.seen >= 5
     kept = contents(path)
     assert len(kept) == progress.seen and set(kept) <= set(whole[1])

@@ -8,9 +8,10 @@ jobs of a lost worker elsewhere.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Generator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,12 @@ from softsplit.experiments.context import Context
 from softsplit.experiments.pools import Finished
 from softsplit.experiments.store import CRASHED, Row, versions
 from softsplit.experiments.work import ChainJob, run_job
+
+PATIENCE = 10.0
+"""Seconds to wait for a scheduler's answer."""
+
+JOBS_PER_THREAD = 2
+"""Jobs a worker has at a time for each of its threads, so that it need not wait for the next."""
 
 
 class Delivery(distributed.WorkerPlugin):
@@ -43,81 +50,65 @@ class SchedulerLost(ValueError):
     """The scheduler has gone, and with it the jobs it had."""
 
 
-class DaskPool:
-    """Jobs on the workers of the scheduler at ``address``."""
+def on_cluster(context: Context, jobs: deque[ChainJob], address: str) -> Generator[Finished]:
+    """Jobs on the workers of the scheduler at ``address``, some for each of their threads."""
+    try:
+        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask "
+            "scheduler' and give its address."
+        ) from None
+    return _on_client(context, jobs, client, address)
 
-    def __init__(self, context: Context, address: str) -> None:
-        self._options = context.options
-        try:
-            self._client = distributed.Client(
-                address, timeout=self._options.patience, set_as_default=False
-            )
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask "
-                "scheduler' and give its address."
-            ) from None
-        self._address, self._lost = address, False
-        self._running: dict[Any, ChainJob] = {}
-        self._name = f"softsplit-{uuid.uuid4()}"
-        with self._answering():
-            self._client.wait_for_workers(1)
-            self._client.register_plugin(Delivery(context, versions()), name=self._name)
 
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """Say in one sentence that the scheduler is gone."""
-        try:
-            yield
-        except (OSError, CancelledError):  # what is said differs with the moment it went
-            raise self._loss() from None
-
-    def _loss(self) -> SchedulerLost:
-        self._lost = True
-        return SchedulerLost(
-            f"the Dask scheduler at {self._address!r} was lost; every row recorded so far is kept: "
+def _on_client(
+    context: Context, jobs: deque[ChainJob], client: distributed.Client, address: str
+) -> Generator[Finished]:
+    """The loop of ``on_cluster``: hand jobs over as there is room, yield what is finished."""
+    name = f"softsplit-{uuid.uuid4()}"
+    running: dict[Any, ChainJob] = {}
+    try:
+        client.wait_for_workers(1)
+        client.register_plugin(Delivery(context, versions()), name=name)
+        while jobs or running:
+            room = max(1, JOBS_PER_THREAD * sum(client.nthreads().values())) - len(running)
+            for _ in range(min(room, len(jobs))):
+                job = jobs.popleft()
+                running[client.submit(_run_delivered, job, name, pure=False)] = job
+            with client.as_current():  # the caller may have one of its own
+                distributed.wait(list(running), return_when="FIRST_COMPLETED")
+            for future in [future for future in running if future.done()]:
+                job = running.pop(future)
+                if future.status == "finished":
+                    yield job, future.result()
+                    continue
+                _raise_unless_killed(future)
+                # Dask gives up a job after some workers died with it: then it is tried by steps.
+                yield (
+                    (job, [job.failed(CRASHED, "several workers died of it")])
+                    if job.suspect
+                    else (replace(job, suspect=True), [])
+                )
+        client.unregister_worker_plugin(name)
+    except (OSError, CancelledError):  # what is raised differs with the moment it went
+        raise SchedulerLost(
+            f"the Dask scheduler at {address!r} was lost; every row recorded so far is kept: "
             "start a scheduler and workers, and run the same command again."
-        )
+        ) from None
+    finally:
+        with suppress(OSError, CancelledError):
+            client.cancel(list(running), force=True)
+        client.close(timeout=PATIENCE)
 
-    def room(self) -> int:
-        with self._answering():
-            threads = sum(self._client.nthreads().values())
-        return max(1, self._options.jobs_per_thread * threads) - len(self._running)
 
-    def submit(self, job: ChainJob) -> None:
-        with self._answering():
-            future = self._client.submit(_run_delivered, job, self._name, pure=False)
-        self._running[future] = job
-
-    def collect(self) -> list[Finished]:
-        with self._answering(), self._client.as_current():  # the caller may have one of its own
-            distributed.wait(list(self._running), return_when="FIRST_COMPLETED")
-        finished: list[Finished] = []
-        for future in [f for f in self._running if f.done()]:
-            job = self._running.pop(future)
-            if future.status == "finished":
-                with self._answering():
-                    finished.append((job, future.result()))
-                continue
-            # A lost worker's jobs run elsewhere; a job is cancelled only with its scheduler.
-            if future.status != "error":
-                raise self._loss()
-            error = future.exception()
-            if not isinstance(error, distributed.KilledWorker):
-                raise error
-            # Dask gives up a job after some workers died with it. It is then tried step by step.
-            if job.strikes == 0:
-                finished.append((replace(job, strikes=1), []))
-            else:
-                finished.append((job, [job.failed(CRASHED, "several workers died of it")]))
-        return finished
-
-    def close(self) -> None:
-        if not self._lost:
-            with suppress(OSError, CancelledError):
-                self._client.cancel(list(self._running), force=True)
-                self._client.unregister_worker_plugin(self._name)
-        self._client.close(timeout=self._options.patience)
+def _raise_unless_killed(future: Any) -> None:
+    """Raise what a job raised; a job is cancelled only with its scheduler."""
+    if future.status != "error":
+        raise CancelledError
+    error = future.exception()
+    if not isinstance(error, distributed.KilledWorker):
+        raise error
 
 
 def _run_delivered(job: ChainJob, name: str) -> list[Row]:

@@ -28,36 +28,8 @@ from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities
 
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a run deals with its jobs; none of these changes a row.
-
-    Attributes
-    ----------
-    kept_folds : int
-        Prepared folds that a process keeps.
-    slice_seconds : float
-        After these a process hands in what it has, so that little is lost if it is killed.
-    strikes : int
-        So many processes a job may take down before it is given up.
-    jobs_per_thread : int
-        Jobs a worker of a cluster has at a time, so that it need not wait for the next one.
-    patience : float
-        Seconds to wait for a scheduler's answer.
-    noted_every : float
-        Seconds after which a run's record is brought up to date: a killed run leaves that much out.
-    """
-
-    kept_folds: int = 8
-    slice_seconds: float = 1.0
-    strikes: int = 3
-    jobs_per_thread: int = 2
-    patience: float = 10.0
-    noted_every: float = 5.0
-
-
-RUN_OPTIONS = RunOptions()
+KEPT_FOLDS = 8
+"""Prepared folds that a process keeps."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +43,9 @@ class PreparedFold:
 class Context:
     """Spec and data; prepares folds when they are first asked for and keeps the last few."""
 
-    def __init__(
-        self, spec: Spec, datasets: dict[str, Dataset], options: RunOptions = RUN_OPTIONS
-    ) -> None:
+    def __init__(self, spec: Spec, datasets: dict[str, Dataset]) -> None:
         self.spec = spec
         self.datasets = datasets
-        self.options = options
         self._begin()
 
     def _begin(self) -> None:
@@ -84,7 +53,7 @@ class Context:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"spec": self.spec, "datasets": self.datasets, "options": self.options}
+        return {"spec": self.spec, "datasets": self.datasets}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -97,10 +66,10 @@ class Context:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-            made = self._kept[key] = self._prepare(*key)
-            if len(self._kept) > self.options.kept_folds:
+            prepared = self._kept[key] = self._prepare(*key)
+            if len(self._kept) > KEPT_FOLDS:
                 self._kept.popitem(last=False)
-            return made
+            return prepared
 
     def _prepare(self, dataset: str, number: int, inner: int) -> PreparedFold:
         spec, training = self.spec, self.spec.training
@@ -137,14 +106,14 @@ def _problem(fold: Fold, training: Training) -> TrainingProblem:
 
 def load_data(spec: Spec) -> dict[str, Dataset]:
     """The data sets of a spec by name."""
-    found = {}
+    data = {}
     for entry in spec.datasets:
         if isinstance(entry, str):
-            found[entry] = load_dataset(entry, spec.training.coding)
+            data[entry] = load_dataset(entry, spec.training.coding)
             continue
         coding = spec.training.coding
         plain: PlainCoding = "onehot" if coding == "reported" or coding == "table" else coding
-        found[entry.name] = read_dataset(
+        data[entry.name] = read_dataset(
             entry.file,
             entry.target,
             name=entry.name,
@@ -152,7 +121,7 @@ def load_data(spec: Spec) -> dict[str, Dataset]:
             coding=plain,
             missing=entry.missing,
         )
-    return found
+    return data
 
 
 def data_digest(data: Dataset) -> str:

@@ -67,8 +67,8 @@ class Peer(ABC):
         """An estimator that has not been fitted yet."""
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        found: FloatArray = self.model.predict_proba(X)
-        return found
+        proba: FloatArray = self.model.predict_proba(X)
+        return proba
 
     @abstractmethod
     def splits(self) -> Iterator[int]:
@@ -236,8 +236,8 @@ class ObliqueTree(Peer):
         )
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        found = np.asarray(self.model.predict_proba(X), dtype=float)
-        return np.column_stack([1.0 - found, found]) if found.ndim == 1 else found
+        proba = np.asarray(self.model.predict_proba(X), dtype=float)
+        return np.column_stack([1.0 - proba, proba]) if proba.ndim == 1 else proba
 
     def splits(self) -> Iterator[int]:
         nodes = [import_module("obliquetree.utils").export_tree(self.model)["tree"]]
@@ -285,8 +285,8 @@ def peer_named(name: str) -> type[Peer]:
     """The class of a peer, or one sentence that says what is missing."""
     if name not in PEERS and ":" not in name:
         raise ValueError(f"peer {name!r} is unknown; there are {', '.join(PEERS)}.")
-    found: type[Peer] = PEERS[name] if name in PEERS else load_attribute(name)
-    return found
+    peer: type[Peer] = PEERS[name] if name in PEERS else load_attribute(name)
+    return peer
 
 
 def reason_to_skip(name: str) -> str | None:

@@ -1,8 +1,9 @@
-"""Where jobs run: in this process, in others of this machine; cluster.py adds Dask.
+"""Where jobs run: in this process, or in others of this machine; cluster.py adds Dask.
 
-All of them take the same jobs and give back the same rows. A process that dies takes nothing with
-it but the slice it was working on: its job runs again. A job that kills one process after another
-is given up in the end, with a row that says so.
+Each way is a generator: it takes jobs from a queue, to which the caller may add more, and yields
+each with its rows. All give the same rows. A process that dies takes nothing with it but the slice
+it was working on: its job runs again by itself, step by step, and a step that kills its process
+once more is given up, with a row that says so.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import os
 import signal
 import threading
 from collections import deque
+from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from softsplit.experiments.context import Context
 from softsplit.experiments.store import CRASHED, Row
@@ -26,113 +28,70 @@ Finished = tuple[ChainJob, list[Row]]
 """A job and its rows; none if it has to run again."""
 
 
-class Pool(Protocol):
-    """Runs jobs."""
-
-    def room(self) -> int:
-        """How many more jobs it wants now."""
-
-    def submit(self, job: ChainJob) -> None:
-        """Take a job."""
-
-    def collect(self) -> list[Finished]:
-        """Wait until jobs are finished, and hand them over."""
-
-    def close(self) -> None:
-        """Stop at once; jobs that were not handed over are lost."""
+def in_this_process(context: Context, jobs: deque[ChainJob]) -> Generator[Finished]:
+    """One job after the other."""
+    with one_blas_thread():  # held here, it need not be set for every job
+        while jobs:
+            job = jobs.popleft()
+            yield job, run_job(job, context)
 
 
-class InlinePool:
-    """One job at a time, in this process."""
+def in_processes(context: Context, jobs: deque[ChainJob], n: int) -> Generator[Finished]:
+    """Jobs in ``n`` processes of this machine, which get the data once, when they start.
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._jobs: deque[ChainJob] = deque()
-        # Held here, the limit need not be set again for every job, which takes milliseconds.
-        self._limit = one_blas_thread()
-        self._limit.__enter__()
+    1. Hand over jobs, one more than there are processes, so that none waits for rows to be written;
+       a job that was there when a process died runs with no other beside it.
+    2. Yield what is finished.
+    3. If a process died, it cannot be known with which job: all that ran count as suspects, and the
+       processes are started anew. A suspect that ran alone is to blame.
+    """
+    executor = _open(context, n)
+    running: dict[Future[list[Row]], ChainJob] = {}
+    try:
+        while jobs or running:
+            # 1. hand over
+            while jobs and len(running) <= n and not (running and _alone(jobs[0], running)):
+                job = jobs.popleft()
+                running[executor.submit(_run_received, job)] = job
+            # 2. what is finished
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            if not any(isinstance(future.exception(), BrokenProcessPool) for future in done):
+                yield from [(running.pop(future), future.result()) for future in done]
+                continue
+            # 3. a process died
+            wait(running)
+            ended, running = running, {}
+            executor.shutdown(wait=True, cancel_futures=True)
+            executor = _open(context, n)
+            for future, job in ended.items():
+                if future.exception() is None:
+                    yield job, future.result()
+                elif job.suspect:
+                    yield job, [job.failed(CRASHED, "the process died")]
+                else:
+                    yield replace(job, suspect=True), []
+    finally:
+        _close(executor, busy=bool(running))
 
-    def room(self) -> int:
-        return 1 - len(self._jobs)
 
-    def submit(self, job: ChainJob) -> None:
-        self._jobs.append(job)
-
-    def collect(self) -> list[Finished]:
-        job = self._jobs.popleft()
-        return [(job, run_job(job, self._context))]
-
-    def close(self) -> None:
-        self._jobs.clear()
-        self._limit.__exit__(None, None, None)
+def _alone(job: ChainJob, running: dict[Future[list[Row]], ChainJob]) -> bool:
+    return job.suspect or any(other.suspect for other in running.values())
 
 
-class ProcessPool:
-    """Jobs in processes of this machine, which get the data once, when they start."""
+def _open(context: Context, n: int) -> ProcessPoolExecutor:
+    # A forked copy of a process with threads may hang; a new one cannot.
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(n, mp_context=spawn, initializer=_receive, initargs=(context,))
 
-    def __init__(self, context: Context, n_processes: int) -> None:
-        self._context = context
-        self._size = n_processes
-        self._running: dict[Future[list[Row]], ChainJob] = {}
-        self._suspects: deque[ChainJob] = deque()
-        self._open()
 
-    def _open(self) -> None:
-        self._executor = ProcessPoolExecutor(
-            self._size,
-            # A forked copy of a process with threads may hang; a new one cannot.
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_receive,
-            initargs=(self._context,),
-        )
-
-    def room(self) -> int:
-        # One job more than processes, so that none waits for this process to write rows.
-        return 0 if self._suspects else self._size + 1 - len(self._running)
-
-    def submit(self, job: ChainJob) -> None:
-        self._running[self._executor.submit(_run_received, job)] = job
-
-    def collect(self) -> list[Finished]:
-        if self._suspects:
-            return self._try_alone(self._suspects.popleft())
-        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-        if not any(isinstance(future.exception(), BrokenProcessPool) for future in done):
-            return [(self._running.pop(future), future.result()) for future in done]
-        # Some process died, and it cannot be known with which job: each is tried by itself.
-        wait(self._running)
-        finished: list[Finished] = []
-        for future, job in self._running.items():
-            if future.exception() is None:
-                finished.append((job, future.result()))
-            else:
-                self._suspects.append(replace(job, strikes=job.strikes + 1))
-        self._running.clear()
-        self._reopen()
-        return finished or self.collect()
-
-    def _try_alone(self, job: ChainJob) -> list[Finished]:
-        while True:
-            try:
-                return [(job, self._executor.submit(_run_received, job).result())]
-            except BrokenProcessPool:
-                self._reopen()
-            job = replace(job, strikes=job.strikes + 1)
-            if job.strikes >= self._context.options.strikes:
-                return [(job, [job.failed(CRASHED, "the process died")])]
-
-    def _reopen(self) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
-        self._open()
-
-    def close(self) -> None:
-        processes = list((self._executor._processes or {}).values())
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        if self._running:
-            for process in processes:
-                process.kill()
-        for process in processes:
-            process.join()
+def _close(executor: ProcessPoolExecutor, busy: bool) -> None:
+    """Stop at once; jobs that were not handed over are lost."""
+    processes = list((executor._processes or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        if busy:
+            process.kill()
+        process.join()
 
 
 _received: list[Any] = []

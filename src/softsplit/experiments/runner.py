@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -29,34 +27,24 @@ from rich.progress import (
 
 from softsplit.data import Dataset
 from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
-from softsplit.experiments.context import RUN_OPTIONS, Context, RunOptions, data_digest, load_data
+from softsplit.experiments.context import Context, data_digest, load_data
 from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.peers import reason_to_skip
-from softsplit.experiments.pools import InlinePool, Pool, ProcessPool
+from softsplit.experiments.pools import Finished, in_processes, in_this_process
 from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import Row, RunRecord, Store, versions
 from softsplit.experiments.work import ChainJob, solver_named
 from softsplit.tree.parameters import Topology
 
 
-class RunProgress(Protocol):
-    """Is told how far a run has come."""
+class RunProgress:
+    """Is told how far a run has come; this one shows nothing."""
 
     def begin(self, n_cells: int, n_done: int, work: float) -> None:
         """``work`` is what is left to do, in an arbitrary unit."""
 
     def advance(self, row: Row, work: float) -> None:
         """A row was written; it was so much of the work."""
-
-    def end(self) -> None: ...
-
-
-class Silence:
-    """Shows nothing."""
-
-    def begin(self, n_cells: int, n_done: int, work: float) -> None: ...
-
-    def advance(self, row: Row, work: float) -> None: ...
 
     def end(self) -> None: ...
 
@@ -82,7 +70,6 @@ def run_experiment(
     dask: str | None = None,
     accept_versions: bool = False,
     progress: RunProgress | None = None,
-    options: RunOptions | None = None,
 ) -> RunSummary:
     """Run all cells of ``spec`` that have no row in ``store``.
 
@@ -97,7 +84,6 @@ def run_experiment(
     accept_versions : bool
         Add to a store whose rows were made by other versions of the software.
     progress : RunProgress, optional
-    options : RunOptions, optional
     """
     for solver in spec.solvers if spec.models else ():
         solver_named(solver, spec.training.loss)  # an unknown name is refused before any work
@@ -116,63 +102,70 @@ def run_experiment(
     if spec.peers:
         store.skip(skipped)
     chains = [chain for chain in chains_of(spec) if chain.model not in skipped]
-    jobs = deque(pending_jobs(chains, store))
+    effort = _effort(datasets)
+    # Long chains first: short ones then fill idle workers at the end. Inner folds come last of all.
+    jobs = sorted(
+        pending_jobs(chains, store),
+        key=lambda job: (job.chain.inner != WHOLE, -effort(job.chain)),
+    )
     if jobs:
-        context = Context(spec, datasets, options or RUN_OPTIONS)
-        pool = _pool(context, n_jobs, dask)
+        progress, queue = progress or RunProgress(), deque(jobs)
+        n_cells = sum(len(chain.steps) for chain in chains)
+        n_done = n_cells - sum(len(job.missing) for job in jobs)
         where = f"{n_jobs} process{'es' if n_jobs > 1 else ''}" if dask is None else "Dask"
-        with _on_record(context, store, where, progress or Silence()) as watched:
-            _run(jobs, store, pool, watched, chains, datasets)
+        finished = _finished(Context(spec, datasets), queue, n_jobs, dask)
+        progress.begin(n_cells, n_done, sum(effort(j.chain) * len(j.missing) for j in jobs))
+        try:
+            _record(finished, queue, store, progress, effort, (spec.name, where))
+        finally:
+            progress.end()
     return summarise(spec, store)
 
 
-class _Counting:
-    """Passes on to another progress, counts rows, and calls ``note`` after ``every`` seconds."""
+def _finished(
+    context: Context, jobs: deque[ChainJob], n_jobs: int, dask: str | None
+) -> Generator[Finished]:
+    """The jobs of a queue with their rows, from wherever they run."""
+    if dask is None:
+        if n_jobs == 1:
+            return in_this_process(context, jobs)
+        return in_processes(context, jobs, n_jobs)
+    if find_spec("distributed") is None:
+        raise ImportError(
+            "--dask needs dask.distributed; install it with: pip install 'softsplit[dask]'."
+        )
+    from softsplit.experiments.cluster import on_cluster
 
-    def __init__(self, progress: RunProgress, note: Callable[[int], None], every: float) -> None:
-        self.n_rows, self._every = 0, every
-        self.begin, self.end = progress.begin, progress.end
-        self._advance, self._note = progress.advance, note
-        self._noted = time.perf_counter()
-
-    def advance(self, row: Row, work: float) -> None:
-        self.n_rows += 1
-        if time.perf_counter() - self._noted > self._every:
-            self._note(self.n_rows)
-            self._noted = time.perf_counter()
-        self._advance(row, work)
+    return on_cluster(context, jobs, dask)
 
 
-@contextmanager
-def _on_record(
-    context: Context, store: Store, where: str, progress: RunProgress
-) -> Iterator[RunProgress]:
-    """Keep in the store how long a run took, even if it is interrupted or killed."""
-    began = time.perf_counter()
+def _record(
+    finished: Generator[Finished],
+    jobs: deque[ChainJob],
+    store: Store,
+    progress: RunProgress,
+    effort: Callable[[Chain], float],
+    about: tuple[str, str],
+) -> None:
+    """Write rows as they come, and how long the run has taken, even if it is interrupted."""
+    began, n_rows = time.perf_counter(), 0
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
 
-    def note(n_rows: int) -> None:
-        store.log_run(
-            RunRecord(context.spec.name, stamp, where, n_rows, time.perf_counter() - began)
-        )
+    def note() -> None:
+        store.log_run(RunRecord(*about, stamp, n_rows, time.perf_counter() - began))
 
-    counting = _Counting(progress, note, context.options.noted_every)
     try:
-        yield counting
+        for job, rows in finished:
+            for row in rows:
+                if store.write(row):
+                    n_rows += 1
+                    progress.advance(row, effort(job.chain))
+            if (rest := job.rest(rows)) is not None:
+                jobs.appendleft(rest)
+            note()
     finally:
-        note(counting.n_rows)
-
-
-def _pool(context: Context, n_jobs: int, dask: str | None) -> Pool:
-    if dask is not None:
-        if find_spec("distributed") is None:
-            raise ImportError(
-                "--dask needs dask.distributed; install it with: pip install 'softsplit[dask]'."
-            )
-        from softsplit.experiments.cluster import DaskPool
-
-        return DaskPool(context, dask)
-    return InlinePool(context) if n_jobs == 1 else ProcessPool(context, n_jobs)
+        note()
+        finished.close()
 
 
 def pending_jobs(chains: list[Chain], store: Store) -> list[ChainJob]:
@@ -185,41 +178,6 @@ def pending_jobs(chains: list[Chain], store: Store) -> list[ChainJob]:
             parents = {chain.steps[i].parent for i in missing} - {FRESH, *missing}
             jobs.append(ChainJob(chain, missing, store.trees(chain, sorted(parents))))
     return jobs
-
-
-def _run(
-    jobs: deque[ChainJob],
-    store: Store,
-    pool: Pool,
-    progress: RunProgress,
-    chains: list[Chain],
-    datasets: dict[str, Dataset],
-) -> None:
-    effort = _effort(datasets)
-    # Long chains first: short ones then fill idle workers at the end. Inner folds come last of all.
-    jobs = deque(sorted(jobs, key=lambda job: (job.chain.inner != WHOLE, -effort(job.chain))))
-    n_cells = sum(len(chain.steps) for chain in chains)
-    n_left = sum(len(job.missing) for job in jobs)
-    progress.begin(
-        n_cells, n_cells - n_left, sum(effort(job.chain) * len(job.missing) for job in jobs)
-    )
-    running = 0
-    try:
-        while jobs or running:
-            while jobs and pool.room() > 0:
-                pool.submit(jobs.popleft())
-                running += 1
-            for job, rows in pool.collect():
-                running -= 1
-                for row in rows:
-                    if store.write(row):
-                        progress.advance(row, effort(job.chain))
-                rest = job.rest(rows) if rows else job
-                if rest is not None:
-                    jobs.appendleft(rest)
-    finally:
-        pool.close()
-        progress.end()
 
 
 def _effort(datasets: dict[str, Dataset]) -> Callable[[Chain], float]:
@@ -244,7 +202,7 @@ def summarise(spec: Spec, store: Store) -> RunSummary:
     return RunSummary(len(wanted), statuses, skipped)
 
 
-class ExperimentProgress:
+class ExperimentProgress(RunProgress):
     """Cells done, cells in all, the data set at work, time gone and time left.
 
     The time left goes by the size of the data of the cells that are left, not by their number.

@@ -17,13 +17,13 @@ import hashlib
 import json
 import platform
 import sqlite3
-import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import metadata
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self, get_args, get_type_hints
 
@@ -45,14 +45,14 @@ ROW_MAKERS = ("experiments/folds.py", "experiments/work.py")
 @cache
 def versions() -> dict[str, str]:
     """Package -> version; packages that are not installed are left out."""
-    found = {"python": platform.python_version(), "softsplit": __version__}
+    known = {"python": platform.python_version(), "softsplit": __version__}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            known[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    found["code"] = code_digest()
-    return found
+    known["code"] = code_digest()
+    return known
 
 
 @cache
@@ -153,8 +153,8 @@ class RunRecord:
     """One run of a spec: when it began, on what, how many rows it wrote in how many seconds."""
 
     spec: str
-    began: str
     where: str
+    began: str
     n_rows: int
     seconds: float
 
@@ -193,12 +193,8 @@ class Store:
 
     def _execute(self, command: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of the answer, or a ``StoreError`` that says what to do."""
-        return self._run(command, values)[0]
-
-    def _run(self, command: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
         try:
-            cursor = self._base.execute(command, values)
-            return cursor.fetchall(), cursor.rowcount
+            return self._base.execute(command, values).fetchall()
         except sqlite3.Error as error:
             raise StoreError(_sentence(self.path, error)) from None
         except UnicodeDecodeError:
@@ -232,58 +228,58 @@ class Store:
             f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, "
             f"PRIMARY KEY ({', '.join(KEY)}))"
         )
-        for table in ("specs", "versions", "datasets", "skipped", "runs"):
-            self._execute(
-                f"CREATE TABLE IF NOT EXISTS {table} (name TEXT PRIMARY KEY, content TEXT NOT NULL)"
-            )
+        self._execute(
+            "CREATE TABLE IF NOT EXISTS notes (kind TEXT, name TEXT, content TEXT NOT NULL, "
+            "PRIMARY KEY (kind, name))"
+        )
 
     def write(self, row: Row) -> bool:
         """Add a row in a transaction of its own; False if the cell was there already."""
-        found = row.cell._asdict() | {name: getattr(row.outcome, name) for name in RESULTS}
-        found["sum"] = _sum([found[name] for name in SUMMED])
-        _, n_changed = self._run(
-            f"INSERT INTO cells ({', '.join(found)}) "
-            f"VALUES ({', '.join('?' * len(found))}) ON CONFLICT DO NOTHING",
-            list(found.values()),
+        values = row.cell._asdict() | {name: getattr(row.outcome, name) for name in RESULTS}
+        values["sum"] = _sum([values[name] for name in SUMMED])
+        added = self._execute(
+            f"INSERT INTO cells ({', '.join(values)}) "
+            f"VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING RETURNING 1",
+            list(values.values()),
         )
-        return n_changed == 1
+        return bool(added)
 
     def finished(self, protocols: Iterable[str]) -> set[Cell]:
         """The cells that have a row."""
         marks = list(protocols)
-        found = self._execute(
+        cells = self._execute(
             f"SELECT {', '.join(KEY)} FROM cells WHERE protocol IN ({', '.join('?' * len(marks))})",
             marks,
         )
-        return {Cell(*row) for row in found}
+        return {Cell(*row) for row in cells}
 
     def trees(self, chain: Chain, indices: Iterable[int]) -> dict[int, bytes]:
         """Trees of finished steps of a chain; a step that failed has none."""
         condition = " AND ".join(f"{name} = ?" for name in KEY)
-        found: dict[int, bytes] = {}
+        trees: dict[int, bytes] = {}
         for index in indices:
             rows = self._execute(f"SELECT tree FROM cells WHERE {condition}", chain.cell(index))
             if rows and rows[0][0] is not None:
-                found[index] = rows[0][0]
-        return found
+                trees[index] = rows[0][0]
+        return trees
 
     def frame(self, protocols: Iterable[str]) -> pd.DataFrame:
         """Keys and results of all rows of these protocols, without the trees."""
         marks = list(protocols)
         columns = [name for name in KEY + RESULTS if name != "tree"]
-        found = self._execute(
+        records = self._execute(
             f"SELECT {', '.join(columns)} FROM cells "
             f"WHERE protocol IN ({', '.join('?' * len(marks))}) ORDER BY {', '.join(KEY)}",
             marks,
         )
-        return pd.DataFrame.from_records(found, columns=columns, coerce_float=True)
+        return pd.DataFrame.from_records(records, columns=columns, coerce_float=True)
 
     def add_spec(self, spec: Spec) -> None:
         self._put("specs", spec.name, spec.model_dump_json())
 
     def spec(self, name: str) -> Spec:
         """The spec as it was when it last ran."""
-        content = self._get("specs", name)
+        content = self._notes("specs").get(name)
         if content is None:
             raise StoreError(
                 f"store {str(self.path)!r} holds no experiment {name!r}; run it first: softsplit "
@@ -305,7 +301,7 @@ class Store:
     def check_versions(self, versions: dict[str, str], accept_others: bool = False) -> None:
         """Refuse to mix rows of different software; remember the versions of this run."""
         text = json.dumps(versions, sort_keys=True)
-        known = [row[0] for row in self._execute("SELECT content FROM versions")]
+        known = list(self._notes("versions").values())
         if known and text not in known and not accept_others:
             with self._readable("the record of versions"):
                 before = dict(json.loads(known[-1]))
@@ -324,7 +320,7 @@ class Store:
 
     def check_dataset(self, name: str, coding: str, digest: str) -> None:
         """Refuse to mix rows of different data; remember the digest of this run's."""
-        known = self._get("datasets", f"{name}/{coding}")
+        known = self._notes("datasets").get(f"{name}/{coding}")
         if known is not None and known != digest:
             raise StoreError(
                 f"data set {name!r} is not the one whose rows are in store {str(self.path)!r}; "
@@ -334,12 +330,12 @@ class Store:
 
     def skip(self, reasons: dict[str, str]) -> None:
         """Remember why methods were left out of the last run."""
-        self._execute("DELETE FROM skipped")
+        self._execute("DELETE FROM notes WHERE kind = 'skipped'")
         for name, reason in reasons.items():
             self._put("skipped", name, reason)
 
     def skipped(self) -> dict[str, str]:
-        return dict(self._execute("SELECT name, content FROM skipped ORDER BY name"))
+        return self._notes("skipped")
 
     def log_run(self, run: RunRecord) -> None:
         """Remember that a run took place, whether or not it came to its end."""
@@ -347,33 +343,29 @@ class Store:
 
     def runs(self, spec_name: str) -> list[RunRecord]:
         """The runs of a spec that wrote rows, in the order of time."""
-        found = self._execute("SELECT content FROM runs ORDER BY name")
         with self._readable("the record of runs"):
-            records = [RunRecord(**json.loads(content)) for (content,) in found]
+            records = [RunRecord(**json.loads(content)) for content in self._notes("runs").values()]
         return [record for record in records if record.spec == spec_name]
 
-    def _put(self, table: str, name: str, content: str) -> None:
-        self._execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (name, content))
+    def _put(self, kind: str, name: str, content: str) -> None:
+        self._execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", (kind, name, content))
 
-    def _get(self, table: str, name: str) -> str | None:
-        rows = self._execute(f"SELECT content FROM {table} WHERE name = ?", (name,))
-        return str(rows[0][0]) if rows else None
+    def _notes(self, kind: str) -> dict[str, str]:
+        """Name -> content, in the order of the names."""
+        command = "SELECT name, content FROM notes WHERE kind = ? ORDER BY name"
+        return dict(self._execute(command, (kind,)))
 
 
 def _sum(values: Iterable[Any]) -> int:
-    """CRC of a row's content, the same before it is stored and after: a NaN is stored as NULL."""
-    total = 0
-    for value in values:
-        if value is None or value != value:
-            part = b"-"
-        elif isinstance(value, str):
-            part = value.encode()
-        elif isinstance(value, bytes):
-            part = value
-        else:  # SQLite knows neither -0.0 nor, in a column of floats, 1 beside 1.0
-            part = struct.pack("<d", float(value) + 0.0)
-        total = zlib.crc32(part, zlib.crc32(b"|", total))
-    return total
+    """CRC of a row's content, the same before it is stored and after.
+
+    SQLite stores NaN as NULL and knows neither -0.0 nor, in a column of floats, 1 beside 1.0.
+    """
+    plain = [
+        None if value != value else float(value) + 0.0 if isinstance(value, Real) else value
+        for value in values
+    ]
+    return zlib.crc32(repr(plain).encode())
 
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:

@@ -318,7 +318,7 @@ def tree_rows(frame: pd.DataFrame) -> pd.DataFrame:
     then every model by itself. ``seconds`` is what the whole choice took: all inner trainings and
     the walk of the chosen model over all its starts.
     """
-    found = []
+    tables = []
     chosen = ["dataset", "solver"]
     ways = [("tree", frame, chosen, False), ("tree, sparse", frame, chosen, True)]
     ways += [(f"tree {m}", frame[frame["model"] == m], METHOD, False) for m in _models(frame)]
@@ -329,8 +329,8 @@ def tree_rows(frame: pd.DataFrame) -> pd.DataFrame:
         kept = best_start(rows)
         spent = [_nested_seconds(part, row) for row in kept.itertuples()]
         kept = kept.assign(model=name, seconds=spent)
-        found.append(_peer_means(kept, ["dataset", "model"]))
-    return pd.concat(found).reset_index() if found else pd.DataFrame()
+        tables.append(_peer_means(kept, ["dataset", "model"]))
+    return pd.concat(tables).reset_index() if tables else pd.DataFrame()
 
 
 def _models(frame: pd.DataFrame) -> list[str]:

@@ -36,6 +36,9 @@ from softsplit.support.parallel import one_blas_thread
 from softsplit.training.precompile import TINY_PROBLEMS
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
+SLICE_SECONDS = 1.0
+"""After these a process hands in what it has, so that little is lost if it is killed."""
+
 ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
 
 
@@ -43,14 +46,14 @@ ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
 class ChainJob:
     """Steps of a chain that have no row yet, and the trees of finished steps they start from.
 
-    ``strikes`` counts the processes that died while they had this job. After the first it is run
-    step by step, so that only the step at fault is given up.
+    ``suspect``: a process died while it had this job. It is then run step by step, so that only
+    the step at fault is given up.
     """
 
     chain: Chain
     missing: tuple[int, ...]
     trees: dict[int, bytes]
-    strikes: int = 0
+    suspect: bool = False
 
     def rest(self, rows: Iterable[Row]) -> ChainJob | None:
         """What is left after ``rows``; None if that is nothing."""
@@ -64,7 +67,6 @@ class ChainJob:
             self,
             missing=missing,
             trees={index: tree for index, tree in trees.items() if index in parents},
-            strikes=min(self.strikes, 1),
         )
 
     def failed(self, status: str, message: str) -> Row:
@@ -86,7 +88,7 @@ def run_job(job: ChainJob, context: Context) -> list[Row]:
             if outcome.tree is not None:
                 trees[index] = outcome.tree
             rows.append(Row(chain.cell(index), index, outcome))
-            if time.perf_counter() - began > context.options.slice_seconds or job.strikes > 0:
+            if time.perf_counter() - began > SLICE_SECONDS or job.suspect:
                 break
     return rows
 
