@@ -141,12 +141,11 @@ $(VENV)/.made:
 # Python compiles modules as they are imported, a fraction of those that pip would compile. What
 # numerical code needs comes first: two processes compile it while pip installs the rest, and the
 # demo compiles what they have left.
-COMPILE := from softsplit.training.precompile import compile_for_commands; compile_for_commands
+COMPILE := from softsplit.training.precompile import compile_for_commands as run; run()
 $(VENV)/.demo: pyproject.toml | $(VENV)/.made
 	@echo "installing softsplit into $(VENV) (half a minute the first time)"
 	@$(PIP) --no-compile joblib numba scipy
-	@for backwards in False True; do \
-		PYTHONPATH=src $(BIN)/python -c "$(COMPILE)(backwards=$$backwards)" >/dev/null 2>&1 & done
+	@PYTHONPATH=src $(BIN)/python -c "$(COMPILE)" >/dev/null 2>&1 &
 	@$(PIP) --no-compile --editable .
 	@touch $@
 

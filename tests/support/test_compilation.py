@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numba
 import pytest
 
 import softsplit
-from softsplit.support.compiling import Compiled, source_stamp
+from softsplit.support.compiling import Compiled, pipelines, source_stamp
 
 PACKAGE = Path(softsplit.__file__).parent
 ALONE = "import sys; sys.path.insert(0, sys.argv[1]); import softsplit.support.compiling as c; "
@@ -81,3 +83,9 @@ def test_moving_code_to_another_file_changes_the_stamp(copied):
     before = stamp_of(copied)
     (copied / "tree" / "routing.py").rename(copied / "tree" / "routes.py")
     assert stamp_of(copied) != before
+
+
+@pytest.mark.parametrize("short", [(0, 59), (0, 69), (1, 0)])
+def test_in_a_version_that_is_not_known_numbas_own_pipeline_is_used(short, monkeypatch):
+    monkeypatch.setattr(numba, "version_info", SimpleNamespace(short=short))
+    assert pipelines.__wrapped__() == ({}, {})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.support import parallel
+from softsplit.support.messages import announce
 from softsplit.support.parallel import n_threads, n_workers, one_blas_thread
 from softsplit.support.row_budgets import ROWS
 
@@ -90,3 +93,14 @@ def test_by_default_a_tree_of_many_rows_has_the_bits_of_one_thread(estimator, mo
     default, one = (estimator(n_jobs=n, **settings).fit(X, y) for n in (None, 1))
     assert max(n for n in asked if n is not None) == MANY
     assert np.array_equal(default.predict_proba(X), one.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "speaks"), [("LokyProcess-1", True), ("LokyProcess-2", False), ("worker", False)]
+)
+def test_one_process_of_a_pool_speaks(monkeypatch, caplog, name, speaks):
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
+    monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(name=name))
+    with caplog.at_level(logging.WARNING):
+        announce("something.")
+    assert [record.message for record in caplog.records] == ["softsplit: something."] * speaks

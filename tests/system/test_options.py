@@ -103,7 +103,6 @@ def run(copy, folder, code, *arguments):
     others = [path for path in sys.path if path and Path(path) != PACKAGE.parent]
     environment = dict(os.environ) | {
         "PYTHONPATH": os.pathsep.join([str(copy.parent), *others]),
-        "SOFTSPLIT_COMPILE_AHEAD": "0",
     }
     environment.pop("NUMBA_CACHE_DIR", None)  # machine code is that of the copy
     return subprocess.run(

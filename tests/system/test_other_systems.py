@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from softsplit.support import output_files
-from softsplit.training import precompile
 
 MASKED = """
 import os, sys
@@ -27,7 +26,6 @@ for name in ("chown", "fork", "forkpty", "getuid", "nice", "sched_getaffinity", 
 FIT = """
 import pandas as pd
 from softsplit import SoftTreeClassifier, load_model, save_model
-from softsplit.training.precompile import compile_the_rest
 table = pd.read_csv("Größen 日本.csv")
 X, y = table.drop(columns="Urteil"), table["Urteil"]
 tree = SoftTreeClassifier(depth=1, n_starts=1, max_iter=20, random_state=0).fit(X, y)
@@ -70,26 +68,6 @@ def test_tables_models_and_commands_without_unix(tmp_path: Path) -> None:
     assert "Größe" in said[1] and "\\u65e5" in said[1], said[1]
     assert set(runpy.run_path(str(folder / "tree.py"))["CLASSES"]) == {"schön", "日"}
     assert [path.name for path in folder.iterdir() if path.name.startswith(".softsplit")] == []
-
-
-def test_a_lock_without_fcntl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows locks a byte of an open file, and says so by an error."""
-    held: set[int] = set()
-
-    def locking(handle: int, mode: int, size: int) -> None:
-        place = os.fstat(handle).st_ino
-        if place in held:
-            raise PermissionError(13, "Permission denied")
-        held.add(place)
-
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    windows = SimpleNamespace(locking=locking, LK_NBLCK=2)
-    monkeypatch.setitem(sys.modules, "msvcrt", windows)
-    jobs, done = precompile.SharedJobs(tmp_path, "key"), []
-    with jobs.lock("unit") as mine, jobs.lock("unit") as again:
-        assert mine and not again
-        jobs.run({"unit": lambda: done.append("twice")}, patience=-1.0)
-    assert done == []
 
 
 @pytest.mark.parametrize(("system", "same"), [("win32", True), ("darwin", True), ("linux", False)])

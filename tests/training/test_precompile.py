@@ -1,57 +1,53 @@
-"""Two processes compile what a fit needs; a third one, which nobody waits for, all the rest."""
+"""What is compiled before a fit, in which process; machine code is ready before a limit counts."""
 
 from __future__ import annotations
 
-import signal
+import re
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from threading import Barrier
+import tomllib
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
+from places import ROOT
+from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.fitted.importance import add_spreads, feature_importances
+from softsplit.ipopt.solver import IpoptSolver
+from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 from softsplit.support import processes
-from softsplit.training import precompile as module
-from softsplit.training.precompile import (
-    SharedJobs,
-    compile_everything,
-    compile_the_rest,
-    compile_together,
-)
+from softsplit.training import precompile
+from softsplit.training import run as running
+from softsplit.training.precompile import compile_everything, compile_units, make_ready
+from softsplit.training.preparation import prepare
+from softsplit.tree.parameters import TreeParameters
 
 
 class Recorder:
-    """Stands for the compiler, and for other processes."""
+    """Stands for the compiler, and for the other process."""
 
     def __init__(self, monkeypatch, folder):
         self.calls = []
-        self.jobs = SharedJobs(folder, "now")
-        self.units = {name: lambda name=name: self.call(name) for name in ("a", "b", "rest")}
-        monkeypatch.setattr(module, "_shared_jobs", lambda: self.jobs)
-        monkeypatch.setattr(module, "UNITS", self.units)
-        monkeypatch.setattr(module, "UNITS_OF_LOSS", {"log": ("a", "b")})
-        monkeypatch.setattr(module, "_done", set())
+        self.units = {name: lambda name=name: self.calls.append(name) for name in ("a", "b", "c")}
+        monkeypatch.setattr(precompile, "place_on_disk", lambda _: (folder, "now"))
+        monkeypatch.setattr(precompile, "UNITS", self.units)
+        monkeypatch.setattr(precompile, "UNITS_OF_LOSS", {"log": ("a", "b")})
+        monkeypatch.setattr(precompile, "compile_units", compile_units.__wrapped__)
         monkeypatch.setattr(subprocess, "Popen", self.start)
         monkeypatch.setattr(processes, "parent_process", lambda: None)
         monkeypatch.setattr(processes, "n_cores", lambda: 2)
-        monkeypatch.delenv(module.SWITCH, raising=False)
-
-    def call(self, unit):
-        self.calls.append(unit)
 
     def start(self, command, **options):
-        self.calls.append("finisher" if module.DETACH in command else "helper")
+        self.calls.append(re.search(r"compile_here\(\((.*)\)\)", command[-1])[1])
         return SimpleNamespace(
-            wait=lambda: self.calls.append("waited"),
-            kill=lambda: self.calls.append("killed"),
-            poll=lambda: 0,
+            wait=lambda: self.calls.append("waited"), kill=lambda: self.calls.append("killed")
         )
 
-    def run(self):
-        compile_together("log")
+    def run(self, *more):
+        precompile.compile_units("log", *more)
         return self.calls
 
 
@@ -60,61 +56,21 @@ def recorder(monkeypatch, tmp_path):
     return Recorder(monkeypatch, tmp_path)
 
 
-TWO, ENDED = ["helper"] * 2, ["killed", "waited"] * 2
+ENDED = ["killed", "waited"]
 
 
-def test_this_process_does_what_the_others_have_left(recorder):
-    assert recorder.run()[:8] == [*TWO, "a", "b", *ENDED]
-
-
-def test_units_of_many_rows_are_compiled_with_those_of_the_loss(recorder, monkeypatch, caplog):
-    monkeypatch.setattr(module.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
-    compile_together("log")
+def test_two_processes_compile_from_both_ends_what_is_not_compiled(recorder, caplog):
+    assert recorder.run() == ["'b', 'a'", "a", "b", *ENDED]
+    said = "softsplit: compiling numerical code for its first use here, once: about 15 seconds."
+    assert caplog.messages == [said]
     recorder.calls.clear()
-    compile_together("log", "rest")
-    compile_together("log", "rest")
-    assert recorder.calls[:7] == [*TWO, "rest", *ENDED]
-    assert recorder.calls[7:] == []  # nothing is left for a third process
-    assert "about 5 seconds" in caplog.messages[-1]
-
-
-def test_all_the_rest_is_left_to_a_process_that_is_not_waited_for(recorder):
-    assert recorder.run()[8:] == ["finisher", "waited"]  # for the one that starts it
-    assert "rest" not in recorder.calls
-    compile_the_rest()
-    assert recorder.calls[-1] == "rest" and all(map(recorder.jobs.is_done, recorder.units))
-
-
-def test_nothing_is_done_where_it_was_done_before(recorder, monkeypatch):
-    for unit in ("a", "b", "rest"):
-        recorder.jobs.mark_done(unit)
-    assert recorder.run() == []
-
-
-def test_what_is_left_is_begun_once(recorder):
-    for unit in ("a", "b"):
-        recorder.jobs.mark_done(unit)
-    with recorder.jobs.lock("the-rest"):  # somebody is at it
-        assert recorder.run() == []
-
-
-def test_nothing_is_compiled_ahead_where_that_is_not_wanted(recorder, monkeypatch):
-    monkeypatch.setenv(module.SWITCH, "0")
-    assert recorder.run() == [*TWO, "a", "b", *ENDED]
-
-
-def test_what_cannot_be_compiled_ahead_is_not_tried_for_ever(recorder):
-    def fail():
-        raise ValueError
-
-    recorder.units["a"] = fail
-    compile_the_rest()
-    assert recorder.calls == ["b", "rest"] and recorder.jobs.is_done("a")
+    assert recorder.run() == [] and len(caplog.messages) == 1
+    assert recorder.run("c") == ["'c', 'b', 'a'", "c", *ENDED]
 
 
 def test_everything_at_once(recorder, tmp_path):
     assert compile_everything() == tmp_path
-    assert recorder.calls == [*TWO, "a", "b", "rest", *ENDED]
+    assert recorder.calls == ["'c', 'b', 'a'", "a", "b", "c", *ENDED]
 
 
 def test_an_interruption_leaves_no_process_behind(recorder):
@@ -124,7 +80,11 @@ def test_an_interruption_leaves_no_process_behind(recorder):
     recorder.units["a"] = interrupt
     with pytest.raises(KeyboardInterrupt):
         recorder.run()
-    assert recorder.calls == [*TWO, *ENDED]
+    assert recorder.calls == ["'b', 'a'", *ENDED]
+
+
+def refuse(*arguments, **options):
+    raise PermissionError
 
 
 @pytest.mark.parametrize(
@@ -134,45 +94,17 @@ def test_an_interruption_leaves_no_process_behind(recorder):
         (sys, "executable", None),
         (processes, "parent_process", object),
         (processes, "n_cores", lambda: 1),
-        (module, "_shared_jobs", lambda: None),
+        (subprocess, "Popen", refuse),
     ],
 )
-def test_no_process_is_started_where_it_may_do_harm(recorder, monkeypatch, owner, name, value):
+def test_without_another_process_this_one_compiles(recorder, monkeypatch, owner, name, value):
     monkeypatch.setattr(owner, name, value)
-    assert recorder.run() == []
+    assert recorder.run() == ["a", "b"]
 
 
-@pytest.fixture
-def usual_interruptions():
-    """Started in the background, a process may ignore them."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_an_interruption_that_a_destructor_swallows_counts(usual_interruptions, recorder):
-    def swallow():
-        with suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-
-    recorder.units["a"] = swallow
-    with pytest.raises(KeyboardInterrupt):
-        recorder.run()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_threads_compile_once(recorder, monkeypatch):
-    calls = []
-    monkeypatch.setattr(module, "_compile", lambda *_: calls.append(time.sleep(0.05)))
-    together = Barrier(8)
-
-    def one(_):
-        together.wait()
-        compile_together("log")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(one, range(8)))
-    assert len(calls) == 1
+def test_where_nothing_can_be_kept_nothing_is_compiled_ahead(recorder, monkeypatch):
+    monkeypatch.setattr(precompile, "place_on_disk", lambda _: None)
+    assert recorder.run() == [] and compile_everything() is None
 
 
 def test_the_other_process_does_not_look_into_the_working_directory(tmp_path, monkeypatch):
@@ -185,9 +117,266 @@ def test_the_other_process_does_not_look_into_the_working_directory(tmp_path, mo
     assert not (tmp_path / "run").exists()
 
 
-def test_without_another_process_this_one_goes_on(recorder, monkeypatch):
-    def refuse(*arguments, **options):
-        raise PermissionError
+# Whatever is called has been called by a unit before: no function gets a new signature.
+SIGNATURES = """
+import sys
+import warnings
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_iris
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+from softsplit.support.compiling import Compiled
+from softsplit.training.precompile import UNITS
 
-    monkeypatch.setattr(subprocess, "Popen", refuse)
-    assert recorder.run() == ["a", "b"]
+def signatures():
+    modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]
+    found = [f for m in modules for f in vars(m).values() if isinstance(f, Compiled)]
+    return {
+        (f.__name__, str(s)) for f in found if "dispatcher" in vars(f)
+        for s in f.dispatcher.signatures
+    }
+
+"""
+
+
+def assert_nothing_is_compiled(units: str, use: str) -> None:
+    """After the units that some code calls, and by other code, in a process of its own."""
+    new = 'print(*sorted(signatures() - ready), sep="\\n")'
+    code = [SIGNATURES, units, "ready = signatures()", use, "assert len(ready) > 5", new]
+    command = [sys.executable, "-c", "\n".join(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+ALL_UNITS = """
+for call in UNITS.values():
+    call()
+assert len(signatures()) > 20
+"""
+ANY_USE = """
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 4))
+few = {"n_starts": 2, "random_state": 0}
+for y in ((X[:, 0] > 0).astype(int), (X[:, 0] > 0) + (X[:, 1] > 0)):
+    for loss, penalties in (("log", ["count", "l0", "log"]), ("cost", ["l0", "l1", "power"])):
+        choice = {"loss": loss, "cv": 2, "n_strengths": 2, "random_state": 0}
+        SoftTreeClassifierCV(**choice, penalties=penalties).fit(X, y)
+        for scale, depth in (("minmax", 3), ("quantile", 2)):
+            tree = SoftTreeClassifier(depth=depth, scale=scale, loss=loss, **few)
+            tree.fit(X, y)
+            tree.set_params(local_strength=0.1).fit(X, y, sample_weight=rng.uniform(size=80))
+        tree.set_params(time_limit=60.0).fit(X, y)
+    tree.set_params(solver="decomposition").fit(X, y)
+for loss in ("log", "cost"):
+    rates = {"loss": loss, "min_class_rate": 0.9, "n_starts": 3, "random_state": 0}
+    SoftTreeClassifier(**rates).fit(*load_iris(return_X_y=True))
+fixed = X.copy()
+fixed.flags.writeable = False
+for kind in (
+    X.astype(np.float32), np.asfortranarray(X), X[::-1], (9 * X).astype(np.int8), fixed,
+    pd.DataFrame(X), pd.DataFrame(X.astype(np.float32)), pd.DataFrame({"a": list("abcd") * 20}),
+):
+    for loss in ("log", "cost"):
+        SoftTreeClassifier(depth=1, loss=loss, **few).fit(kind, y).predict(kind)
+strength_path(X, y, estimator=SoftTreeClassifier(depth=1, **few), n_points=2)
+many = rng.normal(size=(21_000, 3))
+y = (many[:, 0] > 0).astype(int)
+tree = SoftTreeClassifier(depth=1, **few).fit(many, y)
+for kind in (many, many.astype(np.float32), np.asfortranarray(many)):
+    kind = np.repeat(kind, 10, axis=0)
+    tree.predict_proba(kind), tree.decision_function(kind), tree.apply(kind)
+    kind.flags.writeable = False
+    tree.predict(kind)
+SoftTreeClassifier(depth=1, **few).fit(many.astype(np.float32), y)
+SoftTreeClassifier(depth=1, **few, global_strength=1.0, penalty="l1").fit(many, y)
+tree.set_params(loss="cost", max_iter=3).fit(many.astype(np.float32), y)
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_left_to_compile():
+    assert_nothing_is_compiled(ALL_UNITS, ANY_USE)
+
+
+UNITS_OF_FIT = """
+from softsplit.training.precompile import UNITS_OF_LOSS
+for name in UNITS_OF_LOSS["log"]:
+    UNITS[name]()
+"""
+FIRST_FIT = """
+X, y = load_iris(return_X_y=True)
+SoftTreeClassifier(random_state=0).fit(X, y)
+"""
+
+
+def test_a_default_fit_needs_the_units_of_its_loss_and_nothing_else():
+    assert_nothing_is_compiled(UNITS_OF_FIT, FIRST_FIT)
+
+
+UNITS_OF_COMMANDS = """
+from softsplit.training import precompile
+precompile.compile_together = lambda units: [UNITS[unit]() for unit in units]
+precompile.compile_for_commands()
+"""
+FIRST_COMMAND = """
+from softsplit.data.files import Table
+from softsplit.data.learning import learn
+from softsplit.report import fit_tree, walk_path
+rows = learn(Table("iris", load_iris(as_frame=True).frame.astype(str)), "target")
+walk_path(fit_tree(rows).tree, rows, points=2)
+"""
+
+
+def test_the_demo_needs_what_is_compiled_for_commands_and_nothing_else():
+    """Nor does its warming up compile more, such as code for penalties with slopes."""
+    assert_nothing_is_compiled(UNITS_OF_COMMANDS, FIRST_COMMAND)
+
+
+def test_compiling_needs_what_make_demo_installs_first():
+    """And waits for nothing else, scikit-learn and pandas least of all."""
+    line = re.search(r"--no-compile ([a-z ]+)$", (ROOT / "Makefile").read_text("utf-8"), re.M)
+    first = {*line[1].split(), "numpy"}  # numba needs it
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    later = {Requirement(one).name for one in project["dependencies"]} - first
+    assert {"pandas", "scikit-learn"} < later
+    names = sorted(name.replace("scikit-learn", "sklearn") for name in later)
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({names!r}))\n"
+        "from softsplit.training.precompile import compile_for_commands\n"
+        "compile_for_commands()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("solver", "timed", "expected"),
+    [
+        (BasinHoppingSolver(), False, ["compile cost"]),
+        (EliminationSolver(), True, ["compile log", "load log"]),
+        (NodeDecomposition(), False, ["compile cost"]),
+        (NodeDecomposition(), True, ["compile cost", "load cost", "load blocks"]),
+        (NodeDecomposition("ipopt"), True, []),
+        (IpoptSolver(), True, []),
+    ],
+)
+def test_what_a_solver_needs_is_made_ready(solver, timed, expected, monkeypatch):
+    calls: list[str] = []
+    for name in ("compile_units", "load"):
+        word = name.partition("_")[0]
+        monkeypatch.setattr(
+            precompile, name, lambda loss, *_, word=word: calls.append(f"{word} {loss}")
+        )
+    monkeypatch.setattr(precompile, "load_blocks", lambda: calls.append("load blocks"))
+    make_ready(solver, timed=timed)
+    assert calls == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "expected"),
+    [
+        (SoftTreeClassifier, {}, False),
+        (SoftTreeClassifier, {"penalty": "l1"}, True),
+        (SoftTreeClassifierCV, {}, False),
+        (SoftTreeClassifierCV, {"penalties": ["l1"]}, True),
+        (SoftTreeClassifierCV, {"penalties": ["count", "l1"]}, True),
+    ],
+)
+def test_code_for_penalties_with_slopes_is_made_ready_where_there_are_some(
+    kind, settings, expected, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(running, "make_ready", lambda *_, smooth, **__: seen.append(smooth))
+    kind(n_starts=1, random_state=0, **settings).fit(X, Y)
+    assert seen[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "kind", "expected"),
+    [
+        (200, np.float64, []),
+        (4_000, np.float64, ["row-sums"]),  # starts are made on samples
+        (21_000, np.float32, ["single-row-sums"]),
+    ],
+)
+def test_code_that_sums_many_rows_is_ready_before_a_limit_counts(
+    n_rows, kind, expected, monkeypatch
+):
+    asked: list[str] = []
+    monkeypatch.setattr(precompile, "compile_units", lambda loss, *more: asked.extend(more))
+    monkeypatch.setattr(precompile, "load", lambda *_: None)
+    monkeypatch.setattr(running, "load_order", lambda: None)
+    called: list[str] = []
+    units = {name: lambda name=name: called.append(name) for name in precompile.UNITS}
+    monkeypatch.setattr(precompile, "UNITS", units)
+    rows = np.random.default_rng(0).normal(size=(n_rows, 3)).astype(kind)
+    tree = SoftTreeClassifier(time_limit=5.0, curves=False)
+    made = training_rows(tree, rows, np.arange(n_rows) % 2, None)
+    problem = prepare(model_settings(tree), made).problem
+    training_run(tree).ready(problem)
+    assert asked == called == expected
+
+
+def test_importances_of_large_trees_are_compiled_by_their_unit():
+    """A unit that is called with other kinds of arrays compiles in vain."""
+    precompile.UNITS["importances"]()
+    known = list(add_spreads.dispatcher.signatures)
+    rng = np.random.default_rng(0)
+    tree = TreeParameters(rng.normal(size=(40, 31)), rng.normal(size=31), np.full((2, 32), 0.5))
+    tree.leaf_classes[0] = rng.uniform(size=32)
+    tree.leaf_classes[1] = 1.0 - tree.leaf_classes[0]
+    shares = feature_importances(tree, 5.0, rng.uniform(size=(40, 900)), np.ones(900))
+    assert shares.sum() == pytest.approx(1.0)
+    assert list(add_spreads.dispatcher.signatures) == known
+
+
+def test_the_clock_does_not_count_compiling(clock, monkeypatch):
+    tree = SoftTreeClassifier(time_limit=5.0)
+    run = training_run(tree)
+    monkeypatch.setattr(running, "make_ready", lambda *_, **__: clock.advance(7.0))
+    ready = run.ready()
+    assert ready.budget.began == run.budget.began + 7.0
+    assert ready.budget.cancel is run.budget.cancel and ready.budget.time_limit == 5.0
+
+
+X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
+
+
+@pytest.mark.parametrize("kind", [SoftTreeClassifier, SoftTreeClassifierCV])
+@pytest.mark.parametrize("timed", [True, False])
+def test_every_run_is_made_ready(kind, timed, monkeypatch):
+    seen = []
+    monkeypatch.setattr(running, "make_ready", lambda solver, timed, **_: seen.append(timed))
+    kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
+    assert seen and set(seen) == {timed}
+    seen.clear()
+    strength_path(X, Y, estimator=SoftTreeClassifier(n_starts=1), n_points=2)
+    assert seen == [False]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n_starts": 0},
+        {"n_jobs": "x"},
+        {"max_iter": -3},
+        {"random_state": "q"},
+        {"depth": 0},
+        {"penalty": "foo"},
+        {"min_class_rate": 2},
+        {"steepness": -1, "loss": "cost"},
+        {"ridge": -1},
+        {"local_strength": -1},
+        {"X": np.full((40, 1), np.nan)},
+    ],
+    ids=str,
+)
+def test_bad_input_does_not_wait_for_the_compiler(wrong, monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("the compiler was asked first")
+
+    monkeypatch.setattr(running, "make_ready", fail)
+    rows = wrong.get("X", X)
+    settings = {name: value for name, value in wrong.items() if name != "X"}
+    with pytest.raises((ValueError, TypeError)):
+        SoftTreeClassifier(**settings).fit(rows, Y)

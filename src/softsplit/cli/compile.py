@@ -13,7 +13,7 @@ EPILOG = "Example, in the recipe of an image: softsplit compile"
 def compile_code(quiet: options.Quiet = False, as_json: options.AsJson = False) -> None:
     """Compile all numerical code of this installation ahead of time.
 
-    A first fit compiles what it needs, and leaves the rest to a process that nobody waits for. In
+    A first fit compiles what it needs, and other code follows when it is needed. In
     images and on clusters it is better done once, where the package is installed. Code is compiled
     for the kind of processor that this command runs on, and kept beside the package or, if
     NUMBA_CACHE_DIR names one, in that folder.

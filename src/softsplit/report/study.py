@@ -32,7 +32,7 @@ from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
 from softsplit.support.messages import visible
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.precompile import warm_up
+from softsplit.training.precompile import load
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     options = options or FitOptions()
     # Before the clock runs: on a new installation it takes as long as all the rest. By likelihood
     # the penalty counts.
-    warm_up(options.loss, False)
+    load(options.loss, False)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

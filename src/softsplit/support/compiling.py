@@ -7,10 +7,10 @@ Beyond numba's public interface this module uses
 
 - a compiler pipeline that optimises a function once, together with all it calls (``pipelines``),
 - files with checksums in place of numba's cache files (``CheckedFiles``),
-- options without documentation (``_nrt``, ``no_cfunc_wrapper``) and events of the compiler.
+- options without documentation (``_nrt``, ``no_cfunc_wrapper``).
 
-Where numba's internals are not as expected, each of these is left out: the functions are then
-those of plain ``njit(cache=True)``, which compile longer and give the same results.
+In a version of numba that is not known each of these is left out: the functions are then those of
+plain ``njit(cache=True)``, which compile longer and give the same results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property, partial, update_wrapper
@@ -172,32 +171,36 @@ def compiled_by_type(
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
         from numba.extending import overload
 
-        names = ", ".join(signature(declared).parameters)
-
         def without_numba(first: Any, *others: Any) -> Any:  # NUMBA_DISABLE_JIT
             return implementations[type(first)](first, *others)
 
-        def choose(kind: Any) -> Callable[..., Any]:
-            return _forwarder(implementations[kind.instance_class], names)
+        def choose(first: Any, *others: Any) -> Callable[..., Any]:
+            return _forwarder(implementations[first.instance_class], declared)
 
-        stub = _forwarder(without_numba, names)
-        choose_by_first = _forwarder(lambda first, *_: choose(first), names)
-        told: Any = _known(options({"contract", "nsz"}) | {"_nrt": makes_arrays})
-        overload(stub, jit_options=pipelines().part | told)(choose_by_first)
+        stub, known = _forwarder(without_numba, declared), options({"contract", "nsz"})
+        jit_options: Any = pipelines().part | _known(known | {"_nrt": makes_arrays})
+        overload(stub, jit_options=jit_options)(_forwarder(choose, declared))
         return update_wrapper(stub, declared)
 
     return decorate
 
 
-def _forwarder(target: Callable[..., Any], names: str) -> Callable[..., Any]:
-    """Return a function of these parameters that calls ``target``.
+def _forwarder(target: Any, declared: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with the parameters, the name and the place of ``declared`` that calls
+    ``target``.
 
-    Numba compares the parameters of overloads by name.
+    Numba compares the parameters of overloads by name, calls faster where they are no ``*args``,
+    and names files of machine code after the place of a function.
     """
-    space: dict[str, Any] = {"_forwarded": target}
-    exec(f"def forward({names}):\n    return _forwarded({names})", space)
-    forward: Callable[..., Any] = space["forward"]
-    return forward
+    names, space = ", ".join(signature(declared).parameters), {"_target": target}
+    exec(f"def forward({names}):\n    return _target({names})", space)
+    forward: Any = update_wrapper(space["forward"], declared)
+    place = declared.__code__
+    forward.__code__ = forward.__code__.replace(
+        co_filename=place.co_filename, co_firstlineno=place.co_firstlineno
+    )
+    made: Callable[..., Any] = forward
+    return made
 
 
 def from_python(make: Callable[[Any], Any], bundle: Any) -> Any:
@@ -229,23 +232,11 @@ def _make_dispatcher(
     """Return numba's dispatcher for calls from Python; with ``part``, it only calls that."""
     import numba
 
-    _listen()
-    written = function if part is None else _named_forwarder(part, function)
+    written = function if part is None else _forwarder(part, function)
     dispatcher: Any = numba.njit(**pipelines().whole, **_known(given))(written)
     if hasattr(dispatcher, "enable_caching"):  # not with NUMBA_DISABLE_JIT
         keep_on_disk(dispatcher, source_stamp())
     return dispatcher
-
-
-def _named_forwarder(part: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    made: Any = _forwarder(part, ", ".join(signature(function).parameters))
-    update_wrapper(made, function)
-    place = function.__code__
-    made.__code__ = made.__code__.replace(  # numba names the cache file after it
-        co_filename=place.co_filename, co_firstlineno=place.co_firstlineno
-    )
-    forward: Callable[..., Any] = made
-    return forward
 
 
 def _make_part(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
@@ -321,15 +312,6 @@ def _linked_pipelines() -> Pipelines:
     first, last = KNOWN_NUMBA
     if not first <= numba.version_info.short <= last:
         raise ImportError(f"the compiler of numba {numba.__version__} is not known.")
-    replaced = ("_optimize_functions", "_optimize_final_module", "_finalize_final_module")
-    for owner, names in (
-        (JITCodeLibrary, (*replaced, "_finalize_dynamic_globals")),
-        (NativeLowering, ("run_pass",)),
-        (Compiler, ("define_pipelines",)),
-        (_dynfunc, ("make_function",)),
-    ):
-        for name in names:
-            getattr(owner, name)
 
     class PartLibrary(JITCodeLibrary):
         """LLVM code of a part and of all it calls; the whole it is linked into optimises it."""
@@ -433,14 +415,14 @@ def keep_on_disk(dispatcher: Any, stamp: tuple[str, int]) -> None:
         cache.save_overload = partial(_save_whole, cache.save_overload)
 
 
-def _save_whole(save: Callable[[Any, Any], None], signature: Any, found: Any) -> None:
+def _save_whole(save: Callable[[Any, Any], None], kinds: Any, overload: Any) -> None:
     """Save machine code, unless Ctrl-C fell where LLVM hands over its object file.
 
     An exception is dropped there (interruption.py), and without the file numba raises an error that
     has nothing to do with the interruption. The code itself is whole, and runs in this process.
     """
-    if getattr(found.library, "_compiled_object", b"") is not None:
-        save(signature, found)
+    if getattr(overload.library, "_compiled_object", b"") is not None:
+        save(kinds, overload)
 
 
 @cache
@@ -532,61 +514,3 @@ def place_on_disk(function: Any) -> tuple[Path, str] | None:
         return None
     key = f"{numba.__version__} {source_stamp()[0]} {machine}"
     return None if folder is None else (Path(folder), key)
-
-
-# --- notice -----------------------------------------------------------------------------------
-
-
-class CompileNotice:
-    """Tells the user once that functions of this package are being compiled, if that takes long.
-
-    A listener of numba's compile events: one at the start and one at the end of each function that
-    is not in the cache; a function is compiled within the events of its caller.
-    """
-
-    def __init__(self, patience: float = 2.0) -> None:
-        self._patience = patience  # seconds of compiling that pass without a notice
-        self._depth = 0
-        self._began = self._spent = 0.0
-        self._told = False
-
-    def notify(self, event: Any) -> None:
-        if event.is_start:
-            self._start(event)
-        elif self._depth > 0:
-            self._tell_if_long()
-            self._depth -= 1
-            if self._depth == 0:
-                self._spent += time.perf_counter() - self._began
-
-    def _start(self, event: Any) -> None:
-        if self._depth == 0:
-            function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
-            if not getattr(function, "__module__", "").startswith("softsplit."):
-                return
-            self._began = time.perf_counter()
-        self._depth += 1
-        self._tell_if_long()
-
-    def _tell_if_long(self) -> None:
-        spent = self._spent + time.perf_counter() - self._began
-        if not self._told and spent >= self._patience:
-            self.tell()
-
-    def tell(self, duration: str = "") -> None:
-        """Tell it now, and not again by itself."""
-        self._told = True
-        announce(f"compiling numerical code for its first use here{duration}.")
-
-
-notice = CompileNotice()
-"""Of this process."""
-
-
-@cache
-def _listen() -> None:
-    with suppress(ImportError, AttributeError):
-        from numba.core.event import Listener, register
-
-        Listener.register(CompileNotice)
-        register("numba:compile", notice)

@@ -1,30 +1,22 @@
-"""Compile the code that trains trees before it is needed: what to compile, and in which process.
+"""Compile the code that trains trees before it is needed: what to compile, and when.
 
 All compiled code is cut into units (``UNITS``): calls with small arguments of the types that
 training, reading and prediction use. After all units no input compiles anything.
 
-On a new installation the units that a fit needs are compiled by this process and a second one,
-which take them from both ends of a list; the cache on disk is where each finds the code of the
-other. The other units (the other loss, blocks, single precision, many rows) are left to a process
-of low priority that nobody waits for. It may outlast this process, since a command ends within
-seconds and the next one should find its code. ``softsplit compile`` compiles all units at once.
-
-If a process cannot be started, fails or hangs, this one compiles what it needs.
+On a new installation the first fit compiles the units that it needs. A second process compiles them
+from the other end of the list meanwhile; the cache on disk is where each finds what the other has
+compiled. ``softsplit compile`` compiles all units at once.
 """
 
 from __future__ import annotations
 
 import gc
-import os
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from threading import Lock, Timer
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -57,45 +49,15 @@ from softsplit.solvers.elimination.splicing import Splicing
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options, processes
-from softsplit.support.compiling import notice, place_on_disk
-from softsplit.support.interruption import never_lost
+from softsplit.support.compiling import place_on_disk
+from softsplit.support.messages import announce
 from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import open_gates
 from softsplit.tree.scaling import LinearScaling
 
-SWITCH = "SOFTSPLIT_COMPILE_AHEAD"
-"""An environment variable; with 0, no process compiles what is not needed yet."""
-
-
-@dataclass(frozen=True)
-class PrecompileOptions:
-    """Durations in seconds.
-
-    Attributes
-    ----------
-    expected : dict
-        How long two processes on two cores compile for each loss, as the user is told. The descent
-        for the cost is one large unit.
-    expected_more : int
-        The same for each further unit that many rows need.
-    patience : float
-        How long to wait for another process when all else is done.
-    longest : float
-        When the process that nobody waits for gives up.
-    poll : float
-        Time between two looks at the locks of other processes.
-    """
-
-    expected: Mapping[str, int]
-    expected_more: int = 5
-    patience: float = 120.0
-    longest: float = 600.0
-    poll: float = 0.05
-
-
-OPTIONS = PrecompileOptions(expected={"log": 15, "cost": 45})
-
+EXPECTED = {"log": 15, "cost": 45}
+"""Seconds for which two cores compile for each loss; the descent for the cost is one large unit."""
 
 # --- before a fit -----------------------------------------------------------------------------
 
@@ -115,177 +77,116 @@ def make_ready(
     training.
     """
     parts = solver.parts()
-    needed = {part.compiled_code for part in parts or (solver,)}
-    for code in (code for code in needed if code is not None):
-        more = () if summed is None or code != "log" else (UNITS_OF_SUMS[summed],)
-        compile_together(code, *more)
+    for loss in {part.compiled_code for part in parts or (solver,)} - {None}:
+        sums = () if summed is None or loss != "log" else (UNITS_OF_SUMS[summed],)
+        compile_units(loss, *sums)
         if timed:
-            warm_up(code, smooth)
-            for name in more:
-                UNITS[name]()
+            load(loss, smooth)
+            for unit in sums:
+                UNITS[unit]()
     if timed and any(part.compiled_code for part in parts):
-        warm_up_blocks()
+        load_blocks()
 
 
 @cache
-def warm_up(loss: str, smooth: bool = True) -> None:
+def load(loss: str, smooth: bool = True) -> None:
     """Run every code path of training on small trees, once in a process.
 
     Without ``smooth`` skip the code of penalties with slopes (l1), which takes seven seconds to
     compile on a new installation.
     """
-    compile_together(loss)
-    warm_up_samples()
+    compile_units(loss)
+    load_order()
     UNITS["importances"]()
     problems = TINY_PROBLEMS[loss]()
     train_tiny([one for one in problems if smooth or one.penalties.counts] or problems)
 
 
 @cache
-def warm_up_blocks() -> None:
+def load_blocks() -> None:
     """Train small trees by decomposition."""
     train_tiny_blocks()
 
 
 @cache
-def warm_up_samples() -> None:
+def load_order() -> None:
     """Put a few rows in canonical order."""
-    for name in ("order", "single-order"):
-        UNITS[name]()
+    for unit in ("order", "single-order"):
+        UNITS[unit]()
 
 
 # --- processes --------------------------------------------------------------------------------
 
-_one_at_a_time = Lock()
-_done: set[str] = set()
 
-
-def compile_together(loss: str, *more: str) -> None:
-    """Compile what trains by ``loss`` in two processes, unless that was done before.
-
-    ``more`` are further units.
-    """
-    with _one_at_a_time:
-        if not {loss, *more} <= _done:
-            jobs = _shared_jobs()
-            if jobs is not None and processes.may_start_processes():
-                units = (*UNITS_OF_LOSS[loss], *more)
-                left = [name for name in units if not jobs.is_done(name)]
-                if left:
-                    of_loss = 0 if set(left) <= set(more) else OPTIONS.expected[loss]
-                    seconds = of_loss + OPTIONS.expected_more * len(set(left) & set(more))
-                    notice.tell(f", once: {told_duration(seconds)}")
-                    _compile(jobs, units)
-                _start_the_rest(jobs)
-            _done.update({loss, *more})
-
-
-def told_duration(expected: int, load: float | None = None) -> str:
-    """How long two processes compile beside the other processes that want the cores.
-
-    ``load`` is their mean number, as the system tells it if it is not given.
-    """
-    if load is None:
-        load = 0.0
-        with suppress(AttributeError, OSError):
-            load = os.getloadavg()[0]
-    crowd = max(1.0, (load + 2) / max(processes.n_cores(), 2))
-    about = 5 * round(expected * crowd / 5)
-    return f"about {about} seconds" + (" on this busy machine" if crowd >= 1.5 else "")
+@cache
+def compile_units(loss: str, *more: str) -> None:
+    """Compile what trains by ``loss``, and ``more`` units, once in a process."""
+    units = (*UNITS_OF_LOSS[loss], *more)
+    place = place_on_disk(open_gates)
+    if place is None or all(_is_compiled(unit, place) for unit in units):
+        return
+    announce(
+        f"compiling numerical code for its first use here, once: about {EXPECTED[loss]} seconds."
+    )
+    compile_together(units)
 
 
 def compile_everything() -> Path | None:
-    """Compile all units in two processes; return the folder, None if nothing can be kept."""
-    jobs = _shared_jobs()
-    if jobs is None:
-        return None
-    _compile(jobs, tuple(UNITS))
-    return jobs.folder
-
-
-def help_compile(names: Iterable[str], *, backwards: bool) -> None:
-    """Run one of the two processes: compile units from one end of the list."""
-    jobs = _shared_jobs()
-    if jobs is not None:
-        with _no_collection():
-            jobs.run(_calls(names), backwards=backwards)
-
-
-def compile_for_commands(*, backwards: bool) -> None:
-    """Compile what ``softsplit fit`` and ``demo`` need, from one end of the list.
-
-    ``make demo`` runs it twice while packages that it does without are installed.
-    """
-    help_compile((*UNITS_OF_LOSS["log"], "single-order", "importances"), backwards=backwards)
-
-
-def compile_the_rest() -> None:
-    """Run the process that nobody waits for.
-
-    A unit that cannot be compiled counts as done: whoever needs it will meet the error.
-    """
-    with suppress(AttributeError, OSError):
-        os.nice(19)
-    end = Timer(OPTIONS.longest, os._exit, (1,))
-    end.daemon = True
-    end.start()
-    jobs = _shared_jobs()
-    if jobs is None:
-        return
-    with jobs.lock("the-rest") as free:
-        if free:  # with garbage collection: this process should hold little memory
-            jobs.run({name: _without_errors(UNITS[name]) for name in UNITS})
-
-
-def _shared_jobs() -> SharedJobs | None:
+    """Compile all units; return the folder, None if nothing can be kept."""
     place = place_on_disk(open_gates)
-    return None if place is None else SharedJobs(*place)
+    if place is None:
+        return None
+    compile_together(tuple(UNITS))
+    return place[0]
 
 
-def _compile(jobs: SharedJobs, names: tuple[str, ...]) -> None:
-    """Compile in two other processes: here Ctrl-C would wait for the compiler, for seconds."""
-    others = []
-    with never_lost(), _no_collection():
-        try:
-            for backwards in (False, True) if processes.may_start_processes() else ():
-                call = f"help_compile({names!r}, backwards={backwards})"
-                other = processes.start_python(f"from {__name__} import help_compile; {call}")
-                others += [] if other is None else [other]
-            while any(other.poll() is None for other in others):
-                time.sleep(OPTIONS.poll)
-            jobs.run(_calls(names))  # what they have left
-        finally:
-            for other in others:
-                other.kill()
-                other.wait()
+def compile_for_commands() -> None:
+    """Compile what ``softsplit fit`` and ``demo`` need.
+
+    ``make demo`` runs it while packages that it does without are installed.
+    """
+    compile_together((*UNITS_OF_LOSS["log"], "single-order", "importances"))
 
 
-DETACH = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
-"""Code of a process that starts another one and ends, so that the other one has no parent."""
+def compile_together(units: Sequence[str]) -> None:
+    """Compile units from the first to the last, and another process from the last to the first.
+
+    Both may be at the same unit in the end: its functions are then compiled by whichever process
+    comes to them first, and the other one loads them.
+    """
+    other = None
+    if processes.may_start_processes():
+        code = f"from {__name__} import compile_here; compile_here({units[::-1]!r})"
+        other = processes.start_python(code)
+    try:
+        compile_here(units)
+    finally:
+        if other is not None:
+            other.kill()
+            other.wait()
 
 
-def _start_the_rest(jobs: SharedJobs) -> None:
-    if os.environ.get(SWITCH) == "0" or all(map(jobs.is_done, UNITS)):
-        return
-    with jobs.lock("the-rest") as free:
-        pass
-    if free:
-        code = f"from {__name__} import compile_the_rest; compile_the_rest()"
-        starter = processes.start_python(code, "-I", "-S", "-c", DETACH, sys.executable)
-        if starter is not None:
-            starter.wait()
+def compile_here(units: Sequence[str]) -> None:
+    """Compile in this process what no process has compiled yet."""
+    place = place_on_disk(open_gates)
+    with _no_collection():
+        for unit in units:
+            if place is None or not _is_compiled(unit, place):
+                UNITS[unit]()
+                if place is not None:
+                    with suppress(OSError):  # where nothing can be written, it is done again
+                        _mark_of(unit, place).write_text(place[1], "utf-8")
 
 
-def _calls(names: Iterable[str]) -> dict[str, Callable[[], Any]]:
-    return {name: UNITS[name] for name in names}
+def _is_compiled(unit: str, place: tuple[Path, str]) -> bool:
+    """Whether the file of a unit names these versions, sources and processor."""
+    with suppress(OSError, UnicodeDecodeError):
+        return _mark_of(unit, place).read_text("utf-8") == place[1]
+    return False
 
 
-def _without_errors(call: Callable[[], Any]) -> Callable[[], Any]:
-    def tried() -> None:
-        with suppress(Exception):
-            call()
-
-    return tried
+def _mark_of(unit: str, place: tuple[Path, str]) -> Path:
+    return place[0] / f"softsplit-{unit}.done"
 
 
 @contextmanager
@@ -299,98 +200,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-@dataclass(frozen=True)
-class SharedJobs:
-    """Jobs that are done once on a machine, by whichever process locks them first.
-
-    A job is done when its file in ``folder`` holds ``key``: the versions and the processor that it
-    was done for. The lock on another file is released by the system when a process ends, however
-    it ends.
-    """
-
-    folder: Path
-    key: str
-
-    def is_done(self, job: str) -> bool:
-        with suppress(OSError, UnicodeDecodeError):
-            return self._file(job, "done").read_text("utf-8") == self.key
-        return False
-
-    def mark_done(self, job: str) -> None:
-        """Note that a job is done; where nothing can be written it will be done again."""
-        with suppress(OSError):
-            self._file(job, "done").write_text(self.key, "utf-8")
-
-    @contextmanager
-    def lock(self, job: str) -> Iterator[bool]:
-        """Yield whether no other process has the job; within the block no other will have it.
-
-        Where files cannot be locked, always True.
-        """
-        try:
-            file = self._file(job, "lock").open("a")
-        except OSError:
-            yield True
-            return
-        with file:
-            yield _lock(file)
-
-    def run(
-        self,
-        calls: Mapping[str, Callable[[], Any]],
-        patience: float = OPTIONS.patience,
-        *,
-        backwards: bool = False,
-    ) -> None:
-        """Do all jobs; wait ``patience`` seconds for those that other processes have.
-
-        Two processes that begin at different ends meet late.
-        """
-        left, waited = list(calls)[:: -1 if backwards else 1], 0.0
-        while left := [name for name in left if not self._try(name, calls[name])]:
-            if waited > patience:
-                return
-            time.sleep(OPTIONS.poll)
-            waited += OPTIONS.poll
-
-    def _try(self, job: str, call: Callable[[], Any]) -> bool:
-        """Return whether a job is done, after doing it if no other process has it."""
-        if self.is_done(job):
-            return True
-        with self.lock(job) as mine:
-            if mine and not self.is_done(job):
-                call()
-                self.mark_done(job)
-            return mine
-
-    def _file(self, job: str, ending: str) -> Path:
-        return self.folder / f"softsplit-{job}.{ending}"
-
-
-def _lock(file: IO[str]) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return _lock_on_windows(file)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
-
-
-def _lock_on_windows(file: IO[str]) -> bool:
-    import msvcrt
-
-    try:
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    except OSError:
-        return False
-    return True
 
 
 # --- units ------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from softsplit.training.decisions import OPTIONS as DECISIONS
 from softsplit.training.decisions import decided_by_mixture
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.training.observer import Observer
-from softsplit.training.precompile import make_ready, warm_up_samples
+from softsplit.training.precompile import load_order, make_ready
 from softsplit.training.preparation import Prepared
 from softsplit.training.progressive_sampling import progressive_sampling, sample_sizes
 from softsplit.tree.scaling import scaled_rows
@@ -71,7 +71,7 @@ class Run:
             time_limit=None if time_limit is None else positive_number("time_limit", time_limit),
         )
         if limits.time_limit is not None:
-            warm_up_samples()
+            load_order()
         return cls(
             solver=settings.with_effort(solver, parameters["effort"]),
             n_starts=positive_integer("n_starts", parameters["n_starts"], MOST_RUNS),
