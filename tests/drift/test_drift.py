@@ -15,12 +15,11 @@ from typer.testing import CliRunner
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
 from softsplit.cli.app import app
 from softsplit.drift.two_samples import (
-    TwoSampleOptions,
-    all_new,
-    all_of_levels_new,
     holm,
-    location_differs,
-    shares_differ,
+    p_value_all_unseen,
+    p_value_levels_unseen,
+    p_value_location,
+    p_value_shares,
 )
 
 
@@ -44,13 +43,13 @@ def tree() -> SoftTreeClassifier:
 def test_the_tests_are_those_of_scipy() -> None:
     a, b = np.array([40.0, 60, 100, 20]), np.array([20.0, 80, 90, 30])
     expected = chi2_contingency([a, b], correction=False).pvalue
-    np.testing.assert_allclose(shares_differ(a, b, ordered=True), expected)
+    np.testing.assert_allclose(p_value_shares(a, b, ordered=True), expected)
     x, y = (np.repeat(np.arange(4), counts.astype(int)) for counts in (a, b))
     exact = mannwhitneyu(y, x, use_continuity=False, method="asymptotic")
-    np.testing.assert_allclose(location_differs(a, b), exact.pvalue)
+    np.testing.assert_allclose(p_value_location(a, b), exact.pvalue)
     larger = mannwhitneyu(y, x, alternative="greater", use_continuity=False, method="asymptotic")
-    np.testing.assert_allclose(location_differs(a, b, larger=True), larger.pvalue)
-    np.testing.assert_allclose(all_new(2, 3, 2), 3 / 5 * 2 / 4)
+    np.testing.assert_allclose(p_value_location(a, b, larger=True), larger.pvalue)
+    np.testing.assert_allclose(p_value_all_unseen(2, 3, 2), 3 / 5 * 2 / 4)
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
     # By hand: p / w is .02, .16, .02; the ties keep their order, with weights 1, .5 and .25 left.
     np.testing.assert_allclose(holm([0.01, 0.04, 0.005], [0.5, 0.25, 0.25]), [0.02, 0.04, 0.02])
@@ -58,37 +57,25 @@ def test_the_tests_are_those_of_scipy() -> None:
 
 def test_small_cells_are_merged() -> None:
     """A hundred levels of one row each say nothing."""
-    assert shares_differ(np.ones(100), np.roll(np.ones(100), 1)) == 1.0
-    assert shares_differ(np.array([3.0, 0]), np.array([0.0, 2])) == 1.0
+    assert p_value_shares(np.ones(100), np.roll(np.ones(100), 1)) == 1.0
+    assert p_value_shares(np.array([3.0, 0]), np.array([0.0, 2])) == 1.0
 
 
 def test_levels_with_new_rows_alone() -> None:
-    """Against permutations of both samples; one level is that of ``all_new``."""
-    np.testing.assert_allclose(all_of_levels_new(3, np.array([3.0]), 5, 9), all_new(3, 5, 9))
-    totals, rng = np.repeat([1, 2, 3, 9], [6, 5, 4, 3]), np.random.default_rng(0)
-    levels = np.repeat(np.arange(len(totals)), totals)
-    m, n = 20, len(levels) - 20
-    reached = []
-    for _ in range(4000):
-        new = rng.permutation(levels)[:m]
-        counts = np.bincount(new, minlength=len(totals))
-        reached.append(counts[counts == totals].sum())
-    for rows in (3, 6, 9):
-        exact = np.mean(np.array(reached) >= rows)
-        assert all_of_levels_new(rows, totals, m, n) == pytest.approx(exact, abs=0.05)
-    below = np.zeros(60)  # by hand: one level after the other
+    """The bound is above the exact chance, at most by a factor, and exact for a single level."""
+    single = p_value_levels_unseen(3, np.array([3.0]), 5, 9)
+    np.testing.assert_allclose(single, p_value_all_unseen(3, 5, 9), rtol=1e-4)
+    below = np.zeros(60)  # levels as they are independent, one after the other
     below[0], totals = 1.0, np.repeat([1, 2, 4], 60)
     for t in totals:
-        q = all_new(int(t), 50, 200)
+        q = p_value_all_unseen(int(t), 50, 200)
         below = (1 - q) * below + q * np.append(np.zeros(t), below)[: len(below)]
-    for rows in (10, 30, 60):
-        expected = 1 - below[:rows].sum()
-        assert all_of_levels_new(rows, totals, 50, 200) == pytest.approx(expected, rel=1e-6)
-        bound = all_of_levels_new(rows, totals, 50, 200, TwoSampleOptions(steps=0))
-        assert bound > expected
-    many = all_of_levels_new(40, np.ones(100_000), 200, 1_000_000)
-    np.testing.assert_allclose(many, binom.sf(39, 100_000, 200 / 1_000_200))
-    assert all_of_levels_new(50_000, np.ones(10_000), 60_000, 60_000) < 1e-3
+    for rows in (10, 30, 45, 60):
+        exact = 1 - below[:rows].sum()
+        assert exact <= p_value_levels_unseen(rows, totals, 50, 200) <= min(1.0, 20 * exact)
+    exact = binom.sf(39, 100_000, 200 / 1_000_200)
+    assert exact <= p_value_levels_unseen(40, np.ones(100_000), 200, 1_000_000) <= 20 * exact
+    assert p_value_levels_unseen(9_000, np.ones(10_000), 60_000, 60_000) < 1e-3
 
 
 def test_a_column_of_many_rare_levels_gives_no_alarm_by_itself() -> None:

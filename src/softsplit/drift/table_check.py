@@ -5,7 +5,7 @@ hypothesis both are drawn from one distribution. Every comparison is one of
 
 shares      counts a_1, ..., a_K of training and b_1, ..., b_K of new rows: Pearson's chi-squared of
             the 2 x K table, which takes both samples as random; cells with a small expected count
-            (``TwoSampleOptions.fewest``) are merged, bins of a number with their neighbours; where
+            (``FEWEST_EXPECTED``) are merged, bins of a number with their neighbours; where
             some levels are not listed, those that are rare in both samples together are one cell
 location    of ordered bins: the rank sum test (Wilcoxon; Mann and Whitney) with ties, which sees a
             shift that chi-squared spreads over all bins
@@ -13,7 +13,7 @@ beyond      k new rows beyond the largest (smallest) training value, of a class 
             has, or without a value where no training row lacks one: the k topmost of n + m
             exchangeable rows are all new with probability  prod_{i<k} (m - i) / (n + m - i)
 unseen      k new rows of levels that no training row has: among many levels with few rows some have
-            new rows alone by chance (``two_samples.all_of_levels_new``)
+            new rows alone by chance (``two_samples.p_value_levels_unseen``)
 worse       of labelled rows: scores 1 - p_y against those of held-out rows (conformal.py), the rank
             sum test for larger ones alone
 calibrated  of labelled rows and class k: mean of (y_k - p_k), which has the variance
@@ -31,240 +31,45 @@ classes is not lost among hundreds of columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
+from softsplit.drift.results import ColumnCheck, Reliability, TableCheck
 from softsplit.drift.two_samples import (
-    all_new,
-    all_of_levels_new,
     holm,
-    location_differs,
-    shares_differ,
+    p_value_all_unseen,
+    p_value_levels_unseen,
+    p_value_location,
+    p_value_shares,
 )
-from softsplit.fitted.conformal import NO_CLASS, UNKNOWN_CLASS
+from softsplit.fitted.conformal import NO_CLASS, UNKNOWN_CLASS, HeldOutScores
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.profile import ColumnProfile, counted_cells, has_levels
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray, wilson
-from softsplit.support.messages import counted, cut, visible
+from softsplit.support.messages import counted, visible
 from softsplit.support.numbers import number
-from softsplit.support.options import late
 from softsplit.variables import Cells, CodedRows, Variable
 from softsplit.variables.kinds import OPTIONS as KIND_OPTIONS
 from softsplit.variables.kinds import fewest_rows
 from softsplit.variables.variable import DATE, ORDERED
 
+LEVEL = 0.05
+"""Chance of a false alarm over all comparisons together."""
 
-@dataclass(frozen=True)
-class DriftOptions:
-    """Numbers of the tests and of what is printed.
+BINS = 10
+"""Bins of a reliability table; scores of answers have twice as many."""
 
-    Attributes
-    ----------
-    level : float
-        Chance of a false alarm over all columns together.
-    bins : int
-        Of scores and of probabilities said.
-    unknown : float
-        Part of the level of the classes that is for classes that training did not have.
-    unlisted : float
-        A level has a cell of its own if the chance that it has too few training rows to be listed,
-        given its rows in both samples, is at most this; the others share one.
-    printed : int
-        Columns that are printed at most.
-    """
+UNKNOWN_SHARE = 0.1
+"""Part of the level of the classes that is for classes that training did not have."""
 
-    level: float = 0.05
-    bins: int = 10
-    unknown: float = 0.1
-    unlisted: float = 1e-4
-    printed: int = 20
-
-
-OPTIONS = DriftOptions()
-
-
-@dataclass(frozen=True)
-class ColumnCheck:
-    """One column, or the leaves, classes or answers, of new rows beside the training rows.
-
-    Attributes
-    ----------
-    name : str
-    what : {"column", "leaves", "classes", "worse", "calibrated"}
-    p_value : float or None
-        None where nothing is known to compare with.
-    adjusted : float or None
-        After Holm, over all comparisons.
-    moved : bool
-        Whether the adjusted p-value is at most the level.
-    used : bool
-        Of a column: whether the tree looks at it.
-    said : str
-        What is different, in words; empty where nothing is worth saying.
-    missing, missing_in_training : float
-        Shares of rows without a value; the second is NaN where it is not known.
-    outside : int
-        New rows outside of the training range, or of a level that no training row has.
-    psi : float
-        Population stability index, sum (b - a) log(b / a) over shares; NaN where not known.
-    """
-
-    name: str
-    what: str
-    p_value: float | None
-    adjusted: float | None = None
-    moved: bool = False
-    used: bool = False
-    said: str = ""
-    missing: float = 0.0
-    missing_in_training: float = float("nan")
-    outside: int = 0
-    psi: float = float("nan")
-
-    @property
-    def p_text(self) -> str:
-        """The adjusted p-value as it is printed."""
-        if self.adjusted is None:
-            return "-"
-        return "< 0.0001" if self.adjusted < 1e-4 else f"{self.adjusted:.4f}"
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """Rows of which about the same probability was said.
-
-    Attributes
-    ----------
-    label : object
-        The class.
-    said, true : float
-        Mean probability, and the share of rows that are of the class.
-    low, high : float
-        95 % interval of ``true``, by Wilson.
-    rows : int
-    """
-
-    label: Any
-    said: float
-    true: float
-    low: float
-    high: float
-    rows: int
-
-
-@dataclass(frozen=True)
-class TableCheck:
-    """New rows beside the training rows of a tree: ``print`` it, or use ``to_frame()``.
-
-    Attributes
-    ----------
-    rows : int
-        New rows.
-    level : float
-        Chance of a false alarm over all comparisons together.
-    comparisons : tuple of ColumnCheck
-    notes : tuple of str
-        What could not be compared, and why.
-    labelled : int
-        Rows with a known class.
-    accuracy : tuple of three floats, optional
-        Of the labelled rows, with its 95 % interval.
-    reliability : tuple of Reliability
-        Of the labelled rows, by class.
-    held_out_accuracy : float, optional
-        Of two classes: on the held-out rows of training.
-    true_class : tuple of two floats, optional
-        Mean probability of the true class, here and on the held-out rows of training.
-    """
-
-    rows: int
-    level: float
-    comparisons: tuple[ColumnCheck, ...]
-    notes: tuple[str, ...] = ()
-    labelled: int = 0
-    accuracy: tuple[float, float, float] | None = None
-    reliability: tuple[Reliability, ...] = field(default=())
-    held_out_accuracy: float | None = None
-    true_class: tuple[float, float] | None = None
-
-    @property
-    def moved(self) -> tuple[ColumnCheck, ...]:
-        """What has moved, the clearest first."""
-        found = [one for one in self.comparisons if one.moved]
-        return tuple(sorted(found, key=lambda one: (one.adjusted, one.p_value)))
-
-    @property
-    def fine(self) -> bool:
-        """Whether nothing has moved."""
-        return not self.moved
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each comparison."""
-        return pd.DataFrame([asdict(one) for one in self.comparisons])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain dictionaries, lists, numbers and strings; what is not known is None."""
-        made = asdict(self) | {"fine": self.fine}
-        for one in made["comparisons"]:
-            one |= {k: None for k, v in one.items() if isinstance(v, float) and np.isnan(v)}
-        return made
-
-    def to_html(self) -> str:
-        """A page of its own, one file."""
-        page: str = late("softsplit.report.check_page", "check_page")(self)
-        return page
-
-    @property
-    def verdict(self) -> str:
-        """One sentence."""
-        tests = sum(one.p_value is not None for one in self.comparisons)
-        chance = f"{100 * self.level:g} % chance of a false alarm over {counted(tests, 'test')}"
-        if self.fine:
-            return f"nothing has moved: {counted(self.rows, 'row')}, {chance}"
-        parts = [one.name for one in self.moved]
-        listed = ", ".join(map(visible, parts[:5]))
-        listed += f" and {len(parts) - 5} more" if len(parts) > 5 else ""
-        return f"moved: {listed} ({counted(self.rows, 'row')}, {chance})"
-
-    def __str__(self) -> str:
-        lines = [self.verdict]
-        shown = [(cut(visible(one.name), 30), one) for one in self.moved[: OPTIONS.printed]]
-        width = max((len(name) for name, _ in shown), default=0)
-        for name, one in shown:
-            unused = "" if one.used else " (not used by the tree)"
-            lines.append(f"    {name:<{width}}  p {one.p_text}  {one.said}{unused}")
-        quiet = [one for one in self.comparisons if not one.moved and one.outside]
-        if quiet:
-            few = "but in too few rows to count as a change"
-            lines.append(f"also outside the training range or new, {few}:")
-            named = [(visible(one.name), one.outside) for one in quiet[:8]]
-            lines += [f"    {name}: {counted(count, 'row')}" for name, count in named]
-        if self.accuracy is not None:
-            value, low, high = (f"{100 * v:.1f}" for v in self.accuracy)
-            on = counted(self.labelled, "row")
-            told = f"accuracy on {on}: {value} % (95 % interval {low} to {high})"
-            lines.append(told if self.in_training is None else f"{told}; {self.in_training}")
-        return "\n".join([*lines, *self.notes])
-
-    @property
-    def in_training(self) -> str | None:
-        """What to compare the accuracy with: the same, or the probability of the true class, on
-        the held-out rows of training."""
-        if self.held_out_accuracy is not None:
-            return f"{100 * self.held_out_accuracy:.1f} % on held-out rows of training"
-        if self.true_class is not None:
-            here, before = (f"{100 * share:.1f} %" for share in self.true_class)
-            return f"probability of the true class {here}, {before} on held-out rows of training"
-        return None
-
-
-# --- new rows ------------------------------------------------------------------------------------
+UNLISTED = 1e-4
+"""A level has a cell of its own if the chance that it has too few training rows to be listed, given
+its rows in both samples, is at most this; the others share one."""
 
 
 def coded_with_missing(model: TreeModel, X: Any) -> tuple[CodedRows, list[int]]:
@@ -280,19 +85,22 @@ def coded_with_missing(model: TreeModel, X: Any) -> tuple[CodedRows, list[int]]:
     return rows, [i for i in range(len(coding.variables)) if i not in coding.siblings(there)]
 
 
-# --- comparisons ---------------------------------------------------------------------------------
-
-
 def check_table(
     model: TreeModel,
     rows: CodedRows,
     labels: NDArray[np.int64] | None = None,
     *,
     absent: Sequence[int] = (),
-    level: float = OPTIONS.level,
+    level: float = LEVEL,
     used_only: bool = False,
 ) -> TableCheck:
     """New rows beside the training rows of a tree.
+
+    1. What is known of the training rows: the profile, else the rows that the walk has counted.
+    2. Each column.
+    3. The leaves at which rows arrive.
+    4. Of rows with a class: shares of the classes, answers, probabilities.
+    5. All p-values together.
 
     Parameters
     ----------
@@ -310,143 +118,138 @@ def check_table(
     """
     if not len(rows):
         raise ValueError("the table has no rows to compare with the training rows.")
+    # 1. What is known of the training rows.
     notes: list[str] = []
-    known = model.profile
-    before = None if model.walk is None else model.walk.counts
-    before = None if before is None or not np.all(np.isfinite(before)) else before
-    leaves = None if before is None else before.sum(axis=0)
-    classes = None if before is None else before.sum(axis=1)
-    if known is not None:
-        leaves = known.leaves if leaves is None else known.rows * leaves / max(leaves.sum(), 1e-300)
-        classes = known.classes
-    if known is None:
+    profile, leaves, classes = model.profile, None, None
+    if model.walk is not None and np.all(np.isfinite(model.walk.counts)):
+        leaves, classes = model.walk.counts.sum(axis=0), model.walk.counts.sum(axis=1)
+    if profile is not None:
+        walked = None if leaves is None else profile.rows * leaves / max(leaves.sum(), 1e-300)
+        leaves, classes = profile.leaves if leaves is None else walked, profile.classes
+    else:
         notes.append(
             "the tree has no summary of its training table, as files of before and trees of sparse "
             "or distributed tables: shares of columns are not compared; fit it again to have one"
         )
     n_training = 0.0 if classes is None else float(classes.sum())
+
+    # 2. Columns; dates that the tree does not use have moved by nature.
     used = set(model.selected_variables.tolist())
-    found: list[ColumnCheck] = []
+    checks: list[ColumnCheck] = []
     for i, variable in enumerate(model.table_coding.variables):
         dated = variable.kind == DATE or bool(variable.part)
-        if i in absent or (dated and i not in used):  # new rows are of later days
+        if i in absent or (i not in used and (dated or used_only)):
             continue
-        if used_only and i not in used:
-            continue
-        profile = None if known is None else known.columns[i]
-        one = _column(model, i, rows.cells[i], profile, n_training)
-        found.append(_with(one, used=i in used))
+        known = None if profile is None else profile.columns[i]
+        column = _checked_column(model, i, rows.cells[i], known, n_training)
+        checks.append(replace(column, used=i in used))
     if absent and not used_only:
         names = [visible(model.table_coding.variables[i].name) for i in absent]
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         notes.append(f"not in the table, and not used by the tree: {', '.join(names[:5])}{more}")
-    if leaves is not None and len(rows):
+
+    # 3. Leaves.
+    if leaves is not None:
         arrived = np.bincount(model.arrive(rows.X), minlength=len(leaves)).astype(float)
-        found.append(_leaves(model, leaves, arrived))
-    labelled = 0
-    accuracy: tuple[float, float, float] | None = None
-    true_class: tuple[float, float] | None = None
-    reliability: list[Reliability] = []
-    if labels is not None and np.any(labels > NO_CLASS) and len(rows):
-        asked = labels > NO_CLASS
-        labelled = int(np.sum(asked))
-        strange = int(np.sum(labels == UNKNOWN_CLASS))
-        right = labels >= 0
-        proba, predicted = model.predict_proba(rows.X[asked]), model.predict_index(rows.X[asked])
-        hits = predicted == labels[asked]
-        accuracy = wilson(float(hits.sum()), float(labelled))
+        checks.append(_checked_leaves(model, leaves, arrived))
+
+    # 4. Rows with a class.
+    result = TableCheck(len(rows), level, (), tuple(notes))
+    if labels is not None and np.any(labels > NO_CLASS):
+        asked, known_class = labels > NO_CLASS, labels >= 0
+        hits = float(np.sum(model.predict_index(rows.X[asked]) == labels[asked]))
+        n_labelled = int(np.sum(asked))
+        result = replace(
+            result, labelled=n_labelled, accuracy=wilson(hits, float(n_labelled)),
+            held_out_accuracy=_held_out_accuracy(model),
+        )  # fmt: skip
+        truth = labels[known_class]
         if classes is not None:
-            counts = np.bincount(labels[right], minlength=len(model.classes)).astype(float)
-            found.append(_classes(model, classes, counts, strange))
-        proba, truth = proba[right[asked]], labels[right]
+            counts = np.bincount(truth, minlength=len(model.classes)).astype(float)
+            unknown = int(np.sum(labels == UNKNOWN_CLASS))
+            checks.append(_checked_classes(model, classes, counts, unknown))
         if len(truth):
-            found += _answers(model, proba, truth, n_training)
-            reliability = _reliability(model, proba, truth)
+            proba = model.predict_proba(rows.X[known_class])
+            own = proba[np.arange(len(truth)), truth]
+            result = replace(result, reliability=tuple(_reliability(model, proba, truth)))
             if model.held_out is not None:
-                here = float(np.mean(proba[np.arange(len(truth)), truth]))
-                true_class = here, 1.0 - _mean_score(model)
-    tested = [i for i, one in enumerate(found) if one.p_value is not None]
-    p_values = [found[i].p_value or 0.0 for i in tested]
-    columns = [found[i].what == "column" for i in tested]
-    weights = [1 / columns.count(one) for one in columns]
-    for i, adjusted in zip(tested, holm(p_values, weights), strict=True):
-        found[i] = _with(found[i], adjusted=float(adjusted), moved=bool(adjusted <= level))
-    return TableCheck(
-        len(rows), level, tuple(found), tuple(notes), labelled, accuracy, tuple(reliability),
-        None if accuracy is None else _held_out_accuracy(model), true_class,
-    )  # fmt: skip
+                shares = float(np.mean(own)), 1.0 - model.held_out.mean
+                result = replace(result, true_class=shares)
+                checks.append(_checked_answers(model.held_out, own))
+            if n_training > 0:
+                checks.append(_checked_probabilities(model, proba, truth, n_training))
+
+    # 5. Columns have half of the weight together, all else the other half.
+    tested = [i for i, check in enumerate(checks) if check.p_value is not None]
+    of_columns = [checks[i].what == "column" for i in tested]
+    weights = [1 / of_columns.count(kind) for kind in of_columns]
+    p_values = [checks[i].p_value or 0.0 for i in tested]
+    for i, p_value in zip(tested, holm(p_values, weights).tolist(), strict=True):
+        checks[i] = replace(checks[i], adjusted=p_value, moved=p_value <= level)
+    return replace(result, comparisons=tuple(checks))
 
 
-def _with(one: ColumnCheck, **changed: Any) -> ColumnCheck:
-    return ColumnCheck(**(vars(one) | changed))
+# --- columns --------------------------------------------------------------------------------------
 
 
-def _column(
+def _checked_column(
     model: TreeModel, i: int, cells: Cells, profile: ColumnProfile | None, n_training: float
 ) -> ColumnCheck:
     """One variable; what is known of it decides which tests there are."""
     variable = model.table_coding.variables[i]
-    m = len(cells.numbers)
-    known = int(np.sum(~cells.missing))
+    m, known = len(cells.numbers), int(np.sum(~cells.missing))
     n = n_training if profile is None else float(profile.counts.sum())
+    gaps, missing, psi = m - known, float("nan"), float("nan")
     tests: dict[str, float] = {}
     said: list[str] = []
-    outside, psi, missing_before = 0, float("nan"), float("nan")
     if has_levels(variable):
-        unseen = int(np.sum(variable.unseen(cells)))
-        outside = unseen
-        if unseen:
-            said.append(f"{counted(unseen, 'row')} of levels that training did not have")
-            if n > 0:
-                totals = _level_totals(variable, cells, profile)
-                tests["unseen"] = all_of_levels_new(unseen, totals, known, n)
+        outside = int(np.sum(variable.unseen(cells)))
+        if outside:
+            said.append(f"{counted(outside, 'row')} of levels that training did not have")
+            totals = _level_totals(variable, cells, profile)
+            tests["unseen"] = p_value_levels_unseen(outside, totals, known, n) if n > 0 else 1.0
     else:
-        low, high = _range(model, i)
-        beyond = int(np.sum(cells.numbers > high)), int(np.sum(cells.numbers < low))
-        outside = sum(beyond)
-        for count, word, end in zip(beyond, ("above", "below"), (high, low), strict=True):
+        j, outside = model.table_coding.firsts[i], 0
+        low, high = float(model.summary.low[j]), float(model.summary.high[j])
+        ends = ("above", high, cells.numbers > high), ("below", low, cells.numbers < low)
+        for word, end, beyond in ends:
+            count = int(np.sum(beyond))
+            outside += count
             if count:
                 said.append(f"{counted(count, 'row')} {word} {_shown(variable, end)}")
-                if n > 0:
-                    tests[word] = all_new(count, known, n)
+                tests[word] = p_value_all_unseen(count, known, n) if n > 0 else 1.0
     if profile is not None:
-        counts, missing = counted_cells(variable, cells, None, profile.edges)
-        missing_before = profile.missing / max(n + profile.missing, 1e-300)
-        if missing or profile.missing:
-            tests["missing"] = _missing_differs(profile, n, missing, known)
-        ordered = not has_levels(variable) or variable.kind == ORDERED
+        counts, _ = counted_cells(variable, cells, None, profile.edges)
         before, now = profile.counts, counts
+        ordered = not has_levels(variable) or variable.kind == ORDERED
         if not ordered and (variable.may_omit_levels or np.any(cells.unlisted)):
             before, now = _frequent(before, now)
-        tests["shares"] = shares_differ(before, now, ordered=ordered)
+        tests["shares"] = p_value_shares(before, now, ordered=ordered)
         if ordered:
-            tests["location"] = location_differs(profile.counts, counts)
-        psi = _stability(profile.counts, counts)
-        spread = tests["shares"] <= OPTIONS.level < tests.get("location", 1.0)
+            tests["location"] = p_value_location(profile.counts, counts)
+        psi, missing = _stability(profile.counts, counts), profile.missing_share
+        spread = tests["shares"] <= LEVEL < tests.get("location", 1.0)
         said = [*_moved_words(variable, profile, counts, cells, spread=spread), *said]
-        if missing or profile.missing:
-            said.append(f"missing {_percent(missing / max(m, 1))}, was {_percent(missing_before)}")
-    elif n_training > 0 and np.any(cells.missing) and not variable.has_missing:
-        tests["missing"] = all_new(int(cells.missing.sum()), m, n_training)
-        said.append(f"missing {_percent(float(cells.missing.mean()))}, as in no training row")
-    possible: tuple[str, ...]
+        if profile.missing:
+            before, now = np.array([profile.missing, n]), np.array([gaps, known], dtype=float)
+            tests["missing"] = p_value_shares(before, now)
+        elif gaps:
+            tests["missing"] = p_value_all_unseen(gaps, m, n)
+        if gaps or profile.missing:
+            said.append(f"missing {_percent(gaps / max(m, 1))}, was {_percent(missing)}")
+    elif n_training > 0 and gaps and not variable.has_missing:
+        tests["missing"] = p_value_all_unseen(gaps, m, n_training)
+        said.append(f"missing {_percent(gaps / m)}, as in no training row")
     # All tests that there could have been: the number must not depend on what was seen.
-    if not has_levels(variable):
-        possible = ("shares", "location", "above", "below", "missing")
-    elif variable.kind == ORDERED:
-        possible = ("shares", "location", "unseen", "missing")
-    else:
-        possible = ("shares", "unseen", "missing")
-    p_value = None
-    if m and (tests or n > 0):
-        p_value = min(1.0, len(possible) * min(tests.values(), default=1.0))
+    possible = 4 if variable.kind == ORDERED else 3 if has_levels(variable) else 5
+    p_value = min(1.0, possible * min(tests.values(), default=1.0))
     return ColumnCheck(
         name=variable.name,
         what="column",
-        p_value=p_value,
+        p_value=p_value if profile is not None or n > 0 else None,
         said="; ".join(said),
-        missing=float(np.mean(cells.missing)) if m else 0.0,
-        missing_in_training=missing_before,
+        missing=gaps / max(m, 1),
+        missing_in_training=missing,
         outside=outside,
         psi=psi,
     )
@@ -459,12 +262,9 @@ def _frequent(before: FloatArray, now: FloatArray) -> tuple[FloatArray, FloatArr
     Of a frequent level, the training rows are almost never so few that it is not listed.
     """
     share = before.sum() / max(before.sum() + now.sum(), 1.0)
-    few = binom.cdf(fewest_rows(before.sum()) - 1, before + now, share) > OPTIONS.unlisted
+    few = binom.cdf(fewest_rows(before.sum()) - 1, before + now, share) > UNLISTED
     few[-1] = True
-    return (
-        np.append(before[~few], before[few].sum()),
-        np.append(now[~few], now[few].sum()),
-    )
+    return np.append(before[~few], before[few].sum()), np.append(now[~few], now[few].sum())
 
 
 def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | None) -> FloatArray:
@@ -487,62 +287,37 @@ def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | Non
     return np.concatenate([new[new > 0], before[::-1] + rare, listed])
 
 
-def _missing_differs(profile: ColumnProfile, n: float, missing: float, known: int) -> float:
-    """p-value that values are missing as often; exact where training lacks none."""
-    if profile.missing == 0:
-        return all_new(int(missing), known + int(missing), n)
-    before, now = np.array([profile.missing, n]), np.array([missing, float(known)])
-    return shares_differ(before, now)
-
-
-def _range(model: TreeModel, i: int) -> tuple[float, float]:
-    j = model.table_coding.firsts[i]
-    return float(model.summary.low[j]), float(model.summary.high[j])
-
-
 def _moved_words(
-    variable: Variable,
-    profile: ColumnProfile,
-    counts: FloatArray,
-    cells: Cells,
-    *,
-    spread: bool,
+    variable: Variable, profile: ColumnProfile, counts: FloatArray, cells: Cells, *, spread: bool
 ) -> list[str]:
     """Medians of a number, or the level whose share has changed most.
 
     ``spread``: shares of bins differ and the location does not; then the bin that has changed most
     is named too.
     """
-    known = cells.numbers[~cells.missing]
-    if not len(known) or not profile.counts.sum() or not counts.sum():
+    values = cells.numbers[~cells.missing]
+    if not len(values) or not profile.counts.sum() or not counts.sum():
         return []
     before, after = profile.counts / profile.counts.sum(), counts / counts.sum()
     moves = np.abs(after - before)
-    k = int(np.argmax(moves))
-    if profile.edges is not None:
-        middle, now = _middle(profile), float(np.median(known))
-        if middle is None:
-            return []
-        said = [f"median {_shown(variable, now)}, was {_shown(variable, middle)}"]
-        if spread:
-            ends = [_shown(variable, float(edge)) for edge in profile.edges]
-            where = f"{ends[k - 1]} to {ends[k]}" if 0 < k < len(ends) else ""
-            where = where or (f"up to {ends[0]}" if k == 0 else f"above {ends[-1]}")
-            said.append(f"{_percent(after[k])} of the values {where}, was {_percent(before[k])}")
-        return said
-    if not variable.other and variable.levels:  # levels that training did not have are told apart
-        k = int(np.argmax(moves[: len(variable.levels)]))
-    words = ["false", "true"] if not variable.levels else list(variable.levels)
-    name = [*words, variable.other_name][k]
-    return [f"{visible(name)} {_percent(after[k])}, was {_percent(before[k])}"]
-
-
-def _middle(profile: ColumnProfile) -> float | None:
-    """The training median: the edge below which half of the rows are."""
-    assert profile.edges is not None
-    reached = np.cumsum(profile.counts) / profile.counts.sum()
-    at = int(np.searchsorted(reached, 0.5 - 1e-9))
-    return float(profile.edges[at]) if at < len(profile.edges) else None
+    k, edges = int(np.argmax(moves)), profile.edges
+    if edges is None:
+        if not variable.other and variable.levels:  # unseen levels have words of their own
+            k = int(np.argmax(moves[: len(variable.levels)]))
+        name = [*(variable.levels or ["false", "true"]), variable.other_name][k]
+        return [f"{visible(name)} {_percent(after[k])}, was {_percent(before[k])}"]
+    # The training median is the edge below which half of the rows are.
+    half = int(np.searchsorted(np.cumsum(before), 0.5 - 1e-9))
+    if half >= len(edges):
+        return []
+    middle, now = float(edges[half]), float(np.median(values))
+    said = [f"median {_shown(variable, now)}, was {_shown(variable, middle)}"]
+    if spread:
+        ends = [_shown(variable, float(edge)) for edge in edges]
+        where = f"{ends[k - 1]} to {ends[k]}" if 0 < k < len(ends) else ""
+        where = where or (f"up to {ends[0]}" if k == 0 else f"above {ends[-1]}")
+        said.append(f"{_percent(after[k])} of the values {where}, was {_percent(before[k])}")
+    return said
 
 
 def _stability(a: FloatArray, b: FloatArray) -> float:
@@ -553,7 +328,10 @@ def _stability(a: FloatArray, b: FloatArray) -> float:
     return float(np.sum((q - p) * np.log(q / p)))
 
 
-def _leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> ColumnCheck:
+# --- leaves, classes, answers ---------------------------------------------------------------------
+
+
+def _checked_leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> ColumnCheck:
     """Where rows arrive."""
     old, new = before / before.sum(), now / now.sum()
     k = int(np.argmax(np.abs(new - old)))
@@ -561,128 +339,98 @@ def _leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> ColumnChec
     return ColumnCheck(
         name="leaves",
         what="leaves",
-        p_value=shares_differ(before, now),
+        p_value=p_value_shares(before, now),
         used=True,
         said=f"{_percent(new[k])} of the rows arrive at leaf {leaf}, was {_percent(old[k])}",
         psi=_stability(before, now),
     )
 
 
-def _classes(model: TreeModel, before: FloatArray, now: FloatArray, strange: int) -> ColumnCheck:
+def _checked_classes(
+    model: TreeModel, before: FloatArray, now: FloatArray, unknown: int
+) -> ColumnCheck:
     """Shares of the classes, and classes that the tree does not know."""
-    # Classes that training did not have are certain to be found by a small part of the level.
-    tests = [shares_differ(before, now) / (1 - OPTIONS.unknown)]
+    # Classes that training did not have are certain to be seen by a small part of the level.
+    tests = [p_value_shares(before, now) / (1 - UNKNOWN_SHARE)]
     said = []
     if now.sum() > 0:
         old, new = before / before.sum(), now / now.sum()
         k = int(np.argmax(np.abs(new - old)))
         said.append(f"{visible(model.labels[k])} {_percent(new[k])}, was {_percent(old[k])}")
-    if strange:
-        chance = all_new(strange, int(now.sum()) + strange, float(before.sum()))
-        tests.append(chance / OPTIONS.unknown)
-        said.append(f"{counted(strange, 'row')} of classes that the tree does not know")
+    if unknown:
+        chance = p_value_all_unseen(unknown, int(now.sum()) + unknown, float(before.sum()))
+        tests.append(chance / UNKNOWN_SHARE)
+        said.append(f"{counted(unknown, 'row')} of classes that the tree does not know")
     return ColumnCheck(
         name=f"classes of {model.target}" if model.target else "classes",
         what="classes",
         p_value=min(1.0, *tests),
         used=True,
         said="; ".join(said),
-        outside=strange,
+        outside=unknown,
         psi=_stability(before, now),
     )
 
 
-def _answers(
-    model: TreeModel, proba: FloatArray, labels: NDArray[np.int64], n_training: float
-) -> list[ColumnCheck]:
-    """Whether answers are worse than on held-out rows, and whether probabilities are right."""
-    rows = np.arange(len(labels))
-    found = []
-    if model.held_out is not None:
-        before, edges = _scores(model)
-        now = np.bincount(
-            np.searchsorted(edges, 1.0 - proba[rows, labels]), minlength=len(edges) + 1
-        ).astype(float)
-        old = _mean_score(model)
-        new = float(np.mean(1.0 - proba[rows, labels]))
-        found.append(
-            ColumnCheck(
-                name="answers",
-                what="worse",
-                p_value=location_differs(before, now, larger=True),
-                used=True,
-                said=f"the tree gives the true class {100 * (1 - new):.1f} % on average; on "
-                f"held-out rows it gave {100 * (1 - old):.1f} %",
-            )
-        )
-    if n_training > 0:
-        truth = np.eye(proba.shape[1])[labels]
-        differences = (truth - proba).mean(axis=0)
-        variance = (proba * (1 - proba)).mean(axis=0) * (1 / len(labels) + 1 / n_training)
-        z = np.abs(differences) / np.sqrt(np.maximum(variance, 1e-300))
-        k, n_tests = int(np.argmax(z)), 1 if len(differences) == 2 else len(differences)
-        found.append(
-            ColumnCheck(
-                name="probabilities",
-                what="calibrated",
-                p_value=float(min(1.0, n_tests * 2 * norm.sf(z[k]))),
-                used=True,
-                said=f"the tree gives {visible(model.labels[k])} {100 * proba[:, k].mean():.1f} % "
-                f"on average; {100 * truth[:, k].mean():.1f} % of the rows are "
-                f"{visible(model.labels[k])}",
-            )
-        )
-    return found
-
-
-def _scores(model: TreeModel) -> tuple[FloatArray, FloatArray]:
-    """Held-out rows in bins of their scores, and the edges of these."""
-    assert model.held_out is not None
-    scores = np.concatenate(model.held_out.scores)
-    each = [np.full(len(s), n / max(len(s), 1)) for s, n in _pairs(model)]
-    weight = np.concatenate(each)
-    edges = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * OPTIONS.bins + 1)[1:-1]))
+def _checked_answers(held_out: HeldOutScores, own: FloatArray) -> ColumnCheck:
+    """Whether probabilities ``own`` (n_rows,) of true classes are below those of held-out rows."""
+    scores, weight = np.concatenate(held_out.scores), np.concatenate(held_out.weights)
+    edges = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * BINS + 1)[1:-1]))
     before = np.bincount(np.searchsorted(edges, scores), weight, len(edges) + 1)
-    return before.astype(float), edges
+    now = np.bincount(np.searchsorted(edges, 1.0 - own), minlength=len(edges) + 1)
+    return ColumnCheck(
+        name="answers",
+        what="worse",
+        p_value=p_value_location(before, now.astype(float), larger=True),
+        used=True,
+        said=f"the tree gives the true class {100 * float(np.mean(own)):.1f} % on average; on "
+        f"held-out rows it gave {100 * (1 - held_out.mean):.1f} %",
+    )
+
+
+def _checked_probabilities(
+    model: TreeModel, proba: FloatArray, labels: NDArray[np.int64], n_training: float
+) -> ColumnCheck:
+    """Whether mean probabilities are the shares of the classes."""
+    truth = np.eye(proba.shape[1])[labels]
+    differences = (truth - proba).mean(axis=0)
+    variance = (proba * (1 - proba)).mean(axis=0) * (1 / len(labels) + 1 / n_training)
+    z = np.abs(differences) / np.sqrt(np.maximum(variance, 1e-300))
+    k, n_tests = int(np.argmax(z)), 1 if len(differences) == 2 else len(differences)
+    label = visible(model.labels[k])
+    return ColumnCheck(
+        name="probabilities",
+        what="calibrated",
+        p_value=float(min(1.0, n_tests * 2 * norm.sf(z[k]))),
+        used=True,
+        said=f"the tree gives {label} {100 * proba[:, k].mean():.1f} % on average; "
+        f"{100 * truth[:, k].mean():.1f} % of the rows are {label}",
+    )
 
 
 def _held_out_accuracy(model: TreeModel) -> float | None:
     """Of two classes, by the threshold of their probability; None where it is not known."""
-    if model.held_out is None or len(model.classes) != 2 or model.distributions is not None:
+    held_out = model.held_out
+    if held_out is None or len(model.classes) != 2 or model.distributions is not None:
         return None
-    hits = sum(
-        float(np.mean(scores <= 1.0 - model.decision_threshold(k))) * rows
-        for k, (scores, rows) in enumerate(_pairs(model))
-        if len(scores)
-    )
-    return float(hits / model.held_out.rows.sum())
-
-
-def _mean_score(model: TreeModel) -> float:
-    sums = [float(np.mean(s)) * n for s, n in _pairs(model) if len(s)]
-    assert model.held_out is not None
-    return sum(sums) / float(model.held_out.rows.sum())
-
-
-def _pairs(model: TreeModel) -> list[tuple[FloatArray, float]]:
-    assert model.held_out is not None
-    return list(zip(model.held_out.scores, model.held_out.rows.tolist(), strict=True))
+    pairs = enumerate(zip(held_out.scores, held_out.weights, strict=True))
+    hits = [weight @ (scores <= 1.0 - model.decision_threshold(k)) for k, (scores, weight) in pairs]
+    return float(sum(hits) / held_out.rows.sum())
 
 
 def _reliability(
     model: TreeModel, proba: FloatArray, labels: NDArray[np.int64]
 ) -> list[Reliability]:
     """Predicted and observed frequencies in bins of equal size; of two classes the second."""
-    found = []
-    asked = [1] if proba.shape[1] == 2 else range(proba.shape[1])
-    for k in asked:
+    bins = []
+    for k in [1] if proba.shape[1] == 2 else range(proba.shape[1]):
         order = np.argsort(proba[:, k], kind="stable")
-        for part in np.array_split(order, min(OPTIONS.bins, max(1, len(order) // 20))):
+        for part in np.array_split(order, min(BINS, max(1, len(order) // 20))):
             hits = float(np.sum(labels[part] == k))
             share, low, high = wilson(hits, float(len(part)))
             said = float(proba[part, k].mean())
-            found.append(Reliability(model.labels[k], said, share, low, high, len(part)))
-    return found
+            bins.append(Reliability(model.labels[k], said, share, low, high, len(part)))
+    return bins
 
 
 def _shown(variable: Variable, value: float) -> str:

@@ -1,138 +1,87 @@
 """Tests on counts that two samples have one distribution, and their adjustment for many tests.
 
-Counts a (n_cells,) are of n training rows, counts b (n_cells,) of m new rows. drift.py says which
-test serves which comparison.
+Counts a (n_cells,) are of n training rows, counts b (n_cells,) of m new rows. table_check.py says
+which test serves which comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom, chi2, norm
+from scipy.optimize import minimize_scalar
+from scipy.stats import chi2_contingency, norm
 
 from softsplit.support.arrays import FloatArray
 
-
-@dataclass(frozen=True)
-class TwoSampleOptions:
-    """Where approximations hold, and how long exact sums may take."""
-
-    fewest: float = 5.0
-    """Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
-
-    negligible: float = 1e-15
-    """Chances below this are left out of sums: p-values are read to four digits after the point."""
-
-    steps: int = 50_000_000
-    """Most additions of an exact distribution, some tenths of a second."""
-
-    each: int = 500
-    """Additions that take as long as it takes to begin with an array."""
+FEWEST_EXPECTED = 5.0
+"""Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
 
 
-OPTIONS = TwoSampleOptions()
-
-
-def shares_differ(a: FloatArray, b: FloatArray, *, ordered: bool = False) -> float:
+def p_value_shares(a: FloatArray, b: FloatArray, *, ordered: bool = False) -> float:
     """p-value of chi-squared that counts a and b (n_cells,) have the same shares."""
-    a, b = _merged(a, b, ordered)
-    if len(a) < 2:
+    n, m = float(a.sum()), float(b.sum())
+    if min(n, m) <= 0:
         return 1.0
+    # Neighbours are merged; of cells without an order small ones come first, with each other.
     both = a + b
-    total, n, m = both.sum(), a.sum(), b.sum()
-    statistic = np.sum((a - n * both / total) ** 2 / (n * both / total))
-    statistic += np.sum((b - m * both / total) ** 2 / (m * both / total))
-    return float(chi2.sf(statistic, len(a) - 1))
+    order = np.arange(len(both)) if ordered else np.argsort(both, kind="stable")
+    needed, cells = FEWEST_EXPECTED * (n + m) / min(n, m), [np.zeros(2)]
+    for k in order[both[order] > 0]:
+        if cells[-1].sum() >= needed:
+            cells.append(np.zeros(2))
+        cells[-1] += a[k], b[k]
+    if len(cells) > 1 and cells[-1].sum() < needed:
+        cells[-2] += cells.pop()
+    return float(chi2_contingency(np.array(cells), correction=False).pvalue)
 
 
-def _merged(a: FloatArray, b: FloatArray, ordered: bool) -> tuple[FloatArray, FloatArray]:
-    """Counts in cells whose expected counts are large enough in both samples."""
+def p_value_location(a: FloatArray, b: FloatArray, *, larger: bool = False) -> float:
+    """p-value of the rank sum test on counts a and b in ordered bins; ``larger``: of b alone.
+
+    It is ``scipy.stats.mannwhitneyu`` of the rows behind the counts, which may be parts of rows.
+    """
     n, m = float(a.sum()), float(b.sum())
-    if min(n, m) <= 0:
-        return a[:0], b[:0]
-    needed = OPTIONS.fewest * (n + m) / min(n, m)
-    kept = a + b > 0
-    a, b = a[kept], b[kept]
-    if not ordered:  # the smallest first, so that small levels are merged with each other
-        order = np.argsort(a + b, kind="stable")
-        a, b = a[order], b[order]
-    cells: list[list[float]] = []
-    for pair in zip(a, b, strict=True):
-        if cells and sum(cells[-1]) < needed:
-            cells[-1] = [cells[-1][0] + pair[0], cells[-1][1] + pair[1]]
-        else:
-            cells.append(list(pair))
-    if len(cells) > 1 and sum(cells[-1]) < needed:
-        last = cells.pop()
-        cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
-    merged = np.array(cells).T
-    return merged[0], merged[1]
-
-
-def location_differs(a: FloatArray, b: FloatArray, *, larger: bool = False) -> float:
-    """p-value of the rank sum test on counts a and b in ordered bins; ``larger``: of b alone."""
-    n, m = float(a.sum()), float(b.sum())
-    both = a + b
-    total = n + m
-    if min(n, m) <= 0:
+    both, total = a + b, n + m
+    if min(n, m) <= 0 or total <= 1:
         return 1.0
     ranks = np.cumsum(both) - both / 2
-    spread = np.sum(both * (ranks - total / 2) ** 2) / (total - 1) if total > 1 else 0.0
+    spread = np.sum(both * (ranks - total / 2) ** 2) / (total - 1)
     if spread <= 0:
         return 1.0
     z = float((b @ ranks / m - total / 2) / np.sqrt(spread * n / (m * total)))
     return float(norm.sf(z) if larger else 2 * norm.sf(abs(z)))
 
 
-def all_new(k: int, m: int, n: float) -> float:
+def p_value_all_unseen(k: int, m: int, n: float) -> float:
     """Probability that the k topmost of n training and m new rows are all new ones."""
-    if k == 0:
-        return 1.0
     i = np.arange(k)
-    return float(np.exp(np.sum(np.log(m - i) - np.log(n + m - i))))
+    return float(np.prod((m - i) / (n + m - i)))
 
 
-def all_of_levels_new(
-    rows: int, totals: FloatArray, m: int, n: float, options: TwoSampleOptions = OPTIONS
-) -> float:
-    """Probability that levels with at least ``rows`` rows together have new rows alone.
+def p_value_levels_unseen(rows: int, totals: FloatArray, m: int, n: float) -> float:
+    """Bound on the probability that levels with ``rows`` rows together have new rows alone.
 
     ``totals`` (n_levels,) are rows of each level in both samples. A level of t rows has new ones
-    alone with q_t = prod_{i < t} (m - i) / (n + m - i). Levels count as independent: of c_t levels
-    with t rows a binomial number k_t has new rows alone, and the distribution of sum_t t k_t is
-    made size by size. Where that takes more than ``options.steps`` it is the bound of Cantelli.
+    alone with q_t = prod_{i < t} (m - i) / (n + m - i). Levels count as independent; then, by
+    Chernoff,
+
+        P(rows of them >= rows) <= min_{s > 0} e^{-s rows} prod_levels (1 - q_t + q_t e^{s t})
+
+    which is q_t itself for a single level.
     """
-    if rows == 0:
-        return 1.0
     sizes, many = np.unique(np.asarray(totals, dtype=int), return_counts=True)
-    chances = np.array([all_new(int(t), m, n) if t <= m else 0.0 for t in sizes])
-    kept = many * chances > options.negligible
-    sizes, many, chances = sizes[kept], many[kept], chances[kept]
-    most = np.minimum(many, (rows - 1) // sizes)  # more of them reach ``rows`` by themselves
-    laws = [binom.pmf(np.arange(k + 1), c, q) for k, c, q in zip(most, many, chances, strict=True)]
-    counts = [np.flatnonzero(law > options.negligible) for law in laws]
-    if sum(map(len, counts)) * (rows + options.each) > options.steps:
-        return _bound_of_cantelli(rows, sizes, many, chances)
-    below, reached, missing = np.zeros(rows), 0.0, np.arange(rows, 0, -1)
-    below[0] = 1.0
-    for t, k, law, listed, c, q in zip(sizes, most, laws, counts, many, chances, strict=True):
-        more = np.append(np.cumsum(law[::-1])[::-1], 0.0) + binom.sf(k, c, q)  # at least so many
-        reached += float(below @ more[np.minimum(-(-missing // t), k + 1)])
-        added = np.zeros(rows)
-        for count in listed:
-            added[count * t :] += law[count] * below[: rows - count * t]
-        below = added
-    return min(float(reached), 1.0)
+    chances = np.array([p_value_all_unseen(int(t), m, n) if t <= m else 0.0 for t in sizes])
+    sizes, many, chances = (part[chances > 0] for part in (sizes, many, chances))
+    if rows <= float(many @ (sizes * chances)):
+        return 1.0
+    stays, leaves = np.log1p(-chances), np.log(chances)
 
+    def log_bound(s: float) -> float:
+        return float(many @ np.logaddexp(stays, leaves + s * sizes) - s * rows)
 
-def _bound_of_cantelli(
-    rows: int, sizes: FloatArray, many: FloatArray, chances: FloatArray
-) -> float:
-    mean = float(np.sum(many * sizes * chances))
-    variance = float(np.sum(many * sizes**2 * chances * (1 - chances)))
-    return 1.0 if rows <= mean else variance / (variance + (rows - mean) ** 2)
+    # The bound is convex in s; e^-50 is beyond every p-value that is printed.
+    return float(min(1.0, np.exp(minimize_scalar(log_bound, bounds=(0, 50), method="bounded").fun)))
 
 
 def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> FloatArray:
@@ -141,7 +90,6 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> F
     w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=float)
     order = np.argsort(p / w, kind="stable")
     remaining = np.cumsum(w[order][::-1])[::-1]
-    stepped = np.maximum.accumulate((p / w)[order] * remaining)
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(stepped, 1.0)
+    adjusted[order] = np.minimum(np.maximum.accumulate((p / w)[order] * remaining), 1.0)
     return adjusted

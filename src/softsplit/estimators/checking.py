@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.drift.table_check import TableCheck, check_table, coded_with_missing
+from softsplit.drift.results import TableCheck
+from softsplit.drift.table_check import check_table, coded_with_missing
 from softsplit.estimators.row_reading import read_rows
 from softsplit.fitted.conformal import checked_confidence, known_labels
 from softsplit.fitted.model import TreeModel, holder_of

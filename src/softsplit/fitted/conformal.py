@@ -102,12 +102,23 @@ class HeldOutScores:
             kept.append(found[own][np.minimum(at, len(own) - 1)] if number else np.zeros(0))
         return cls(tuple(kept), rows)
 
+    @property
+    def weights(self) -> tuple[FloatArray, ...]:
+        """The rows that each score stands for."""
+        pairs = zip(self.scores, self.rows.tolist(), strict=True)
+        return tuple(np.full(len(scores), rows / max(len(scores), 1)) for scores, rows in pairs)
+
+    @property
+    def mean(self) -> float:
+        """Mean score of the held-out rows."""
+        weight = np.concatenate(self.weights)
+        return float(weight @ np.concatenate(self.scores) / self.rows.sum())
+
     def threshold(self, confidence: float, of_class: int | None = None) -> float:
         """q, of all rows or of those of one class; infinite where they are too few."""
         chosen = range(len(self.scores)) if of_class is None else [of_class]
         scores = np.concatenate([self.scores[k] for k in chosen])
-        each = [np.full(len(s), self.rows[k] / max(len(s), 1)) for k, s in enumerate(self.scores)]
-        weight = np.concatenate([each[k] for k in chosen])
+        weight = np.concatenate([self.weights[k] for k in chosen])
         order = np.argsort(scores, kind="stable")
         reached, needed = np.cumsum(weight[order]), confidence * (float(weight.sum()) + 1.0)
         at = int(np.searchsorted(reached, needed - 1e-9 * max(needed, 1.0)))

@@ -18,24 +18,11 @@ from softsplit.support.arrays import FloatArray
 from softsplit.variables import Cells, Coding, Shared, Variable
 from softsplit.variables.variable import BOOLEAN, CATEGORY
 
+BINS = 10
+"""Of a number: ten tell a shift, a spread and a tail apart, and take a line of a file."""
 
-@dataclass(frozen=True)
-class ProfileOptions:
-    """The size of a summary.
-
-    Attributes
-    ----------
-    bins : int
-        Of a number: ten tell a shift, a spread and a tail apart, and take a line of a file.
-    variables : int
-        Variables that have a summary at most; of a wider table those that the tree uses come first.
-    """
-
-    bins: int = 10
-    variables: int = 1000
-
-
-OPTIONS = ProfileOptions()
+MOST_VARIABLES = 1000
+"""Variables that have a summary; of a wider table those that the tree uses come first."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +42,11 @@ class ColumnProfile:
     counts: FloatArray
     missing: float = 0.0
     edges: FloatArray | None = None
+
+    @property
+    def missing_share(self) -> float:
+        """Share of the rows without a value."""
+        return self.missing / max(float(self.counts.sum()) + self.missing, 1e-300)
 
     @classmethod
     def learned(cls, variable: Variable, cells: Cells, rows: FloatArray) -> ColumnProfile:
@@ -125,15 +117,15 @@ class TableProfile:
         leaves : array of shape (n_leaves,)
         """
         n = len(coding.variables)
-        asked = sorted(range(n), key=lambda i: i not in used)[: OPTIONS.variables]
-        places = {one.first: one.places for one in shared}
-        found: list[ColumnProfile | None] = [None] * n
+        asked = sorted(range(n), key=lambda i: i not in used)[:MOST_VARIABLES]
+        places = {levels.first: levels.places for levels in shared}
+        columns: list[ColumnProfile | None] = [None] * n
         for i in asked:
             own = X[:, coding.columns_of(i)]
             cells = _cells(coding.variables[i], own, places.get(coding.firsts[i]))
             if cells is not None:
-                found[i] = ColumnProfile.learned(coding.variables[i], cells, rows)
-        return cls(tuple(found), classes, leaves)
+                columns[i] = ColumnProfile.learned(coding.variables[i], cells, rows)
+        return cls(tuple(columns), classes, leaves)
 
 
 def has_levels(variable: Variable) -> bool:
@@ -170,10 +162,10 @@ def _edges(values: FloatArray, rows: FloatArray) -> FloatArray:
         return np.zeros(0)
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(rows[order])
-    levels = reached[-1] * np.arange(1, OPTIONS.bins) / OPTIONS.bins
+    levels = reached[-1] * np.arange(1, BINS) / BINS
     at = np.searchsorted(reached, levels - 1e-9 * reached[-1])
-    found = np.unique(values[order][at].astype(float) + 0.0)
-    return found[found < values[order[-1]]]
+    edges = np.unique(values[order][at].astype(float) + 0.0)
+    return edges[edges < values[order[-1]]]
 
 
 def _cells(variable: Variable, coded: FloatArray, places: NDArray[np.intp] | None) -> Cells | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softsplit.drift.table_check import ColumnCheck, TableCheck
+from softsplit.drift.results import ColumnCheck, TableCheck
 from softsplit.report.document import add_head, asset
 from softsplit.report.elements import add, add_table, element, percent, rendered, shortened
 from softsplit.report.sections import section
