@@ -381,7 +381,7 @@ def _checked_answers(held_out: HeldOutScores, own: FloatArray) -> ColumnCheck:
     return ColumnCheck(
         name="answers",
         what="worse",
-        p_value=p_value_location(before, now.astype(float), larger=True),
+        p_value=p_value_location(before.astype(float), now.astype(float), larger=True),
         used=True,
         said=f"the tree gives the true class {100 * float(np.mean(own)):.1f} % on average; on "
         f"held-out rows it gave {100 * (1 - held_out.mean):.1f} %",

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from softsplit.advice.differences import Comparison, compare_trees
 from softsplit.editing import edit as editing
+from softsplit.editing.refit import placed_rows, refitted, training_loss
 from softsplit.estimators.base import (
     checked_weights,
     model_settings,
@@ -28,7 +29,6 @@ from softsplit.fitted.edits import Edit, Edits
 from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.support.messages import shown
 from softsplit.training.preparation import Prepared, prepare
-from softsplit.training.refit import placed_rows, refitted, training_loss
 from softsplit.training.rows import Rows
 from softsplit.training.run import train
 from softsplit.variables import CodedRows

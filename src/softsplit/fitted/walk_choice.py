@@ -84,7 +84,7 @@ class Chosen:
         return found
 
 
-class Held(NamedTuple):
+class FixedParts(NamedTuple):
     """What a walk is to keep of questions and leaves; NaN, or -1 for classes, where it is free.
 
     Attributes
@@ -117,7 +117,7 @@ def choose_walk(
     votes: FloatArray,
     gains: FloatArray,
     leaf_votes: FloatArray,
-    held: Held | None = None,
+    fixed: FixedParts | None = None,
 ) -> Chosen:
     """Choose cuts and leaf classes on training rows.
 
@@ -131,16 +131,16 @@ def choose_walk(
         class with the largest sum.
     leaf_votes : array of shape (n_classes, n_leaves)
         Votes of the leaves of the mixture, for leaves at which no row arrives.
-    held : Held, optional
+    fixed : FixedParts, optional
     """
     n_branches, n_rows = scores.shape
     # Branches that look at no feature decide nothing about single rows.
     asking = [t for t in range(n_branches) if np.ptp(scores[t]) > 0] if n_rows else []
     first_cuts = np.zeros(n_branches)
-    if held is not None:
-        fixed = ~np.isnan(held.thresholds)
-        first_cuts[fixed] = held.cuts[fixed]
-        asking = [t for t in asking if not fixed[t]]
+    if fixed is not None:
+        given = ~np.isnan(fixed.thresholds)
+        first_cuts[given] = fixed.cuts[given]
+        asking = [t for t in asking if not given[t]]
     orders = {t: np.argsort(-scores[t], kind="stable") for t in asking}
     unit = votes.max(axis=0).sum() / max(n_rows, 1)
     prior = 1e-6 * unit * leaf_votes / max(float(leaf_votes.max()), 1e-300)
@@ -150,7 +150,7 @@ def choose_walk(
         at = arrivals(holds)
         total = [np.bincount(at, gain, n_branches + 1) for gain in gains]
         found: NDArray[np.intp] = np.argmax(np.array(total) + prior, axis=0)
-        return found if held is None else held.kept(found)
+        return found if fixed is None else fixed.kept(found)
 
     def ascend(classes: NDArray[np.intp]) -> tuple[float, Chosen]:
         """Coordinate ascent from d = 0 and these classes; the sum that it reaches."""
@@ -188,7 +188,7 @@ def choose_walk(
     total, chosen = ascend(first)
     # Under costs the rows on both sides of d = 0 may ask for one class, and no cut would move.
     own: NDArray[np.intp] = np.argmax(leaf_votes, axis=0)
-    own = own if held is None else held.kept(own)
+    own = own if fixed is None else fixed.kept(own)
     if not np.array_equal(own, first):
         other, found = ascend(own)
         chosen = found if other > total + 1e-9 * abs(total) else chosen
@@ -221,7 +221,7 @@ def chosen_walk(
     gains: FloatArray,
     *,
     constrained: bool = False,
-    held: Held | None = None,
+    fixed: FixedParts | None = None,
     scores: FloatArray | None = None,
 ) -> Chosen:
     """Choose cuts and leaf classes of a tree on training rows; arguments as of ``fit_walk``.
@@ -234,4 +234,4 @@ def chosen_walk(
     agreement = np.zeros((len(leaf_votes), len(mixed)))
     agreement[mixed, np.arange(len(mixed))] = rows.weights
     worth = agreement if constrained else gains[rows.labels].T * rows.weights
-    return choose_walk(scores, agreement, worth, leaf_votes, held)
+    return choose_walk(scores, agreement, worth, leaf_votes, fixed)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.fitted.walk import OPTIONS, Arriving, Walk, arrivals
-from softsplit.fitted.walk_choice import Chosen, Held, best_cut, chosen_walk, reached
+from softsplit.fitted.walk_choice import Chosen, FixedParts, best_cut, chosen_walk, reached
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import split_scores
@@ -45,7 +45,7 @@ def fit_walk(
     *,
     constrained: bool = False,
     monotone: Sequence[NDArray[np.intp]] = (),
-    held: Held | None = None,
+    fixed: FixedParts | None = None,
 ) -> tuple[TreeParameters, Walk]:
     """Choose the walk of a tree on training rows; return the rounded tree and the walk.
 
@@ -65,13 +65,13 @@ def fit_walk(
     monotone : sequence of int arrays
         Features of each monotone variable, its value and its hinges: rounding keeps the sign of
         all slopes.
-    held : Held, optional
+    fixed : FixedParts, optional
         What stays as it is.
     """
-    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, held=held)
+    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, fixed=fixed)
     scores = split_scores(tree, rows.features)
     made, walk = _rounded(
-        tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone, held
+        tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone, fixed
     )
     return (tree if constrained else made), walk
 
@@ -85,7 +85,7 @@ def _rounded(
     chosen: Chosen,
     zero_threshold: float,
     monotone: Sequence[NDArray[np.intp]] = (),
-    held: Held | None = None,
+    fixed: FixedParts | None = None,
 ) -> tuple[TreeParameters, Walk]:
     """Round the questions of a tree one after the other, from the root down."""
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
@@ -102,16 +102,16 @@ def _rounded(
         if not len(used):
             bounds[t] = -1.0 if intercept[t] > chosen.cuts[t] else 1.0
             continue
-        fixed = np.full(len(used), np.nan) if held is None else held.coefficients[t, used]
-        first = 0 if np.all(np.isnan(fixed)) else int(np.argmax(~np.isnan(fixed)))
+        given = np.full(len(used), np.nan) if fixed is None else fixed.coefficients[t, used]
+        first = 0 if np.all(np.isnan(given)) else int(np.argmax(~np.isnan(given)))
         unit = float(coef[t, used[first]])
-        unit = unit if np.isnan(fixed[first]) else unit / float(fixed[first])
+        unit = unit if np.isnan(given[first]) else unit / float(given[first])
         exact = coef[t, used] / unit
         centre, bound = -intercept[t] / unit, (chosen.cuts[t] - intercept[t]) / unit
         upwards[t], ranked[t] = unit > 0, not scaling.linear
         values = rows.features[used]
-        if held is not None and not np.isnan(held.thresholds[t]):
-            ranked[t], bound = held.ranked[t], held.thresholds[t]
+        if fixed is not None and not np.isnan(fixed.thresholds[t]):
+            ranked[t], bound = fixed.ranked[t], fixed.thresholds[t]
         elif ranked[t] and len(used) == 1 and 0 < bound < 1:
             ranked[t], bound = False, scaling.to_original(int(used[0]), bound)
         if not ranked[t]:
@@ -126,10 +126,10 @@ def _rounded(
         curved = [np.flatnonzero(np.isin(used, own)) for own in monotone]
         curved = [own[np.argsort(used[own])] for own in curved if len(own) > 1]
         question = _question(
-            exact, bound, centre, width, sign, values, at, change, slack, fixed, curved
+            exact, bound, centre, width, sign, values, at, change, slack, given, curved
         )
-        if held is not None and not np.isnan(held.thresholds[t]):
-            question = question._replace(bound=held.thresholds[t], centre=held.centres[t])
+        if fixed is not None and not np.isnan(fixed.thresholds[t]):
+            question = question._replace(bound=fixed.thresholds[t], centre=fixed.centres[t])
         printed[t, used], bounds[t] = question.coefficients, question.bound
         above = sign * (question.coefficients @ values - question.bound)
         holds[t] = above > OPTIONS.tie * abs(question.bound)
@@ -140,8 +140,8 @@ def _rounded(
             offset = float(question.coefficients @ scaling.low[used])
             thresholds[t] = slope * (question.centre - offset)
     shares = rounded_shares(tree.leaf_classes)
-    if held is not None:
-        shares = np.where(held.classes >= 0, tree.leaf_classes, shares)
+    if fixed is not None:
+        shares = np.where(fixed.classes >= 0, tree.leaf_classes, shares)
     walk = Walk(printed, bounds, upwards, ranked, np.zeros(shares.shape), chosen.classes)
     return TreeParameters(weights, thresholds, shares), walk
 

@@ -36,7 +36,7 @@ from softsplit.fitted.pruning import oriented, simplified
 from softsplit.fitted.rates import RateRecord
 from softsplit.fitted.summary import FeatureSummary
 from softsplit.fitted.walk import Arriving, Walk
-from softsplit.fitted.walk_choice import Held
+from softsplit.fitted.walk_choice import FixedParts
 from softsplit.fitted.walk_rounding import fit_walk, rounded_shares
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
@@ -354,13 +354,13 @@ class Prepared:
         tree: TreeParameters,
         costs: FloatArray | None,
         zero_threshold: float,
-        held: Held | None = None,
+        fixed: FixedParts | None = None,
         *,
         hurried: bool = False,
     ) -> tuple[TreeParameters, Walk, FloatArray | None]:
         """Return the rounded tree, its walk with the training rows that arrive, and the costs.
 
-        ``held`` parts of the walk stay as they are; ``hurried`` as of ``tree``.
+        ``fixed`` parts of the walk stay as they are; ``hurried`` as of ``tree``.
 
         Under minimum class rates, errors of classes that the walk finds too rarely cost more and
         more, until it meets the rates on the training rows, or ``raises`` times. Under other
@@ -378,11 +378,11 @@ class Prepared:
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
             made, walk = fit_walk(
                 tree, self.problem.steepness, self.scaling, few, gains, zero_threshold,
-                constrained=constrained, monotone=self._bent_columns, held=held,
+                constrained=constrained, monotone=self._bent_columns, fixed=fixed,
             )  # fmt: skip
             decided = None if constrained else gains
             walk = walk.counted(counted, self.scaling, decided, self.class_factors)
-            walk = walk if held is None else replace(walk, classes=held.kept(walk.classes))
+            walk = walk if fixed is None else replace(walk, classes=fixed.kept(walk.classes))
             if self.monotone is not None:
                 votes = gains.T @ made.leaf_classes
                 walk = ordered_walk(walk, self.monotone, gains, votes)

@@ -18,8 +18,9 @@ import softsplit
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.cli import app
+from softsplit.editing.refit import FreeQuestion
+from softsplit.problem.bounds import Bounds
 from softsplit.reading.outline import outline
-from softsplit.training.refit import free_question
 from tables import patients
 
 DAY = "2026-11-18"
@@ -127,8 +128,9 @@ def test_numbers_of_a_question_are_linear_in_its_free_ones():
     X, y = wine()
     edited = damaged(fitted("walk", X, y), np.random.default_rng(1))
     for t in edited.tree_.edits.thresholds:
-        free = free_question(edited.tree_, t, edited.tree_.edits)
         tree = edited.tree_.parameters
+        bounds = Bounds.free(*tree.weights.shape)
+        free = FreeQuestion.of(bounds, edited.tree_, t, edited.tree_.edits)
         assert_allclose(
             free.matrix @ free.start, [*tree.weights[free.used, t], tree.thresholds[t]], rtol=1e-9
         )
