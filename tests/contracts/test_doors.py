@@ -23,7 +23,7 @@ from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.solvers.active_set.descent import DescentLimits
 from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
-from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
+from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.solvers.starts.rules import draw_start
 from two_halves import SOME, TwoHalves
 
@@ -101,7 +101,7 @@ def test_solvers_that_need_the_rows_refuse_an_engine_elsewhere(solver, words):
 )
 def test_rows_in_two_halves_train_by_likelihood(settings):
     """Features are looked for on the same 300 rows, and all descend through ``evaluate``."""
-    options = EliminationOptions(rows=SampleSizes(support=SOME))
+    options = EliminationOptions(support_rows=SOME)
     X, y = load_breast_cancer(return_X_y=True)
     solver = EliminationSolver(options=options)
     known = {"n_starts": 1, "random_state": 0, "solver": solver} | settings

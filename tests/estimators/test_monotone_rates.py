@@ -23,9 +23,9 @@ from softsplit import (
 )
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.solvers.base import Budget, Solution, Status
+from softsplit.solvers.elimination.bounded import ordered_coordinates
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage
-from softsplit.solvers.elimination.ordered import ordered_coordinates
 from softsplit.solvers.elimination.penalised import OrderedRates, rates_of
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution

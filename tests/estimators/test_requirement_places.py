@@ -20,7 +20,7 @@ from softsplit import (
 )
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.solvers import EliminationSolver
-from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
+from softsplit.solvers.elimination.options import EliminationOptions
 from two_halves import TwoHalves
 
 NAMES = ["a", "b", "c", "d"]
@@ -148,7 +148,7 @@ def few_drawn(monkeypatch):
     from softsplit.on_dask.engine import DrawOptions
 
     monkeypatch.setattr("softsplit.on_dask.engine.DRAW", DrawOptions(most=700, least=700))
-    few = EliminationOptions(rows=SampleSizes(support=700, middle=700))
+    few = EliminationOptions(support_rows=700, middle_rows=700)
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
 
 
@@ -277,7 +277,7 @@ def test_what_cannot_be_required_on_dask_is_told_in_one_sentence(client):
 @pytest.fixture
 def many_rows(monkeypatch):
     """Few rows count as many: the last descents ask the engine."""
-    few = EliminationOptions(rows=SampleSizes(support=200, middle=300))
+    few = EliminationOptions(support_rows=200, middle_rows=300)
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
 
 

@@ -38,7 +38,7 @@ from softsplit.formulations.expected_cost import ExpectedCostFormulation  # noqa
 from softsplit.formulations.likelihood import LikelihoodFormulation  # noqa: E402
 from softsplit.on_dask import cluster_parts as dask_parts  # noqa: E402
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver  # noqa: E402
-from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes  # noqa: E402
+from softsplit.solvers.elimination.options import EliminationOptions  # noqa: E402
 
 QUIET = {"dashboard_address": ":0", "silence_logs": 50}
 SETTINGS = {"depth": 2, "n_starts": 1, "random_state": 0}
@@ -61,7 +61,7 @@ def client():
 @pytest.fixture(autouse=True)
 def many_rows(monkeypatch):
     """Few rows count as many: the last descents go to the workers."""
-    few = EliminationOptions(rows=SampleSizes(support=600, middle=900))
+    few = EliminationOptions(support_rows=600, middle_rows=900)
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
     hopping = partial(BasinHoppingSolver, samples=(300, 600))
     monkeypatch.setattr(ExpectedCostFormulation, "solver", lambda _: hopping())

@@ -23,12 +23,10 @@ from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.deletion_costs import FEATURE
 from softsplit.solvers.elimination.descents import RowDescents, class_shares
-from softsplit.solvers.elimination.options import PathOptions
-from softsplit.solvers.elimination.path import GROUP, EliminationPath, pruning_steps
+from softsplit.solvers.elimination.path import RIDGE, EliminationPath, pruning_steps
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, ZERO_WEIGHT, SupportTree
 from softsplit.training.preparation import prepare
 
-RIDGE = PathOptions().ridge
 EVERYTHING = 10**6
 partitions = st.lists(st.integers(0, 2), min_size=6, max_size=6).map(
     lambda homes: np.unique(homes, return_inverse=True)[1]
@@ -74,13 +72,11 @@ def test_deletion_costs_of_groups_are_differences_of_two_objectives(seed, groups
     seen = set()
     for step in pruning_steps(support, descents.on(support), RIDGE * descents.unit, EVERYTHING):
         mask = support.support.copy()
-        if step.column < 0:
+        if step.columns is None:
             continue  # a branch: its cost is without the ridge
-        if step.branch == GROUP:
-            mask[:, support.group_of == step.column] = False
-            seen.add(step.column)
-        else:
-            mask[slice(None) if step.branch == FEATURE else step.branch, step.column] = False
+        mask[slice(None) if step.branch == FEATURE else step.branch, step.columns] = False
+        if isinstance(step.columns, list):
+            seen.add(int(support.group_of[step.columns[0]]))
         lighter = support.with_support(mask)
         cost = weighed.cost(lighter.parameters(problem)) - before
         assert step.cost_per_size == pytest.approx(
@@ -105,8 +101,8 @@ def test_elimination_with_groups_is_a_path_of_exact_trees(seed, depth):
             continue  # coefficients that do nothing count while they are there, and end as zeros
         made = point.tree.parameters(problem)
         in_use = groups_in_use(made.weights, groups)
-        assert point.counts == (np.count_nonzero(made.weights), in_use)
-        assert point.tree.size == point.counts[0] + FEATURE_SIZE * in_use
+        assert (point.tree.n_coefficients, point.price) == (np.count_nonzero(made.weights), in_use)
+        assert point.tree.size == point.tree.n_coefficients + FEATURE_SIZE * in_use
         assert point.objective(0.7, 2.5) == pytest.approx(weighed.objective(made), rel=1e-9)
 
 

@@ -16,7 +16,7 @@ from softsplit.selection.scoreboard import Candidate
 from softsplit.solvers import Budget, EliminationSolver
 from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.race import grown, grown_to, race, single_leaf
+from softsplit.solvers.elimination.race import Entrants, grown, grown_to, race, single_leaf
 from softsplit.solvers.elimination.solver import EliminationRun
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.mixtures import MixtureOptions, mixture_trees
@@ -100,14 +100,14 @@ def test_a_tree_that_grows_alone_races_with_no_start(from_shallower):
     below = grown(single_leaf(descents.rows), descents.rows) if from_shallower else None
     drawn = mixture_trees(problem, np.random.default_rng(0), 2)
     ends = [
-        race(descents, [SupportTree.of(tree, problem)], shallower=below, grown_only=True)
+        race(descents, Entrants([SupportTree.of(tree, problem)], False, below, grown_only=True))
         for tree in drawn[:2]
     ]
     np.testing.assert_array_equal(ends[0].splits, ends[1].splits)
     assert ends[0].shape == (3, 3)
     over = RowDescents(problem, Budget(time_limit=0.0), problem.rows.sample())
     start = SupportTree.of(drawn[0], problem)
-    assert race(over, [start], shallower=below, grown_only=True) is start
+    assert race(over, Entrants([start], False, below, grown_only=True)) is start
 
 
 def growth_start(problem):

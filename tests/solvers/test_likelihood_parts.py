@@ -26,14 +26,11 @@ from softsplit.solvers.elimination import deletion_costs as parts
 from softsplit.solvers.elimination.deletion_costs import FEATURE, deletion_costs, saturation_costs
 from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, class_shares
 from softsplit.solvers.elimination.objective import PHI, Shrinkage, value_and_gradient
-from softsplit.solvers.elimination.options import PathOptions
-from softsplit.solvers.elimination.path import EliminationPath, saturate_idle
+from softsplit.solvers.elimination.path import RIDGE, EliminationPath, saturate_idle
 from softsplit.solvers.elimination.penalised import ClassRates, RateTerms, rates_of
 from softsplit.solvers.elimination.race import grown, single_leaf
 from softsplit.solvers.elimination.second_order import DAMPING, inverse_fisher
 from softsplit.solvers.elimination.support_tree import SupportTree
-
-RIDGE = PathOptions().ridge
 
 
 def descents_of(problem):
@@ -328,7 +325,7 @@ def test_a_path_is_walked_until_no_later_tree_can_cost_less(strength):
     ranked = part.up_to(criterion, bound)
     prices = list(map(criterion, ranked))
     assert prices == sorted(prices) and prices[0] == min(map(criterion, whole))
-    some, empty = part.found, criterion(whole[-1])
+    some, empty = part.points, criterion(whole[-1])
     assert len(ranked) == min(len(some) + 1, len(whole))
     if len(some) < len(whole):  # it stopped at the first tree after which none can cost less
         least = [min([empty, *map(criterion, some[: n + 1])]) for n in range(len(some))]

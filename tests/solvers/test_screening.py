@@ -15,7 +15,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.solvers import EliminationSolver
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import StandardisedRows
-from softsplit.solvers.elimination.options import EliminationOptions, ScreeningOptions
+from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.solvers.elimination.screening import (
     branch_slopes,
     class_slopes,
@@ -28,7 +28,7 @@ QUICK = {"depth": 2, "n_starts": 2, "random_state": 0}
 
 def screening(**options):
     """A solver with other options of its screening."""
-    return EliminationSolver(options=EliminationOptions(screening=ScreeningOptions(**options)))
+    return EliminationSolver(options=EliminationOptions(**options))
 
 
 def noisy(n_rows=150, n_noise=200, seed=0):
@@ -98,7 +98,7 @@ def test_the_race_sees_few_columns_and_those_that_a_tree_asks_for(monkeypatch):
     above, right = X[:, 0] > 0, X[:, 1] > 0
     chance = np.where(above, np.where(right, 0.95, 0.45), np.where(right, 0.05, 0.55))
     y = (np.random.default_rng(5).random(300) < chance).astype(int)
-    tree = SoftTreeClassifier(solver=screening(fewest=1), **QUICK).fit(X, y)
+    tree = SoftTreeClassifier(solver=screening(fewest_screened=1), **QUICK).fit(X, y)
     assert any(len(b) > len(a) for a, b in pairwise(seen))
     assert {0, 1} <= set(np.asarray(tree.selected_features_).tolist())
 
@@ -109,7 +109,7 @@ def test_few_columns_and_groups():
     tree = SoftTreeClassifier(groups=groups, curves=False, **QUICK).fit(X, y)
     assert {0} <= set(np.asarray(tree.selected_features_).tolist())
     all_race, still = (
-        SoftTreeClassifier(solver=screening(least_columns=least), curves=False, **QUICK).fit(
+        SoftTreeClassifier(solver=screening(screened_columns=least), curves=False, **QUICK).fit(
             X[:, :30], y
         )
         for least in (1000, 31)
@@ -135,7 +135,7 @@ def test_heavy_rows_do_not_let_noise_pass():
         weight,
         np.ones(3),
     )
-    alone = marginal_screening(rows, ScreeningOptions())
+    alone = marginal_screening(rows, 10)
     assert alone[:2].all() and alone.sum() <= 15
 
 

@@ -38,7 +38,7 @@ def test_all_second_derivatives(depth):
     tree = SupportTree(splits, leaves, np.arange(n_columns), mask, saturated)
     whole = row_function(tree, rows, Shrinkage(0.7), tree.free)
     function = of_parameters(tree.vector, np.flatnonzero(tree.free), whole)
-    expected = differenced_hessian(function, tree.vector[tree.free], 1e-6)
+    expected = differenced_hessian(function, tree.vector[tree.free])
     found = hessian(tree, rows, 0.7)
     assert_allclose(found, expected, atol=1e-7 * np.max(np.abs(expected)))
 
@@ -70,7 +70,7 @@ def test_second_derivatives_on_a_face_of_the_penalties(surrogate, rates):
         steps.weights(gradient)[...] += penalties.gradient(steps.weights(point))
         return value, np.bincount(owner[moving], signs[moving] * gradient[moving])
 
-    expected = differenced_hessian(total, values, 1e-6)
+    expected = differenced_hessian(total, values)
     found = steps._hessian(x, owner, signs)
     assert len(values) == x.size - 3 - 1  # three zeros, and two entries that are tied
     assert_allclose(found, expected, atol=1e-6 * np.max(np.abs(expected)))

@@ -44,8 +44,7 @@ def test_a_large_copy_of_all_columns_is_forgotten_for_a_tree_of_few():
     held = descents.rows
     descents.on(some)
     assert descents.rows is held  # a small one is kept
-    sizes = replace(descents.options.rows, kept_cells=10)
-    descents.options = replace(descents.options, rows=sizes)
+    descents.options = replace(descents.options, kept_cells=10)
     descents.on(some)
     assert descents.rows is not held
     assert_array_equal(descents.rows.features, held.features)
@@ -53,8 +52,7 @@ def test_a_large_copy_of_all_columns_is_forgotten_for_a_tree_of_few():
 
 def test_rows_of_some_columns_keep_theirs():
     descents = made()
-    sizes = replace(descents.options.rows, kept_cells=10)
-    descents.options = replace(descents.options, rows=sizes)
+    descents.options = replace(descents.options, kept_cells=10)
     few = descents.restricted(np.array([1, 2]))
     held = few.rows
     few.release()

@@ -10,10 +10,9 @@ from likelihood_cases import learnable_rows, problem_of
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage, first_of_each_class
-from softsplit.solvers.elimination.options import DEFAULTS, SettlingOptions
 from softsplit.solvers.elimination.race import grown, single_leaf
 from softsplit.solvers.elimination.second_order import row_function
-from softsplit.solvers.elimination.subsampled_newton import SubsampledNewton
+from softsplit.solvers.elimination.subsampled_newton import newton_on_sample
 
 
 @pytest.fixture(scope="module")
@@ -34,35 +33,29 @@ def test_it_ends_where_lbfgs_ends_after_many_more_steps(begun, rows):
     known, lowest, _ = descents.descend(tree, Shrinkage(0.1), 3000, 1e-13)
     function = row_function(tree, descents.rows, Shrinkage(0.1), tree.free)
     sample = first_of_each_class(descents.rows, rows, 100)
-    newton = SubsampledNewton(Budget(), DEFAULTS.engine.newton, 1e-12)
-    end = newton.descend(function, tree, sample, Shrinkage(0.1), 200, 1e-12, 0.0)
+    end = newton_on_sample(function, tree, sample, 0.1, Budget(), max_iter=200, decrease=1e-12)
     assert end.over and end.steps < 120
     assert end.value <= lowest * (1 + 1e-6)
     assert np.abs(function(end.tree.vector)[1]).max() < 0.02  # of sums over 4,000 rows
     assert known.shape == end.tree.shape
 
 
-def test_settling_is_no_worse_than_lbfgs_and_keeps_what_is_not_free(begun):
+def test_the_last_descent_is_no_worse_than_lbfgs_and_keeps_what_is_not_free(begun):
     descents, tree = begun
     tree = tree.with_support(tree.support & (np.arange(tree.support.shape[1]) % 2 == 0))
     _, by_lbfgs, _ = descents.descend(tree, Shrinkage(0.1), 1000, 1e-7)
-    end, value, over = descents.settle(tree, Shrinkage(0.1), 1000, 1e-7, 0.0)
+    end, value, over = descents.descend_to_tolerance(tree, Shrinkage(0.1), 1000, 1e-7, 0.0)
     assert over and value <= by_lbfgs * (1 + 1e-6)
     assert_array_equal(end.splits[:, :-1][~tree.support], 0.0)
-    assert descents.settle(tree, Shrinkage(0.1), 3, 0.0, 0.0)[2] is False  # few steps: L-BFGS alone
-
-
-def test_many_parameters_of_few_rows_are_left_to_lbfgs():
-    options = SettlingOptions()
-    assert options.pays(150, 20_000, 15) and not options.pays(600, 5_000, 31)
-    assert not options.pays(options.newton.most_parameters + 1, 10**9, 31)
+    few_steps = descents.descend_to_tolerance(tree, Shrinkage(0.1), 3, 0.0, 0.0)
+    assert few_steps[2] is False  # L-BFGS alone
 
 
 def test_an_exhausted_budget_ends_it_with_the_last_tree(begun):
     descents, tree = begun
-    over = SubsampledNewton(Budget(time_limit=0.0), DEFAULTS.engine.newton, 1e-12)
     function = row_function(tree, descents.rows, Shrinkage(0.1), tree.free)
-    end = over.descend(function, tree, descents.rows, Shrinkage(0.1), 50, 0.0, 0.0)
+    over = Budget(time_limit=0.0)
+    end = newton_on_sample(function, tree, descents.rows, 0.1, over, max_iter=50, decrease=0.0)
     assert not end.over
     assert_array_equal(end.tree.vector, tree.vector)
 

@@ -19,7 +19,7 @@ from softsplit.estimators.base import CutShortWarning
 from softsplit.formulations.likelihood import share
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers import BasinHoppingSolver, Budget, EliminationSolver, Status
-from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
+from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.support.inputs import distinct_labels
 from softsplit.support.row_budgets import ROWS
 from softsplit.training import progressive_sampling
@@ -160,7 +160,7 @@ def test_samples_grow_up_to_the_rows_on_which_features_are_selected():
     few, more = (problem.on_sample(n) for n in (2_000, 5_000))
     assert EliminationSolver().sample_sizes(few) == ()
     assert EliminationSolver().sample_sizes(more) == (1_800, more.rows.n_rows)
-    options = EliminationOptions(rows=SampleSizes(support=8_000, growth=2))
+    options = EliminationOptions(support_rows=8_000, sample_growth=2)
     assert EliminationSolver(options=options).sample_sizes(problem) == (1_800, 3_600, 8_000)
 
 

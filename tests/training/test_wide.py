@@ -27,7 +27,6 @@ from softsplit.problem.optimality import kkt
 from softsplit.solvers.elimination import working_set
 from softsplit.solvers.elimination.screening import class_slopes
 from softsplit.solvers.elimination.working_set import (
-    WorkingSetOptions,
     moved,
     newton_steps,
     slopes_at,
@@ -129,7 +128,7 @@ def test_a_working_set_of_all_columns_gives_the_tree_of_dense_rows(stays_sparse)
 def test_columns_that_the_first_choice_missed_join(stays_sparse, monkeypatch):
     X, y = words()
     whole = SoftTreeClassifier(**QUICK).fit(X, y)
-    monkeypatch.setattr(working_set, "OPTIONS", WorkingSetOptions(first_columns=1))
+    monkeypatch.setattr(working_set, "FIRST_COLUMNS", 1)
     found = SoftTreeClassifier(**QUICK).fit(X, y)
     assert found.screening_.rounds >= 1 and found.screening_.complete
     assert set(found.selected_features_) == set(whole.selected_features_)
@@ -138,7 +137,7 @@ def test_columns_that_the_first_choice_missed_join(stays_sparse, monkeypatch):
 
 @pytest.mark.parametrize("penalty", ["l1", "l0"])
 def test_the_conditions_of_all_columns_hold_in_the_end(stays_sparse, monkeypatch, penalty):
-    monkeypatch.setattr(working_set, "OPTIONS", WorkingSetOptions(first_columns=4))
+    monkeypatch.setattr(working_set, "FIRST_COLUMNS", 4)
     X, y = words()
     tree = SoftTreeClassifier(
         **QUICK, penalty=penalty, local_strength=2.0, global_strength=4.0
@@ -169,7 +168,7 @@ def test_folds_choose_columns_without_the_rows_that_they_leave_out():
 
 
 def test_an_interruption_while_columns_join_keeps_the_tree(stays_sparse, monkeypatch):
-    monkeypatch.setattr(working_set, "OPTIONS", WorkingSetOptions(first_columns=1))
+    monkeypatch.setattr(working_set, "FIRST_COLUMNS", 1)
     X, y = words()
     real, seen = working_set.outside_scores, []
 
@@ -187,7 +186,7 @@ def test_an_interruption_while_columns_join_keeps_the_tree(stays_sparse, monkeyp
 
 
 def test_groups_join_as_a_whole(stays_sparse, monkeypatch):
-    monkeypatch.setattr(working_set, "OPTIONS", WorkingSetOptions(first_columns=3))
+    monkeypatch.setattr(working_set, "FIRST_COLUMNS", 3)
     X, y = words()
     tree = SoftTreeClassifier(**QUICK, groups=[[3, 40, 41], [5, 42]]).fit(X, y)
     for group in ({3, 40, 41}, {5, 42}):

@@ -142,8 +142,8 @@ class Solution:
         called it.
         """
         parameters = problem.pin(parameters)
-        found = problem.evaluate_cost(parameters)
-        residuals = kkt(problem, parameters, found=found)
+        sums = problem.evaluate_cost(parameters)
+        residuals = kkt(problem, parameters, found=sums)
         feasible = residuals.violation <= FEASIBLE and problem.allows(parameters)
         if status.usable and not feasible:
             status = Status.INFEASIBLE
@@ -152,8 +152,8 @@ class Solution:
             status = Status.OPTIMAL if close else Status.ACCEPTABLE
         return cls(
             parameters=parameters,
-            objective=found.value + problem.paid(parameters),
-            cost=found.value,
+            objective=sums.value + problem.paid(parameters),
+            cost=sums.value,
             violation=residuals.violation,
             stationarity=max(residuals.stationarity, residuals.leaf_gap),
             kkt=residuals,
@@ -288,6 +288,11 @@ class Budget:
             return True
         raise_again()
         return self.remaining <= 0
+
+    def check(self) -> None:
+        """Raise ``OutOfBudget`` if a run should stop now: for use inside loops."""
+        if self.exhausted:
+            raise OutOfBudget
 
     @property
     def verdict(self) -> Status:

@@ -1,14 +1,14 @@
 """Descents over the rows of a problem: rows in memory (``RowDescents``), or behind an engine.
 
 ``RowDescents`` runs compiled L-BFGS (lbfgs.py) in slices, between which it looks at the budget.
-Within bounds of the weights both take L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995).
+Within bounds of the weights both take L-BFGS-B (bounded.py).
 
 The last descent over many rows of either goes on with the Hessian of a sample
 (subsampled_newton.py): L-BFGS needs hundreds of passes where valleys are long.
 
 ``EngineDescents`` asks an engine for sums over all its rows, which may be anywhere. The sample
-grows (``SampleSizes``): what some 20,000 rows leave open is settled on 100,000 before all rows are
-asked; a quick engine is asked at once.
+grows (``EliminationOptions``): what some 20,000 rows leave open is settled on 100,000 before all
+rows are asked; a quick engine is asked at once.
 
 Units are those of support_tree.py. With m columns and unit = steepness / n_features an engine of
 those columns is asked at steepness unit m, where weights are the same and
@@ -19,23 +19,21 @@ those columns is asked at steepness unit m, where weights are the same and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from softsplit.engines.base import Sums, columns_drawn_from, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.samples import DrawnRows, Samples, centred
-from softsplit.problem.bounds import Bounds
 from softsplit.problem.leaves import CountedDistributions
-from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.rates import RateLimits
-from softsplit.solvers.base import Budget, OutOfBudget
+from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.bounded import descent_within, turned_leaves
 from softsplit.solvers.elimination.lbfgs import (
     NO_INVERSE,
     descend,
@@ -48,8 +46,8 @@ from softsplit.solvers.elimination.objective import (
     RowMasses,
     Shrinkage,
     SmoothFunction,
+    SoftTargetRows,
     StandardisedRows,
-    TaughtRows,
     by_log_odds,
     column_blocks,
     first_of_each_class,
@@ -57,12 +55,21 @@ from softsplit.solvers.elimination.objective import (
     softmax,
 )
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
-from softsplit.solvers.elimination.ordered import ordered_coordinates, turned_leaves
 from softsplit.solvers.elimination.second_order import hessian, inverse_fisher, row_function
-from softsplit.solvers.elimination.subsampled_newton import SubsampledNewton
+from softsplit.solvers.elimination.subsampled_newton import (
+    MOST_PARAMETERS,
+    ROUNDING,
+    newton_on_sample,
+)
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 from softsplit.support.heap import give_back
+
+DescentEnd = tuple[SupportTree, float, bool]
+"""The tree at the end of a descent, its value, and whether the descent ended by itself."""
+
+HESSIAN_ROWS, FEWEST_OF_CLASS = 5_000, 100
+"""Rows of the sample whose Hessian is computed, and at least so many of each class."""
 
 
 class AllRows(Protocol):
@@ -140,15 +147,15 @@ class RowDescents:
         self.frame = StandardisedRows(nothing, samples.starts, samples.weights, rule.pseudo_counts)
         self._samples, self._scale = samples, unit
         self._rows: StandardisedRows | None = None
-        self.taught: TaughtRows | None = None
+        self.soft_targets: SoftTargetRows | None = None
         if (once := samples.distinct) is not None:
             features = unit * (once.features.astype(float, copy=False) - 0.5)
             known = once.targets, once.targets.sum(axis=0), rule.pseudo_counts
-            self.taught = TaughtRows(features, *known)
+            self.soft_targets = SoftTargetRows(features, *known)
         self.bounds, self.order = problem.bounds, problem.order
         self.steps = 0
         self.compared = compared
-        self._pace = 0.0
+        self._pace = 0.0  # seconds of a step over many rows; 0 if unknown
 
     @property
     def rows(self) -> StandardisedRows:
@@ -175,7 +182,7 @@ class RowDescents:
         """Forget a large copy of all columns; another is made if somebody asks for it."""
         if self._rows is None or self._rows is self.frame:
             return
-        if self.frame.features.size > self.options.rows.kept_cells:
+        if self.frame.features.size > self.options.kept_cells:
             self._rows = None
             give_back()
 
@@ -186,24 +193,23 @@ class RowDescents:
         self.release()  # trees of a path only lose columns
         return self.frame._replace(features=self.standardised(tree.columns))
 
-    def summed(self, tree: SupportTree) -> StandardisedRows | TaughtRows:
+    def summed(self, tree: SupportTree) -> StandardisedRows | SoftTargetRows:
         """The same for descents: rows that have class probabilities as targets stand there once."""
-        if self.taught is None:
+        if self.soft_targets is None:
             return self.on(tree)
-        if len(tree.columns) == len(self.taught.features):
-            return self.taught
-        return self.taught._replace(features=self.taught.features[tree.columns])
-
-    def hold(self, rows: StandardisedRows) -> None:
-        """Keep standardised rows in place of those that are made when they are asked for."""
-        self._rows = self.frame = rows
+        if len(tree.columns) == len(self.soft_targets.features):
+            return self.soft_targets
+        return self.soft_targets._replace(features=self.soft_targets.features[tree.columns])
 
     def restricted(self, columns: NDArray[np.intp]) -> RowDescents:
         """Descents over the same rows of some columns."""
         some = copy(self)
-        some.hold(self.frame._replace(features=self.standardised(columns)))
-        if self.taught is not None:
-            some.taught = self.taught._replace(features=self.taught.features[columns])
+        some.frame = self.frame._replace(features=self.standardised(columns))
+        some._rows = some.frame
+        if self.soft_targets is not None:
+            some.soft_targets = self.soft_targets._replace(
+                features=self.soft_targets.features[columns]
+            )
         some.bounds = self.bounds.restrict(columns)
         some.order = None if self.order is None else self.order.restrict(columns)
         return some
@@ -217,16 +223,12 @@ class RowDescents:
         """Distinct rows."""
         return int(self.frame.features.shape[1])
 
-    def check(self) -> None:
-        """Raise ``OutOfBudget`` if nothing is left."""
-        if self.budget.exhausted:
-            raise OutOfBudget
-
     def decrease_factor(self, tree: SupportTree, shrinkage: Shrinkage) -> float:
         """Return a factor >= 1 on the relative decrease that ends a descent over many rows: where
-        the mean log-loss is below ``small_loss``, decreases are relative to that instead."""
+        the mean log-loss is below 0.07, a tenth of log 2, decreases are relative to that instead.
+        """
         value, _ = self.function(tree, shrinkage, tree.free)(tree.vector)
-        return max(1.0, self.options.final.small_loss * self.total / max(value, 1e-9 * self.total))
+        return max(1.0, 0.07 * self.total / max(value, 1e-9 * self.total))
 
     def function(
         self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
@@ -257,14 +259,14 @@ class RowDescents:
         tol: float = 0.0,
         leaves: bool = True,
         rows: StandardisedRows | None = None,
-    ) -> tuple[SupportTree, float, bool]:
-        """Return the tree at the end of a descent, its value, and whether it ended by itself.
+    ) -> DescentEnd:
+        """Descend from ``tree`` by L-BFGS.
 
         Without ``leaves`` only splits move. ``rows`` are ``on(tree)``, if the caller has them.
         ``decrease`` and ``tol`` are those of ``lbfgs.descend``.
         """
         rows = self.on(tree) if rows is None else rows
-        summed = rows if self.taught is None else self.summed(tree)
+        summed = rows if self.soft_targets is None else self.summed(tree)
         vector, free = tree.vector, tree.free
         if not leaves:
             free[tree.splits.size :] = False
@@ -272,67 +274,80 @@ class RowDescents:
         if self.bounds.finite:
             function = row_function(tree, summed, shrinkage, free)
             end = descent_within(
-                tree, function, free, self.bounds, self.order, self.check, allowed, decrease, tol
-            )
+                tree, function, free, self.bounds, self.order, self.budget.check,
+                (allowed, decrease, tol),
+            )  # fmt: skip
             self.steps += end.steps
             return tree.moved_to(end.x), end.value, end.over
         inverse = NO_INVERSE
-        if shrinkage.entry == 0.0 and self.options.fisher.pays(
-            int(np.count_nonzero(free)), len(tree.splits), max_iter
-        ):
+        if shrinkage.entry == 0.0 and _fisher_pays(int(np.count_nonzero(free)), tree, max_iter):
             inverse = inverse_fisher(vector, rows, shrinkage.ridge, free, tree.shape)
-        memory, value = new_memory(free, inverse), np.inf
-        race = self.options.race
+        memory, value, done = new_memory(free, inverse), np.inf, 0
+        size = summed.features.shape[1] * len(tree.splits)
         while True:
-            self.check()
-            done = steps_of(memory)
-            size = summed.features.shape[1] * len(tree.splits)
-            pace = self._pace or race.step_seconds * size
-            part = min(allowed - done, max(1, int(race.slice_seconds / pace)))
+            # compiled code cannot look at the clock: a slice takes about 0.1 seconds, by the pace
+            # that was measured, or 30 nanoseconds for each row and branch
+            self.budget.check()
+            part = min(allowed - done, max(1, int(0.1 / (self._pace or 3e-8 * size))))
             began = self.budget.now()
             value = descend(
                 vector, summed, shrinkage, free, tree.shape, memory, part, decrease, tol
             )
-            made = steps_of(memory) - done
-            self.steps += made
-            self._pace = (self.budget.now() - began) / max(made, 1) if size > 1e5 else 0.0
-            if ended(memory) or steps_of(memory) >= allowed:
+            taken = steps_of(memory) - done
+            self.steps += taken
+            done += taken
+            self._pace = (self.budget.now() - began) / max(taken, 1) if size > 1e5 else 0.0
+            if ended(memory) or done >= allowed:
                 return tree.moved_to(vector), float(value), ended(memory)
 
-    def settle(
+    def descend_to_tolerance(
         self, tree: SupportTree, shrinkage: Shrinkage, max_iter: int, decrease: float, tol: float
-    ) -> tuple[SupportTree, float, bool]:
-        """Run the last descent of a tree over many rows; returns what ``descend`` does.
+    ) -> DescentEnd:
+        """Run the last descent of a tree over many rows.
 
-        Newton steps with the Hessian of a sample follow ``lead_in`` steps of L-BFGS. ``tol`` ends
-        the latter only: Newton steps end by ``decrease``, since what is left then is far below the
-        sampling error.
+        1. Some steps of L-BFGS; all of them where Newton steps do not pay.
+        2. Newton steps with the Hessian of a sample. They end by ``decrease``, not by ``tol``:
+           what is left then is far below the sampling error.
+        3. L-BFGS again, where they did not end by themselves.
         """
-        options = self.options.settling
         max_iter = min(max_iter, self.budget.max_iter or max_iter)
-        lead_in = min(options.lead_in, max_iter)
-        n_free, taught = int(np.count_nonzero(tree.free)), self.taught is not None
-        pays = options.pays(n_free, self.n_rows, len(tree.splits))
-        if taught or self.bounds.finite or not pays:
-            return self.descend(tree, shrinkage, max_iter, decrease, tol=tol)
+        lead_in = max_iter
+        if self.soft_targets is None and not self.bounds.finite and self._newton_pays(tree):
+            lead_in = min(20, max_iter)
+        # 1. L-BFGS
         tree, value, over = self.descend(tree, shrinkage, lead_in, decrease, tol=tol)
         if over or max_iter <= lead_in:
             return tree, value, over
-        rows = self.on(tree)
-        end = SubsampledNewton(self.budget, options.newton, options.newton.rounding).descend(
-            row_function(tree, rows, shrinkage, tree.free),
-            tree,
-            first_of_each_class(rows, options.hessian_rows, options.fewest),
-            shrinkage,
-            min(max_iter - lead_in, options.newton.steps),
-            decrease,
-            0.0,
-        )
+        # 2. Newton steps
+        rows, most = self.on(tree), min(max_iter - lead_in, NEWTON_STEPS)
+        end = newton_on_sample(
+            row_function(tree, rows, shrinkage, tree.free), tree,
+            first_of_each_class(rows, HESSIAN_ROWS, FEWEST_OF_CLASS), shrinkage.ridge, self.budget,
+            max_iter=most, decrease=decrease, renewals=NEWTON_RENEWALS,
+        )  # fmt: skip
         self.steps += end.steps
+        # 3. L-BFGS
         left = max_iter - lead_in - end.steps
-        if not end.over and end.steps >= options.newton.steps and left > 0:
+        if not end.over and end.steps >= NEWTON_STEPS and left > 0:
             return self.descend(end.tree, shrinkage, left, decrease, tol=tol)
         return end.tree, end.value, end.over
+
+    def _newton_pays(self, tree: SupportTree) -> bool:
+        """Whether the Hessians of a last descent cost less than the steps that they save: at most
+        1e4 products for each row and branch."""
+        n_free = int(np.count_nonzero(tree.free))
+        products = NEWTON_RENEWALS * min(self.n_rows, HESSIAN_ROWS) * n_free**2
+        return n_free <= MOST_PARAMETERS and products <= 1e4 * self.n_rows * len(tree.splits)
+
+
+NEWTON_RENEWALS, NEWTON_STEPS = 3, 100
+"""Hessians and most Newton steps of a last descent over rows in memory."""
+
+
+def _fisher_pays(n_free: int, tree: SupportTree, max_iter: int) -> bool:
+    """Whether the Fisher information costs less than the steps that it saves: for each row, one
+    step and branch less is worth 50 products."""
+    return n_free <= 160 and n_free**2 <= 50.0 * len(tree.splits) * max_iter
 
 
 # --- rows of an engine ----------------------------------------------------------------------------
@@ -371,24 +386,24 @@ class EngineFunction:
         asked[:, self.columns] = splits[:, :-1]
         half = 0.5 / n_features
         asked[:, -1] = half * splits[:, :-1].sum(axis=1) - splits[:, -1] / self.steepness
-        found = self.rows.evaluate(asked, table, outer, self.steepness)
+        sums = self.rows.evaluate(asked, table, outer, self.steepness)
         by_split = np.empty_like(splits)
-        by_split[:, :-1] = found.splits[:, self.columns] + half * found.splits[:, -1:]
-        by_split[:, -1] = -found.splits[:, -1] / self.steepness
-        return Sums(found.value, by_split, found.mass, found.table)
+        by_split[:, :-1] = sums.splits[:, self.columns] + half * sums.splits[:, -1:]
+        by_split[:, -1] = -sums.splits[:, -1] / self.steepness
+        return Sums(sums.value, by_split, sums.mass, sums.table)
 
     def smooth(self, shrinkage: Shrinkage, free: NDArray[np.bool_]) -> SmoothFunction:
         """The log-loss with its prior and ``shrinkage``."""
 
         def function(x: FloatArray) -> tuple[float, FloatArray]:
             splits, leaves, value = self.parts(x)
-            found = self.sums(splits, leaves, LOGARITHM)
+            sums = self.sums(splits, leaves, LOGARITHM)
             gradient = np.empty_like(x)
             by_split = gradient[: splits.size].reshape(splits.shape)
-            by_split[...] = found.splits
+            by_split[...] = sums.splits
             by_leaf = gradient[splits.size :].reshape(leaves.shape)
-            by_log_odds(leaves, np.ascontiguousarray(found.table), self.pseudo, by_leaf)
-            value += found.value + shrink(splits, shrinkage, by_split)
+            by_log_odds(leaves, np.ascontiguousarray(sums.table), self.pseudo, by_leaf)
+            value += sums.value + shrink(splits, shrinkage, by_split)
             gradient[~free] = 0.0
             return value, gradient
 
@@ -419,9 +434,7 @@ class EngineDescents:
         self.problem, self.budget, self.few, self.options = problem, budget, few, few.options
         self.steps = 0
         self._sampled: RowDescents | None = None
-        newton = few.options.engine.newton
-        rounding = float(getattr(problem.rows, "rounding", newton.rounding))
-        self._newton = SubsampledNewton(budget, newton, rounding)
+        self._rounding = float(getattr(problem.rows, "rounding", ROUNDING))
 
     @property
     def n_rows(self) -> int:
@@ -447,57 +460,71 @@ class EngineDescents:
     def sampled(self) -> RowDescents:
         """Descents over a sample that is stratified by the cells of the rates."""
         if self._sampled is None:
-            few = self.problem.on_sample(self.options.rows.support)
+            few = self.problem.on_sample(self.options.support_rows)
             self._sampled = RowDescents(few, self.budget, few.samples, self.options)
         return self._sampled
 
-    def descend(
+    def descend_to_tolerance(
         self, tree: SupportTree, shrinkage: Shrinkage, max_iter: int, decrease: float, tol: float
-    ) -> tuple[SupportTree, float, bool]:
-        """Return the tree at the end of a descent, its value, and whether it ended by itself.
+    ) -> DescentEnd:
+        """Descend over all rows; ``decrease`` and ``tol`` are those of ``newton_on_sample``.
 
-        ``decrease`` and ``tol`` are those of ``SubsampledNewton.descend``.
+        1. On the first sample, whose sampling error is larger than what such a descent leaves. A
+           quick engine is asked at once: steps on all rows cost less than elsewhere.
+        2. On a middle sample, with the Hessian of the first.
+        3. On all rows, with the Hessian of a part of the middle sample.
         """
-        options = self.options.engine
-        limit = min(max_iter, self.budget.max_iter or options.newton.steps)
+        bounds, limit = self.problem.bounds, min(max_iter, self.budget.max_iter or 50)
         everywhere = self.function(tree, shrinkage, tree.free)
-        quick = getattr(self.problem.rows, "quick", False) and not self.problem.bounds.finite
-        if quick:  # steps on all rows cost less than elsewhere
-            few = self.few.on(tree)
+        few = self.few.on(tree)
+        if getattr(self.problem.rows, "quick", False) and not bounds.finite:
             return self._newton_steps(everywhere, tree, few, shrinkage, limit, decrease, tol)
-        near_steps = min(options.near_steps, max_iter)  # fewer where trees are only compared
-        near_decrease = options.near_decrease * self.few.decrease_factor(tree, shrinkage)
-        tree, _, _ = self.few.settle(tree, shrinkage, near_steps, near_decrease, 0.0)
-        if self.problem.bounds.finite:
+        # 1. the first sample
+        rough = 1e-7 * self.few.decrease_factor(tree, shrinkage)
+        tree, _, _ = self.few.descend_to_tolerance(tree, shrinkage, min(300, max_iter), rough, 0.0)
+        if bounds.finite:
             end = descent_within(
-                tree, everywhere, tree.free, self.problem.bounds, self.problem.order,
-                self.few.check, limit, decrease, tol,
+                tree, everywhere, tree.free, bounds, self.problem.order, self.budget.check,
+                (limit, decrease, tol),
             )  # fmt: skip
             self.steps += end.steps
             return tree.moved_to(end.x), end.value, end.over
-        few, middle = self.few.on(tree), self._middle(tree)
+        # 2. the middle sample, whose Hessian may be too dear: pairs of steps correct it for less
+        middle = self._middle(tree)
         near = row_function(tree, middle, shrinkage, tree.free)
-        settling = self.options.settling
-        size = max(settling.hessian_rows, int(options.hessian_part * self.n_rows))
-        costly = min(size, len(middle.weights)) * int(tree.free.sum()) ** 2 > options.costly
-        curved = first_of_each_class(few if costly else middle, size, settling.fewest)
+        size = max(HESSIAN_ROWS, int(0.1 * self.n_rows))
+        costly = min(size, len(middle.weights)) * int(tree.free.sum()) ** 2 > 2e10
+        curved = first_of_each_class(few if costly else middle, size, FEWEST_OF_CLASS)
         if len(middle.weights) >= self.n_rows:
             return self._newton_steps(near, tree, curved, shrinkage, limit, decrease, tol)
         if middle.weights is not self.few.frame.weights:
-            rough = max(decrease, options.middle_decrease)
+            rough = max(decrease, 1e-6)
             tree, _, _ = self._newton_steps(near, tree, few, shrinkage, limit, rough, 0.0)
+        # 3. all rows
         return self._newton_steps(everywhere, tree, curved, shrinkage, limit, decrease, tol)
 
-    def _newton_steps(self, *given: Any) -> tuple[SupportTree, float, bool]:
-        """Descend as ``SubsampledNewton`` does, and count the steps."""
-        end = self._newton.descend(*given)
+    def _newton_steps(
+        self,
+        function: SmoothFunction,
+        tree: SupportTree,
+        sample: StandardisedRows,
+        shrinkage: Shrinkage,
+        max_iter: int,
+        decrease: float,
+        tol: float,
+    ) -> DescentEnd:
+        """Descend as ``newton_on_sample`` does, and count the steps."""
+        end = newton_on_sample(
+            function, tree, sample, shrinkage.ridge, self.budget,
+            max_iter=max_iter, decrease=decrease, tol=tol, rounding=self._rounding,
+        )  # fmt: skip
         self.steps += end.steps
         return end.tree, end.value, end.over
 
     def _middle(self, tree: SupportTree) -> StandardisedRows:
         """The middle sample of the columns of ``tree``."""
         drawn, columns = columns_drawn_from(
-            self.problem.rows, tree.columns, self.options.rows.middle
+            self.problem.rows, tree.columns, self.options.middle_rows
         )
         samples = drawn.with_totals(self.problem.rows.class_totals)
         if samples.n_rows <= self.few.n_rows:
@@ -507,73 +534,3 @@ class EngineDescents:
         return self.few.frame._replace(
             features=features, starts=samples.starts, weights=samples.weights
         )
-
-
-# --- bounds ---------------------------------------------------------------------------------------
-
-
-class BoundedEnd(NamedTuple):
-    """Where a descent within bounds has led, its steps, and whether it ended by itself."""
-
-    x: FloatArray
-    value: float
-    steps: int
-    over: bool
-
-
-def descent_within(
-    tree: SupportTree,
-    function: SmoothFunction,
-    free: NDArray[np.bool_],
-    bounds: Bounds,
-    order: MonotoneOrder | None,
-    check: Callable[[], None],
-    max_iter: int,
-    decrease: float,
-    tol: float,
-) -> BoundedEnd:
-    """Descend from ``tree`` within ``bounds``, and in a monotone ``order`` if there is one."""
-    limits = check, max_iter, decrease, tol
-    if order is None:
-        return bounded_descent(function, tree.vector, free, tree.vector_bounds(bounds), *limits)
-    low, high = tree.vector_bounds(bounds)  # what has no room does not move
-    chart = ordered_coordinates(tree, order, function, free & (low < high))
-    end = bounded_descent(chart.function, chart.begun, chart.free, chart.box, *limits)
-    return end._replace(x=chart.vector(end.x))
-
-
-def bounded_descent(
-    function: SmoothFunction,
-    x: FloatArray,
-    free: NDArray[np.bool_],
-    box: tuple[FloatArray, FloatArray],
-    check: Callable[[], None],
-    max_iter: int,
-    decrease: float,
-    tol: float,
-) -> BoundedEnd:
-    """Descend from the point of ``box`` nearest to ``x``; what is not free stays.
-
-    The descent ends after ``max_iter`` steps, when a step lowers the value by less than
-    ``decrease`` of it, or when no projected derivative is larger than ``tol``. ``check`` is called
-    before every evaluation and may raise.
-    """
-    begun = np.clip(x, *box)
-    index = np.flatnonzero(free)
-    limits = np.column_stack([box[0][index], box[1][index]])
-
-    def spread(values: FloatArray) -> FloatArray:
-        point = begun.copy()
-        point[index] = np.clip(values, limits[:, 0], limits[:, 1])
-        return point
-
-    def restricted(values: FloatArray) -> tuple[float, FloatArray]:
-        check()
-        value, gradient = function(spread(values))
-        return value, gradient[index]
-
-    options = {"maxiter": max_iter, "ftol": decrease, "gtol": tol, "maxcor": 20}
-    found = minimize(
-        restricted, begun[index], jac=True, method="L-BFGS-B", bounds=limits, options=options
-    )
-    return BoundedEnd(spread(found.x), float(found.fun), int(found.nit), found.nit < max_iter)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from softsplit.solvers.elimination.objective import (
     Shrinkage,
+    SoftTargetRows,
     StandardisedRows,
-    TaughtRows,
     value_and_gradient,
 )
 from softsplit.support.arrays import FloatArray
@@ -100,17 +100,17 @@ def descend(x, rows, shrinkage, free, shape, memory, max_iter, decrease, tol):  
         if counters[STORED] == 0 and memory.inverse.size == 0:
             length = min(1.0, LBFGS.first_move / max(largest(direction), 1e-300))
         # Backtracking line search until the decrease is sufficient (Armijo).
-        value, found = memory.value[0], False
+        value, falls = memory.value[0], False
         for _ in range(LBFGS.max_cuts):
             for i in range(size):
                 moved[i] = x[i] + length * direction[i]
             new = value_and_gradient(moved, rows, shrinkage, free, fresh, scores, mass)
             if new <= value + LBFGS.sufficient * length * fall:
-                found = True
+                falls = True
                 break
             length *= shorter(value, new, length * fall)
         counters[STEPS] += 1
-        if not found:
+        if not falls:
             # No step lowers the value: drop the pairs and try again, then end.
             if counters[STORED] == 0:
                 counters[ENDED] = 1
@@ -126,7 +126,7 @@ def descend(x, rows, shrinkage, free, shape, memory, max_iter, decrease, tol):  
 
 
 def evaluation(
-    x: FloatArray, rows: StandardisedRows | TaughtRows, shrinkage: Shrinkage,
+    x: FloatArray, rows: StandardisedRows | SoftTargetRows, shrinkage: Shrinkage,
     free: NDArray[np.bool_], shape: tuple[int, int],
 ) -> tuple[float, FloatArray]:  # fmt: skip
     """Return value and gradient at ``x``.
@@ -150,10 +150,10 @@ def shorter(value, new, fall):  # type: ignore[no-untyped-def]
 @compiled
 def largest(vector):  # type: ignore[no-untyped-def]
     """Largest absolute value."""
-    found = 0.0
+    size = 0.0
     for i in range(vector.size):
-        found = max(found, abs(vector[i]))
-    return found
+        size = max(size, abs(vector[i]))
+    return size
 
 
 @compiled

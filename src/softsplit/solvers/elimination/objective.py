@@ -103,7 +103,7 @@ def first_of_each_class(rows: StandardisedRows, limit: int, fewest: int) -> Stan
     return rows._replace(features=features, starts=starts, weights=weights)
 
 
-class TaughtRows(NamedTuple):
+class SoftTargetRows(NamedTuple):
     """The same for rows with class probabilities as targets, each row once."""
 
     features: FloatArray  # (n_columns, n_rows)
@@ -129,11 +129,11 @@ def _pass_labelled(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _pass_taught(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
+def _pass_soft_targets(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
     return target_pass(scores, scores, rows.targets, leaves, 1.0, LOGARITHM, mass)
 
 
-@compiled_by_type({StandardisedRows: _pass_labelled, TaughtRows: _pass_taught})
+@compiled_by_type({StandardisedRows: _pass_labelled, SoftTargetRows: _pass_soft_targets})
 def pass_scores(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
     """Return the log-loss; replace ``scores`` by its derivative and write that by ``leaves``."""
 

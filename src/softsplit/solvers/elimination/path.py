@@ -42,7 +42,6 @@ from softsplit.solvers.elimination.deletion_costs import (
 )
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage, StandardisedRows
-from softsplit.solvers.elimination.options import DEFAULTS, PathOptions
 from softsplit.solvers.elimination.support_tree import (
     FEATURE_SIZE,
     SupportTree,
@@ -51,6 +50,15 @@ from softsplit.solvers.elimination.support_tree import (
 )
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.ways import hard_leaves, needed_in_leaves
+
+RIDGE = 0.3
+"""Ridge of the refits, in row weights."""
+
+REFIT_STEPS, REFIT_DECREASE = 6, 1e-5
+"""L-BFGS steps after each round of pruning."""
+
+NEGLIGIBLE = 0.02
+"""Smaller weights are removed before the first round."""
 
 
 @dataclass(frozen=True)
@@ -63,42 +71,33 @@ class EliminationPoint:
     price: float
 
     @cached_property
-    def counts(self) -> tuple[int, float]:
-        """Coefficients and features, these at their prices."""
-        return self.tree.n_coefficients, self.price
-
-    @cached_property
     def squares(self) -> float:
         """Sum of the squared weights."""
         return float(np.sum(self.tree.splits[:, :-1] ** 2))
 
     def objective(self, local: float, global_: float) -> float:
         """The objective at two strengths of the count."""
-        return self.value + local * self.counts[0] + global_ * self.counts[1]
+        return self.value + local * self.tree.n_coefficients + global_ * self.price
 
 
 Criterion = Callable[[EliminationPoint], float]
 """What a choice among the points of a path minimises."""
 
-GROUP = -2
-"""In place of a branch: all columns of the group whose number stands in place of the column."""
-
 
 class PruningStep(NamedTuple):
     """A possible removal, and its deletion cost for each unit of size that it saves.
 
-    One coefficient (branch, column); with the branch FEATURE a whole column; with GROUP a whole
-    group; with a negative column a branch, with which ``fewer`` coefficients and the size ``saved``
-    are removed. With ``term`` these columns of one branch.
+    Some ``columns`` (one, or several of a group) are removed from one branch, or with the branch
+    FEATURE from all of them. Without columns the branch is saturated, with which ``fewer``
+    coefficients and the size ``saved`` are removed.
     """
 
     cost_per_size: float
     branch: int
-    column: int = -1
+    columns: int | list[int] | None = None
     goes_left: bool = False
     fewer: int = 0
     saved: float = 0.0
-    term: tuple[int, ...] = ()
 
 
 class EliminationPath:
@@ -111,13 +110,13 @@ class EliminationPath:
 
     Attributes
     ----------
-    found : list of EliminationPoint
+    points : list of EliminationPoint
         The points so far; the constant tree comes last, once the path is at its end. Where
         variables are required there is no constant tree.
     """
 
     def __init__(self, descents: RowDescents, tree: SupportTree, shares: FloatArray) -> None:
-        self.found: list[EliminationPoint] = []
+        self.points: list[EliminationPoint] = []
         value = constant_value(descents.frame, shares, len(tree.splits))
         self._constant: EliminationPoint | None = EliminationPoint(
             tree.constant(shares), value, 0.0
@@ -140,17 +139,14 @@ class EliminationPath:
         No point after ``point`` has a criterion below ``bound(point)``: where a known point is
         below that, the path ends.
         """
-        values = list(map(criterion, self.found))
         last = [] if self._constant is None else [self._constant]
-        least = min([*values, *map(criterion, last)], default=np.inf)
-        while not self._ended and not (self.found and bound(self.found[-1]) > least):
+        least = min(map(criterion, [*self.points, *last]), default=np.inf)
+        while not self._ended and not (self.points and bound(self.points[-1]) > least):
+            n_before = len(self.points)
             self._next()
-            values += map(criterion, self.found[len(values) :])
-            least = min([least, *values[-1:]])
+            least = min([least, *map(criterion, self.points[n_before:])])
         points = self._known()
-        if not self._ended:
-            points, values = [*points, *last], [*values, *map(criterion, last)]
-        return [points[n] for n in sorted(range(len(points)), key=values.__getitem__)]
+        return sorted(points if self._ended else [*points, *last], key=criterion)
 
     def _next(self) -> None:
         """Add one point; a path that the budget has ended is not taken up again."""
@@ -160,55 +156,51 @@ class EliminationPath:
             self._ended = point is None
             point = self._constant if point is None else point
             if point is not None:
-                self.found.append(point)
+                self.points.append(point)
 
     def _known(self) -> list[EliminationPoint]:
-        if not self.found:
+        if not self.points:
             raise OutOfBudget
-        return self.found
-
-
-class JoinedPaths:
-    """The points of several paths, as those of one; the best of all is taken."""
-
-    def __init__(self, paths: Sequence[EliminationPath]) -> None:
-        self.paths = paths
-
-    @property
-    def found(self) -> list[EliminationPoint]:
-        return [point for path in self.paths for point in path.found]
-
-    def all(self) -> list[EliminationPoint]:
-        """As of ``EliminationPath``."""
-        return [point for path in self.paths for point in path.all()]
-
-    def up_to(self, criterion: Criterion, bound: Criterion) -> list[EliminationPoint]:
-        """As of ``EliminationPath``."""
-        points = [point for path in self.paths for point in path.up_to(criterion, bound)]
-        return sorted(points, key=criterion)
+        return self.points
 
 
 def _eliminate(descents: RowDescents, tree: SupportTree) -> Iterator[EliminationPoint]:
-    """Yield the points of the path, but for the constant tree."""
-    options, rules = descents.options.path, descents.problem.binding_rules
-    ridge = Shrinkage(options.ridge * descents.unit)
+    """Yield the points of the path, but for the constant tree.
+
+    1. Branches without coefficients are replaced by a child.
+    2. The rest is refitted: a point of the path.
+    3. The cheapest pruning steps are taken.
+    """
+    rules, ridge = descents.problem.binding_rules, RIDGE * descents.unit
     tree = replace(tree, groups=descents.problem.groups)
-    tree = without_negligible(tree, options.negligible, rules)
+    tree = without_negligible(tree, rules)
     while tree.n_coefficients:
+        # 1. idle branches
         tree = saturate_idle(descents, tree).compact()
         if not tree.n_coefficients:
             return
+        # 2. refit
         rows = descents.on(tree)
-        tree, value, _ = descents.descend(
-            tree, ridge, options.refit_steps, options.refit_decrease, rows=rows
-        )
-        yield EliminationPoint(tree, value, Needs.price(tree, rows))
+        tree, value = refitted(descents, tree, rows=rows)
+        yield EliminationPoint(tree, value, FeaturePrices.price(tree, rows))
         if tree.size <= 1.0 + FEATURE_SIZE:  # one coefficient
             return
-        smaller = pruned(tree, rows, ridge.ridge, options, rules, descents.check)
+        # 3. prune
+        smaller = pruned(tree, rows, ridge, rules, descents.budget.check)
         if smaller is tree:
             return
         tree = smaller
+
+
+def refitted(
+    descents: RowDescents,
+    tree: SupportTree,
+    steps: int = REFIT_STEPS,
+    rows: StandardisedRows | None = None,
+) -> tuple[SupportTree, float]:
+    """Return ``tree`` after a short descent on its support, and its value."""
+    shrinkage = Shrinkage(RIDGE * descents.unit)
+    return descents.descend(tree, shrinkage, steps, REFIT_DECREASE, rows=rows)[:2]
 
 
 def constant_value(rows: StandardisedRows, shares: FloatArray, n_branches: int) -> float:
@@ -217,13 +209,11 @@ def constant_value(rows: StandardisedRows, shares: FloatArray, n_branches: int) 
     return -float((totals + (n_branches + 1) * rows.pseudo) @ np.log(shares))
 
 
-def without_negligible(
-    tree: SupportTree, negligible: float, rules: FeatureRules | None = None
-) -> SupportTree:
-    """Return ``tree`` without weights up to ``negligible``; at least one stays, and so do all of
+def without_negligible(tree: SupportTree, rules: FeatureRules | None) -> SupportTree:
+    """Return ``tree`` without weights up to NEGLIGIBLE; at least one stays, and so do all of
     required variables."""
     sizes = np.abs(tree.splits[:, :-1]) * tree.support
-    kept = sizes > min(negligible, 0.999 * float(sizes.max(initial=0.0)))
+    kept = sizes > min(NEGLIGIBLE, 0.999 * float(sizes.max(initial=0.0)))
     if rules is not None:
         kept |= tree.support & np.isin(rules.of[tree.columns], rules.required)
     return tree.with_support(kept)
@@ -267,7 +257,7 @@ def keeps_required(tree: SupportTree, rules: FeatureRules | None) -> bool:
         left, right = below(2 * node + 1), below(2 * node + 2)
         if idle[node]:
             return left | right
-        return {held[node] | one | other for one in left for other in right}
+        return {held[node] | a | b for a in left for b in right}
 
     return (1 << len(rules.required)) - 1 in below(0)
 
@@ -276,7 +266,6 @@ def pruned(
     tree: SupportTree,
     rows: StandardisedRows,
     ridge: float,
-    options: PathOptions = DEFAULTS.path,
     rules: FeatureRules | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> SupportTree:
@@ -286,27 +275,20 @@ def pruned(
     may be a different branch altogether. Steps by which a variable would be lost that ``rules``
     require are left out. How much is removed in a round does not depend on prices.
     """
-    wanted, gone = max(1.0, options.share_of(tree.size) * tree.size), 0.0
+    wanted, gone = max(1.0, _share_to_remove(tree.size) * tree.size), 0.0
     support, in_group = tree.support.copy(), _by_group(tree, tree.support.sum(axis=0))
-    n_exact = int(options.exact_factor * wanted) + options.exact_more
-    for step in pruning_steps(tree, rows, ridge, n_exact, check):
+    for step in pruning_steps(tree, rows, ridge, int(3.0 * wanted) + 12, check):
         left = int(in_group.sum())
-        if step.column < 0:
-            saved = step.saved
-            smaller = tree.saturate(step.branch, step.goes_left)
+        if step.columns is None:
+            smaller, saved = tree.saturate(step.branch, step.goes_left), step.saved
             if gone or step.fewer == left or not keeps_required(smaller, rules):
                 continue
             tree = smaller
             support, in_group = tree.support.copy(), _by_group(tree, tree.support.sum(axis=0))
         else:
-            branches = slice(None) if step.branch < 0 else step.branch
-            columns: Any = step.column
-            group = tree.group_of[step.column] if step.branch != GROUP else step.column
-            if step.branch == GROUP:
-                columns = tree.group_of == group
-            elif step.term:
-                columns = list(step.term)
-            fewer = int(np.count_nonzero(support[branches, columns]))
+            place: Any = (slice(None) if step.branch == FEATURE else step.branch, step.columns)
+            group = np.atleast_1d(tree.group_of[step.columns])[0]
+            fewer = int(np.count_nonzero(support[place]))
             saved = fewer + FEATURE_SIZE * (fewer == in_group[group])
             if gone and gone + saved > 2 * wanted:
                 if tree.groups is None or fewer == 0:
@@ -314,16 +296,24 @@ def pruned(
                 break  # groups are large: the next round's first step costs less than what is left
             if fewer in (0, left):
                 continue
-            before = support[branches, columns].copy()
-            support[branches, columns] = False
+            before = support[place].copy()
+            support[place] = False
             if rules is not None and not keeps_required(tree.with_support(support), rules):
-                support[branches, columns] = before
+                support[place] = before
                 continue
             in_group[group] -= fewer
         gone += saved
         if gone >= wanted:
             break
     return tree.with_support(support) if gone else tree
+
+
+def _share_to_remove(size: float) -> float:
+    """Part of the size that a round removes: more of large trees, and half of huge ones, most of
+    whose weights are near zero."""
+    if size > 1000:
+        return 0.5
+    return 0.25 if size > 90 else 0.13
 
 
 def pruning_steps(
@@ -339,38 +329,34 @@ def pruning_steps(
     ``check`` is called now and then, and may raise: with many rows a step takes a while.
     """
     vector, shape = tree.vector, tree.shape
-    joint = _joint_groups(tree)
+    joint = np.flatnonzero(_by_group(tree, np.any(tree.support, axis=0)) > 1)
     # The estimate takes each feature for its own group: more exact costs where groups are.
     more = int(tree.support[:, np.isin(tree.group_of, joint)].sum()) if len(joint) else 0
     known = routed(vector, rows, shape)
-    needs = None if tree.group_prices is None else Needs.of(tree, known[0], rows.weights)
+    prices = FeaturePrices.of(tree, known[0], rows.weights)
     branches, columns, costs, saved = deletion_costs(
         vector, rows, shape, np.ascontiguousarray(tree.support), ridge, n_exact + 2 * more, known,
-        None if needs is None else needs.sizes[tree.group_of],
-        None if needs is None else needs.coefficients, check,
+        prices.sizes[tree.group_of], prices.coefficients, check,
     )  # fmt: skip
     if len(joint):
-        saved = _saved_in_groups(tree, branches, columns, needs)
+        saved = _saved_in_groups(tree, branches, columns, prices)
     exact = np.isfinite(costs)
-    found = list(
-        map(
-            PruningStep,
-            (costs[exact] / saved[exact]).tolist(),
-            branches[exact].tolist(),
-            columns[exact].tolist(),
-        )
-    )
-    for group in joint:
+    per_size = (costs[exact] / saved[exact]).tolist()
+    steps = list(map(PruningStep, per_size, branches[exact].tolist(), columns[exact].tolist()))
+    for group in joint:  # all columns of a group at once
         check()
-        found.append(_whole_group(tree, rows, known, ridge, int(group), needs))
-    if needs is not None:
-        found += needs.term_steps(rows, known, ridge)
+        out = tree.support & (tree.group_of == group)
+        cost = removal_cost(tree.splits, rows, known, out, ridge)
+        size = int(out.sum()) + float(prices.sizes[group])
+        whole = np.flatnonzero(tree.group_of == group).tolist()
+        steps.append(PruningStep(cost / size, FEATURE, whole))
+    steps += prices.term_steps(rows, known, ridge)
     if np.count_nonzero(~tree.saturated) > 1:
-        found += _branch_steps(tree, saturation_costs(vector, rows, shape, known), needs)
-    return sorted(found, key=lambda step: step.cost_per_size)
+        steps += _branch_steps(tree, saturation_costs(vector, rows, shape, known), prices)
+    return sorted(steps, key=lambda step: step.cost_per_size)
 
 
-def _branch_steps(tree: SupportTree, costs: FloatArray, needs: Needs | None) -> list[PruningStep]:
+def _branch_steps(tree: SupportTree, costs: FloatArray, prices: FeaturePrices) -> list[PruningStep]:
     """The steps that saturate a branch to the left or to the right, with the size they save."""
     support = tree.support.astype(float)
     # coefficients that a step removes, and those of the tree, by feature or group
@@ -380,16 +366,13 @@ def _branch_steps(tree: SupportTree, costs: FloatArray, needs: Needs | None) -> 
         removed, totals = removed @ members, totals @ members
     fewer, whole = removed.sum(axis=1), (removed > 0) & (removed == totals)
     saved = fewer + FEATURE_SIZE * np.count_nonzero(whole, axis=1)
-    priced = saved
-    if needs is not None:
-        priced = fewer + whole @ needs.sizes
-    sides = [(t, goes_left) for t in range(len(support)) for goes_left in (True, False)]
-    found = (costs.ravel(), fewer, saved, priced)
-    numbers = zip(*(values.tolist() for values in found), strict=True)
+    per_size = costs.ravel() / np.maximum(fewer + whole @ prices.sizes, 1e-300)
     return [
-        PruningStep(cost / worth, t, goes_left=goes_left, fewer=int(count), saved=size)
-        for (t, goes_left), (cost, count, size, worth) in zip(sides, numbers, strict=True)
-        if not tree.saturated[t] and size > 0
+        PruningStep(
+            float(per_size[line]), line // 2, None, line % 2 == 0, int(fewer[line]), float(size)
+        )
+        for line, size in enumerate(saved)
+        if not tree.saturated[line // 2] and size > 0
     ]
 
 
@@ -397,8 +380,8 @@ def _branch_steps(tree: SupportTree, costs: FloatArray, needs: Needs | None) -> 
 
 
 @dataclass(frozen=True)
-class Needs:
-    """Sizes of features with prices: what is above 1 of a price counts by the share of the rows
+class FeaturePrices:
+    """Sizes of features: what is above 1 of a price, its surplus, counts by the share of the rows
     that need the feature on their way (``TrainingProblem.unneeded``).
 
     Attributes
@@ -406,49 +389,53 @@ class Needs:
     sizes : array (n_groups,)
         Size of each feature of ``tree.group_of``, in units of a coefficient.
     terms : array (n_branches, n_groups)
-        Size saved if a feature is no longer asked for in one branch and stays in others.
+        Size saved if a feature is no longer asked for in one branch and stays in others; None where
+        no price has a surplus.
     """
 
     tree: SupportTree
     sizes: FloatArray
-    terms: FloatArray
+    terms: FloatArray | None = None
 
     @classmethod
-    def of(cls, tree: SupportTree, scores: FloatArray, weights: FloatArray) -> Needs:
+    def of(cls, tree: SupportTree, scores: FloatArray, weights: FloatArray) -> FeaturePrices:
         """From the scores of the rows, (n_branches, n_rows), and their weights."""
         prices = tree.group_prices
-        assert prices is not None
+        if prices is None:
+            return cls(tree, np.full(int(tree.group_of.max(initial=-1)) + 1, FEATURE_SIZE))
+        surplus = np.maximum(prices - 1.0, 0.0)
+        if not np.any(surplus > 0):
+            return cls(tree, FEATURE_SIZE * np.minimum(prices, 1.0))
         kept = np.zeros((len(prices), len(tree.splits)), dtype=bool)
         np.logical_or.at(kept, tree.group_of, tree.support.T)
-        dear, terms = np.maximum(prices - 1.0, 0.0), np.zeros(kept.T.shape)
-        shares = np.zeros(len(prices))
-        if np.any(dear > 0):
-            mass = np.bincount(hard_leaves(scores), weights, len(tree.splits) + 1) / weights.sum()
-            shares = needed_in_leaves(np.arange(len(prices)), len(prices), kept) @ mass
-            for group in np.flatnonzero(dear > 0):
-                own = np.flatnonzero(kept[group])
-                for branch in own if len(own) > 1 else ():
-                    others = kept[group : group + 1].copy()
-                    others[0, branch] = False
-                    rest = needed_in_leaves(np.zeros(1, dtype=np.intp), 1, others) @ mass
-                    terms[branch, group] = dear[group] * (shares[group] - rest[0])
-        sizes = np.minimum(prices, 1.0) + dear * shares
+        mass = np.bincount(hard_leaves(scores), weights, len(tree.splits) + 1) / weights.sum()
+        shares = needed_in_leaves(np.arange(len(prices)), len(prices), kept) @ mass
+        terms = np.zeros(kept.T.shape)
+        for group in np.flatnonzero(surplus > 0):
+            branches = np.flatnonzero(kept[group])
+            for branch in branches if len(branches) > 1 else ():
+                others = kept[group : group + 1].copy()
+                others[0, branch] = False
+                rest = needed_in_leaves(np.zeros(1, dtype=np.intp), 1, others) @ mass
+                terms[branch, group] = surplus[group] * (shares[group] - rest[0])
+        sizes = np.minimum(prices, 1.0) + surplus * shares
         return cls(tree, FEATURE_SIZE * sizes, FEATURE_SIZE * np.maximum(terms, 0.0))
 
     @classmethod
     def price(cls, tree: SupportTree, rows: StandardisedRows) -> float:
         """The price of the features of a tree."""
-        prices = tree.group_prices
-        if prices is None or not np.any(prices > 1.0):
+        if tree.group_prices is None or not np.any(tree.group_prices > 1.0):
             return tree.price
         scores = tree.splits[:, :-1] @ rows.features + tree.splits[:, -1:]
         used = np.unique(tree.group_of[tree.support.any(axis=0)])
         return float(cls.of(tree, scores, rows.weights).sizes[used].sum()) / FEATURE_SIZE
 
     @cached_property
-    def coefficients(self) -> FloatArray:
+    def coefficients(self) -> FloatArray | None:
         """What ``terms`` are for single coefficients, (n_branches, n_columns): zero where others of
         the feature stay in the branch."""
+        if self.terms is None:
+            return None
         homes, support = self.tree.group_of, self.tree.support
         alone = np.zeros_like(self.terms)
         np.add.at(alone.T, homes, support.T)
@@ -456,7 +443,9 @@ class Needs:
 
     def term_steps(self, rows: StandardisedRows, known: Routed, ridge: float) -> list[PruningStep]:
         """The steps that remove all columns of a feature from one branch."""
-        found = []
+        if self.terms is None:
+            return []
+        steps = []
         for branch, group in zip(*np.nonzero(self.terms), strict=True):
             columns = np.flatnonzero(self.tree.support[branch] & (self.tree.group_of == group))
             if len(columns) > 1:
@@ -464,56 +453,34 @@ class Needs:
                 out[branch, columns] = True
                 cost = removal_cost(self.tree.splits, rows, known, out, ridge)
                 size = len(columns) + float(self.terms[branch, group])
-                term = tuple(columns.tolist())
-                found.append(PruningStep(cost / size, int(branch), term[0], term=term))
-        return found
+                steps.append(PruningStep(cost / size, int(branch), columns.tolist()))
+        return steps
 
 
 # --- groups of features ---------------------------------------------------------------------------
 
 
-def _by_group(tree: SupportTree, counts: NDArray[Any]) -> NDArray[Any]:
+def _by_group(tree: SupportTree, counts: NDArray[Any]) -> NDArray[np.intp]:
     """Sum ``counts`` of the columns over groups."""
     if tree.groups is None:
         return counts
-    return np.bincount(tree.group_of, counts).astype(counts.dtype)
-
-
-def _joint_groups(tree: SupportTree) -> NDArray[np.intp]:
-    """Groups of which more than one column is in use."""
-    if tree.groups is None:
-        return np.zeros(0, dtype=np.intp)
-    return np.flatnonzero(np.bincount(tree.group_of[tree.support.any(axis=0)]) > 1)
+    return np.bincount(tree.group_of, counts).astype(np.intp)
 
 
 def _saved_in_groups(
     tree: SupportTree,
     branches: NDArray[np.intp],
     columns: NDArray[np.intp],
-    needs: Needs | None,
+    prices: FeaturePrices,
 ) -> FloatArray:
     """Size, with prices, saved by removing each coefficient, or all of a column."""
     in_column = tree.support.sum(axis=0)
     in_group = _by_group(tree, in_column)[tree.group_of]
     fewer = np.where(branches == FEATURE, in_column[columns], 1)
     last = fewer == in_group[columns]
-    if needs is None:
-        return fewer + FEATURE_SIZE * last
-    # A branch that is FEATURE has an index too, whose entry does not count.
-    single = np.where(branches == FEATURE, 0.0, needs.coefficients[branches, columns])
-    return fewer + np.where(last, needs.sizes[tree.group_of[columns]], single)
-
-
-def _whole_group(
-    tree: SupportTree,
-    rows: StandardisedRows,
-    known: Routed,
-    ridge: float,
-    group: int,
-    needs: Needs | None,
-) -> PruningStep:
-    """The step that removes all columns of a group, with its exact cost."""
-    out = tree.support & (tree.group_of == group)
-    cost = removal_cost(tree.splits, rows, known, out, ridge)
-    size = FEATURE_SIZE if needs is None else float(needs.sizes[group])
-    return PruningStep(cost / (int(out.sum()) + size), GROUP, group)
+    single: FloatArray | float = 0.0
+    if prices.coefficients is not None:
+        # A branch that is FEATURE has an index too, whose entry does not count.
+        single = np.where(branches == FEATURE, 0.0, prices.coefficients[branches, columns])
+    saved: FloatArray = fewer + np.where(last, prices.sizes[tree.group_of[columns]], single)
+    return saved

@@ -38,17 +38,23 @@ from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import OutOfBudget
+from softsplit.solvers.elimination.bounded import OrderedCoordinates
 from softsplit.solvers.elimination.descents import AllRows, EngineFunction
 from softsplit.solvers.elimination.objective import ClassMasses, Shrinkage
-from softsplit.solvers.elimination.options import DEFAULTS, RateOptions
-from softsplit.solvers.elimination.ordered import OrderedCoordinates
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
+    newton_affordable,
     newton_descent,
     of_parameters,
 )
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
+
+STEPS, LATER_STEPS, ROUNDS = 500, 100, 12
+"""Proximal steps of the first round, of each later one, and the most rounds."""
+
+LEAST_ALPHA, MOST_ALPHA = 1e-8, 1e12
+"""Range of the spectral step parameter."""
 
 
 class BoundedRates(Protocol):
@@ -213,11 +219,10 @@ class RateTerms:
         rates: BoundedRates,
         x: FloatArray,
         total: float,
-        options: RateOptions = DEFAULTS.rates,
     ) -> None:
-        self.rates, self.options = rates, options
+        self.rates = rates
         self.multipliers = np.zeros(len(rates.shortfalls(x)))
-        self._first = self._weight = options.first_weight * total
+        self._first = self._weight = 10.0 * total
         self._last = np.inf
 
     def shortfalls(self, x: FloatArray) -> FloatArray:
@@ -264,9 +269,8 @@ class RateTerms:
         short = self.shortfalls(x)
         self.multipliers = np.maximum(0.0, self.multipliers + self._weight * short)
         worst = float(np.max(short))
-        factor = self.options.factor
-        if worst > self._last / factor:
-            self._weight = min(factor * self._weight, self.options.most * self._first)
+        if worst > self._last / 4.0:
+            self._weight = min(4.0 * self._weight, 1e6 * self._first)
         self._last = worst
 
 
@@ -290,7 +294,6 @@ class Penalised:
         support: bool = False,
     ) -> None:
         self.rows, self.tree, self.penalties = rows, tree, penalties
-        self.options = rows.options.proximal
         self.shrinkage, self.rates = Shrinkage(ridge), rates
         self.best = tree.vector
         self._free = tree.free if support else np.ones(len(self.best), dtype=bool)
@@ -302,7 +305,7 @@ class Penalised:
     def smooth(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return f at ``x`` and its gradient."""
         self._calls += 1
-        if self._calls % self.options.look_every == 0 and self.rows.budget.exhausted:
+        if self._calls % 20 == 0 and self.rows.budget.exhausted:
             raise OutOfBudget
         value, gradient = self._function(x)
         if self.rates is not None:
@@ -334,18 +337,18 @@ class Penalised:
         return self._with_zeros(self.best), over
 
     def _rounds(self, max_iter: int | None, tol: float, tight: bool) -> bool:
-        options, over = self.options, False
-        left = max_iter or options.steps + options.rounds * options.later_steps
-        for number in range(options.rounds if tight else 1):
+        over = False
+        left = max_iter or STEPS + ROUNDS * LATER_STEPS
+        for number in range(ROUNDS if tight else 1):
             before = self._total(self.best)
-            steps = min(left, options.later_steps if number else options.steps)
+            steps = min(left, LATER_STEPS if number else STEPS)
             if any(self.penalties.strengths):  # without a penalty there is one face, the space
                 self._proximal_steps(steps, tol)
             left -= steps
             if max_iter is None or left > 0:
                 self._on_face(tol, tight)
             over = self.residual(self.best) <= tol
-            stalled = before - self._total(self.best) <= options.stalled * abs(before)
+            stalled = before - self._total(self.best) <= 1e-14 * abs(before)
             if over or left <= 0 or (stalled and number > 1):
                 break
         return over
@@ -368,11 +371,10 @@ class Penalised:
 
     def _proximal_steps(self, max_iter: int, tol: float) -> None:
         """Take spectral proximal gradient steps from the best point."""
-        options = self.options
         x = self.best
         value, gradient = self.smooth(x)
-        past = deque([value + self.sparse(x)], maxlen=options.look_back)
-        alpha = max(float(np.max(np.abs(gradient))) / 0.2, options.least_alpha)
+        past = deque([value + self.sparse(x)], maxlen=8)
+        alpha = max(float(np.max(np.abs(gradient))) / 0.2, LEAST_ALPHA)
         lowest = past[0]
         for _ in range(max_iter):
             moved = self._prox(x - gradient / alpha, 1.0 / alpha)
@@ -380,9 +382,9 @@ class Penalised:
             new, fresh = self.smooth(moved)
             total = new + self.sparse(moved)
             size = float(change @ change)
-            enough = max(past) - 0.5 * options.sufficient * alpha * size
-            if total > enough and alpha < options.most_alpha:
-                alpha = min(4.0 * alpha, options.most_alpha)
+            enough = max(past) - 0.5 * 1e-4 * alpha * size
+            if total > enough and alpha < MOST_ALPHA:
+                alpha = min(4.0 * alpha, MOST_ALPHA)
                 continue
             curvature = float(change @ (fresh - gradient))
             small = float(np.max(np.abs(change), initial=0.0)) * max(alpha, 1.0) <= tol
@@ -394,7 +396,7 @@ class Penalised:
             if small or size == 0:
                 break
             # Barzilai and Borwein: alpha = s.y / s.s
-            alpha = min(max(curvature / size, options.least_alpha), options.most_alpha)
+            alpha = min(max(curvature / size, LEAST_ALPHA), MOST_ALPHA)
 
     def _prox(self, x: FloatArray, step: float) -> FloatArray:
         moved = x.copy()
@@ -409,7 +411,7 @@ class Penalised:
     def _with_zeros(self, x: FloatArray) -> SupportTree:
         found = self.tree.moved_to(x)
         weights = found.splits[:, :-1]
-        weights[np.abs(weights) < self.options.negligible] = 0.0
+        weights[np.abs(weights) < 1e-7] = 0.0
         support = found.splits[:, :-1] != 0
         return SupportTree(found.splits, found.log_odds, found.columns, support, found.saturated)
 
@@ -446,7 +448,7 @@ class Penalised:
             np.minimum.at(most, owner[moving], np.where(flipped, -low[moving], high[moving]))
             start = np.clip(start, least, most)
         lowest = self._total(x)
-        options = {"maxiter": self.options.face_steps, "gtol": 0.1 * tol, "ftol": 0.0, "maxcor": 20}
+        options = {"maxiter": 1000, "gtol": 0.1 * tol, "ftol": 0.0, "maxcor": 20}
         bounds = np.column_stack([least, most])
         found = minimize(total, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         self.rows.steps += int(found.nit)
@@ -454,8 +456,7 @@ class Penalised:
             self.best, start, lowest = spread(found.x), found.x, float(found.fun)
         inside = bool(np.all(start[least == 0.0] > 0.0)) or self._bounds.finite
         n_branches, n_rows = len(self.tree.splits), self.rows.n_rows
-        newton = self.rows.options.newton
-        if not tight or not inside or not newton.affordable(n_variables, n_rows, n_branches):
+        if not tight or not inside or not newton_affordable(n_variables, n_rows, n_branches):
             return
         small = 0.5 * tol / max(self.rows.problem.steepness, 1.0)
         index = np.flatnonzero((start > least) & (start < most))  # others stay at their bounds
@@ -465,10 +466,10 @@ class Penalised:
             sharp[index] = values
             found = self._hessian(spread(sharp), owner, signs)
             if found is None:
-                return differenced_hessian(function, values, newton.difference)
+                return differenced_hessian(function, values)
             return found[np.ix_(index, index)]
 
-        sharp[index] = newton_descent(function, curvature, start[index], small, newton)
+        sharp[index] = newton_descent(function, curvature, start[index], small)
         within = np.all((sharp >= least) & (sharp <= most)) and np.all(sharp[index] > least[index])
         if within and total(sharp)[0] <= lowest + 1e-12 * abs(lowest):
             self.best = spread(sharp)
@@ -538,9 +539,7 @@ class Penalised:
             top = np.zeros(int(homes.max()) + 1)
             np.maximum.at(top, homes, sizes.max(axis=1))
             fixed[numbers[top[homes] == 0]] = True
-            tied = (sizes >= top[homes][:, None] * (1.0 - self.options.tie)) & (top[homes] > 0)[
-                :, None
-            ]
+            tied = (sizes >= top[homes][:, None] * (1.0 - 1e-6)) & (top[homes] > 0)[:, None]
             lines, branches = np.nonzero(tied)
             first = np.full(len(top), len(x))
             np.minimum.at(first, homes[lines], numbers[lines, branches])

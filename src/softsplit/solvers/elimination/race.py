@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,76 +29,97 @@ from softsplit.solvers.elimination.objective import (
     StandardisedRows,
     column_blocks,
 )
-from softsplit.solvers.elimination.options import DEFAULTS, GrowthOptions
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.logistic import ridge_logistic
 from softsplit.support.arrays import FloatArray
 
+STRENGTH = 0.0075
+"""Strength of the smooth sparsity terms, as a part of the total weight: a middle one. It holds up
+to 4 leaves; deeper trees get less, as a coefficient there serves fewer rows."""
 
-def race(
-    descents: RowDescents,
-    starts: Sequence[SupportTree],
-    *,
-    grow: bool = False,
-    shallower: SupportTree | None = None,
-    grown_only: bool = False,
-) -> SupportTree:
+RIDGE = 0.1
+"""Ridge of the race, in row weights."""
+
+FIRST_DECREASE, LATER_DECREASE = 1e-4, 3e-5
+"""Decreases that end descents of the first rung, and of later ones."""
+
+
+class Entrants(NamedTuple):
+    """What takes part in a race.
+
+    With ``grow`` a grown tree does. One that is grown from ``shallower``, a fitted tree of fewer
+    levels, has a head start and would win the first rung against better ones: it joins the
+    finalists. With ``grown_only`` no start takes part; the first is returned only if the budget
+    ends before a tree is grown.
+    """
+
+    starts: Sequence[SupportTree]
+    grow: bool = False
+    shallower: SupportTree | None = None
+    grown_only: bool = False
+
+    def on_columns(self, columns: NDArray[np.intp]) -> Entrants:
+        """The same trees on some columns."""
+        shallower = None if self.shallower is None else self.shallower.on_columns(columns)
+        starts = [tree.on_columns(columns) for tree in self.starts]
+        return self._replace(starts=starts, shallower=shallower)
+
+
+def race(descents: RowDescents, entrants: Entrants) -> SupportTree:
     """Return the candidate that leads furthest.
 
-    Every other start first descends with fixed leaves. With ``grow`` a grown tree takes part. One
-    that is grown from ``shallower``, a fitted tree of fewer levels, has a head start and would win
-    the first rung against better ones: it joins the finalists. With ``grown_only`` no other start
-    takes part; the first start is returned only if the budget ends before a tree is grown.
+    1. All candidates take a few steps; every other start first does so with fixed leaves, since
+       some settle for the same answer on both sides of a split where leaves are free at once.
+    2. The best two take more steps.
+    3. The winner descends with weak sparsity terms, to keep more features than a tree will need:
+       elimination chooses among them.
     """
-    options, n_branches = descents.options.race, len(starts[0].splits)
+    starts, n_branches = entrants.starts, len(entrants.starts[0].splits)
+    from_shallower = entrants.shallower is not None
     strength = race_strength(descents, n_branches)
     shrinkage = _shrinkage(descents, strength)
+    part = 0.5 if descents.compared else 1.0
+    # 1. the first rung
     first: list[tuple[float, SupportTree]] = []
     with suppress(OutOfBudget):
-        if grow or (grown_only and shallower is None):
-            tree = grown_to(descents, single_leaf(descents.rows), n_branches)
-            tree, value, _ = descents.descend(tree, shrinkage, options.steps, options.decrease)
-            first.append((value, tree))
-        for number, start in enumerate(() if grown_only else starts):
+        trees = [] if entrants.grown_only else list(enumerate(starts))
+        if entrants.grow or (entrants.grown_only and not from_shallower):
+            trees.insert(0, (0, grown_to(descents, single_leaf(descents.rows), n_branches)))
+        for number, tree in trees:
             if number % 2 == 1:
-                start, _, _ = descents.descend(
-                    start, shrinkage, options.split_steps, options.decrease, leaves=False
-                )
-            tree, value, _ = descents.descend(start, shrinkage, options.steps, options.decrease)
+                tree = descents.descend(tree, shrinkage, 5, FIRST_DECREASE, leaves=False)[0]
+            tree, value, _ = descents.descend(tree, shrinkage, 12, FIRST_DECREASE)
             first.append((value, tree))
-    if not first and not (grown_only and shallower is not None):
+    if not first and not (entrants.grown_only and from_shallower):
         return starts[0]
+    # 2. the finalists
     first.sort(key=lambda candidate: candidate[0])
-    part = options.compared_part if descents.compared else 1.0
     second: list[tuple[float, SupportTree]] = []
     with suppress(OutOfBudget):
-        finalists = [tree for _, tree in first[: options.finalists]]
-        if shallower is not None:
-            finalists.append(grown_to(descents, shallower, n_branches))
+        finalists = [tree for _, tree in first[:2]]
+        if entrants.shallower is not None:
+            finalists.append(grown_to(descents, entrants.shallower, n_branches))
         for tree in finalists:
-            steps = int(part * options.final_steps)
-            tree, value, _ = descents.descend(tree, shrinkage, steps, options.final_decrease)
+            tree, value, _ = descents.descend(tree, shrinkage, int(part * 80), LATER_DECREASE)
             second.append((value, tree))
     if not second and not first:
         return starts[0]
     _, winner = min(second or first[:1], key=lambda candidate: candidate[0])
+    # 3. the winner, under a fifth of the strength
     with suppress(OutOfBudget):
-        shrinkage = _shrinkage(descents, options.weak_part * strength)
-        steps = int(part * options.weak_steps)
-        winner, _, _ = descents.descend(winner, shrinkage, steps, options.final_decrease)
+        shrinkage = _shrinkage(descents, 0.2 * strength)
+        winner = descents.descend(winner, shrinkage, int(part * 40), LATER_DECREASE)[0]
     return winner
 
 
 def race_strength(descents: RowDescents, n_branches: int) -> float:
     """Strength of the sparsity terms, weaker for trees with many leaves."""
-    options = descents.options.race
-    depth_factor = min(1.0, options.full_strength_leaves / (n_branches + 1))
-    return options.strength * descents.total * depth_factor
+    return STRENGTH * descents.total * min(1.0, 4 / (n_branches + 1))
 
 
 def _shrinkage(descents: RowDescents, strength: float) -> Shrinkage:
     """The terms of a race: half of the strength for coefficients, half for features."""
-    return Shrinkage(descents.options.race.ridge * descents.unit, strength / 2, strength / 2)
+    return Shrinkage(RIDGE * descents.unit, strength / 2, strength / 2)
 
 
 # --- growing trees --------------------------------------------------------------------------------
@@ -118,20 +140,16 @@ def single_leaf(rows: StandardisedRows) -> SupportTree:
 
 def grown_to(descents: RowDescents, shallower: SupportTree, n_branches: int) -> SupportTree:
     """Grow ``shallower`` level by level to ``n_branches``, with short descents in between."""
-    options, decrease = descents.options.growth, descents.options.race.decrease
-    tree = descents.turned(grown(shallower, descents.rows, options, descents.check))
+    tree = descents.turned(grown(shallower, descents.rows, descents.budget.check))
     while len(tree.splits) < n_branches:
         shrinkage = _shrinkage(descents, race_strength(descents, len(tree.splits)))
-        tree, _, _ = descents.descend(tree, shrinkage, options.descent_steps, decrease)
-        tree = descents.turned(grown(tree, descents.rows, options, descents.check))
+        tree = descents.descend(tree, shrinkage, 10, FIRST_DECREASE)[0]
+        tree = descents.turned(grown(tree, descents.rows, descents.budget.check))
     return tree
 
 
 def grown(
-    tree: SupportTree,
-    rows: StandardisedRows,
-    options: GrowthOptions = DEFAULTS.growth,
-    check: Callable[[], None] = lambda: None,
+    tree: SupportTree, rows: StandardisedRows, check: Callable[[], None] = lambda: None
 ) -> SupportTree:
     """Return ``tree``, which has all columns, with a split in place of each leaf.
 
@@ -146,11 +164,10 @@ def grown(
     leaves = np.empty((n_classes, 2 * len(reach)))
     for leaf, arriving in enumerate(reach):
         check()
-        weight = arriving * rows.weights
-        splits[leaf] = _new_split(rows, labels, weight, arriving, options)
+        splits[leaf] = _new_split(rows, labels, arriving)
         left = _gate(splits[leaf], rows.features)
         for side, part in enumerate((left, 1.0 - left)):
-            mass = np.bincount(labels, weight * part, n_classes) + rows.pseudo
+            mass = np.bincount(labels, arriving * rows.weights * part, n_classes) + rows.pseudo
             leaves[:, 2 * leaf + side] = np.log(mass / mass.sum())
     whole = np.vstack([tree.splits, splits])
     support = np.ones((len(whole), tree.support.shape[1]), dtype=bool)
@@ -163,23 +180,26 @@ def _gate(split: FloatArray, features: FloatArray) -> FloatArray:
     return gate
 
 
+MOST_COLUMNS = 150
+"""With more columns the regression of a new split uses those whose class means differ most."""
+
+LARGEST_WEIGHT = 4.0
+"""Largest coefficient of a new split, so that its gates stay open."""
+
+
 def _new_split(
-    rows: StandardisedRows,
-    labels: NDArray[np.intp],
-    weight: FloatArray,
-    arriving: FloatArray,
-    options: GrowthOptions,
+    rows: StandardisedRows, labels: NDArray[np.intp], arriving: FloatArray
 ) -> FloatArray:
     """Return weights and intercept of a split that separates the classes of a leaf.
 
-    ``arriving`` are the probabilities of the rows to reach the leaf, ``weight`` the same times
-    their weights.
+    ``arriving`` are the probabilities of the rows to reach the leaf. A leaf of less than the weight
+    of 4 mean rows is not split, and classes with a share of less than 1e-3 are not separated.
     """
-    n_classes = len(rows.pseudo)
+    n_classes, weight = len(rows.pseudo), arriving * rows.weights
     split = np.zeros(len(rows.features) + 1)
     mass = np.bincount(labels, weight, n_classes)
-    present = mass > options.least_share * mass.sum()
-    if mass.sum() < options.fewest_rows * rows.weights.mean() or present.sum() < 2:
+    present = mass > 1e-3 * mass.sum()
+    if mass.sum() < 4.0 * rows.weights.mean() or present.sum() < 2:
         return split
     sums = np.vstack(
         [
@@ -191,21 +211,20 @@ def _new_split(
     left = np.zeros(n_classes, dtype=bool)
     left[np.flatnonzero(present)] = _left_group(means, mass[present])
     columns, features = np.arange(len(rows.features)), rows.features
-    if len(columns) > options.most_columns:
+    if len(columns) > MOST_COLUMNS:
         apart = np.average((means - means.mean(axis=0)) ** 2, axis=0, weights=mass[present])
-        columns = np.sort(np.argsort(-apart, kind="stable")[: options.most_columns])
+        columns = np.sort(np.argsort(-apart, kind="stable")[:MOST_COLUMNS])
         features = features[columns]
-    used = np.where(arriving > options.least_reach, weight, 0.0)
-    found = ridge_logistic(
+    # rows that hardly reach the leaf would only take time; 4 Newton steps are enough for a start
+    solution = ridge_logistic(
         np.ascontiguousarray(features),
         left[labels].astype(float),
-        used,
-        options.ridge * float(rows.weights.mean()),
-        options.newton_steps,
+        np.where(arriving > 1e-2, weight, 0.0),
+        3.0 * float(rows.weights.mean()),
+        4,
     )
-    largest = float(np.max(np.abs(found[:-1]), initial=1e-300))
-    found = found * min(1.0, options.largest_weight / largest)
-    split[columns], split[-1] = found[:-1], -found[-1]  # a threshold is minus an intercept
+    solution *= min(1.0, LARGEST_WEIGHT / float(np.max(np.abs(solution[:-1]), initial=1e-300)))
+    split[columns], split[-1] = solution[:-1], -solution[-1]  # a threshold is minus an intercept
     return split
 
 

@@ -19,10 +19,9 @@ from softsplit.problem.leaves import RATE_SLACK, TINY_SHARE
 from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.solvers.base import OutOfBudget
-from softsplit.solvers.elimination.descents import AllRows, bounded_descent
+from softsplit.solvers.elimination.bounded import bounded_descent, ordered_coordinates
+from softsplit.solvers.elimination.descents import AllRows
 from softsplit.solvers.elimination.objective import Shrinkage, SmoothFunction
-from softsplit.solvers.elimination.options import RateOptions
-from softsplit.solvers.elimination.ordered import ordered_coordinates
 from softsplit.solvers.elimination.penalised import (
     BoundedRates,
     OrderedRates,
@@ -33,6 +32,8 @@ from softsplit.solvers.elimination.penalised import (
 from softsplit.solvers.elimination.second_order import differenced_hessian, of_parameters
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
+
+MOST_PARAMETERS, FLAT = 150, 1e-12
 
 
 class RatedEnd(NamedTuple):
@@ -81,40 +82,40 @@ def with_rates(
         tree, prices = (end.tree, end.multipliers) if end.over else (tree, prices)
     if rows.problem.order is not None:
         return _in_order(rows, tree, rows.problem.order, ridge, tol)
-    options, budget = rows.options.rates, rows.budget
+    budget = rows.budget
     total, rates = float(rows.problem.rows.class_totals.sum()), rates_of(rows, tree)
-    terms = RateTerms(rates, tree.vector, total, options)
+    terms = RateTerms(rates, tree.vector, total)
     if support and rows.problem.rate_limits is not None:
         low, high = tree.vector_bounds(rows.problem.bounds)
         function, root = rows.function(tree, Shrinkage(ridge), tree.free), None
         if few is not None and np.any(prices):
             space = Support(tree.vector, tree.free, low, high, function, rates)
-            x, terms.multipliers = _on_conditions(rows, space, tree.vector, prices, options)
+            x, terms.multipliers = _on_conditions(rows, space, tree.vector, prices)
             tree = tree.moved_to(x)
             steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=True)
             if _holds(steps, terms, x, tol):
                 return RatedEnd(tree, True, terms.multipliers)
-        if not rows.problem.bounds.finite and tree.free.sum() <= options.most_parameters:
+        if not rows.problem.bounds.finite and tree.free.sum() <= MOST_PARAMETERS:
             curved = (rows if few is None else few).hessian(tree, ridge, None)
-            root = _curvature_root(curved, total, options.flat)
+            root = _curvature_root(curved, total, FLAT)
         space = Support(tree.vector, tree.free, low, high, function, rates, root)
-        x, terms.multipliers = _quadratic_programs(rows, space, total, options)
+        x, terms.multipliers = _quadratic_programs(rows, space, total)
         if np.any(terms.multipliers):
-            x, terms.multipliers = _on_conditions(rows, space, x, terms.multipliers, options)
+            x, terms.multipliers = _on_conditions(rows, space, x, terms.multipliers)
         tree = tree.moved_to(x)
     steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=support)
-    enough = tol if few is None else max(tol, options.elsewhere * total)
+    enough = tol if few is None else max(tol, 1e-6 * total)
     if np.any(terms.multipliers) and _holds(steps, terms, tree.vector, enough):
         return RatedEnd(tree, True, terms.multipliers)
-    over, met, worst = False, False, [np.inf] * options.patience
-    for _ in range(options.rounds):
+    over, met, worst = False, False, [np.inf] * 8
+    for _ in range(25):
         tree, over = steps.descend(budget.max_iter, tol, tight=met)
         terms.update(tree.vector)
         short = terms.shortfalls(tree.vector)
         near = terms.hold(short, tol)
         done = near and met and over  # the last descent was an exact one
         met = near
-        hopeless = not near and np.max(short) > options.nearer * worst[-options.patience]
+        hopeless = not near and np.max(short) > 0.8 * worst[-8]
         worst.append(float(np.max(short)))
         if budget.exhausted or done or hopeless:
             break
@@ -130,21 +131,21 @@ def _in_order(
     rows: AllRows, tree: SupportTree, order: MonotoneOrder, ridge: float, tol: float
 ) -> RatedEnd:
     """The same within a monotone order, in whose coordinates it is bounds (ordered.py)."""
-    options, budget = rows.options.rates, rows.budget
+    budget = rows.budget
     total = float(rows.problem.rows.class_totals.sum())
     function = rows.function(tree, Shrinkage(ridge), tree.free)
     low, high = tree.vector_bounds(rows.problem.bounds)  # what has no room does not move
     chart = ordered_coordinates(tree, order, function, tree.free & (low < high))
     rates = OrderedRates(rates_of(rows, tree), chart)
-    terms = RateTerms(rates, chart.begun, total, options)
+    terms = RateTerms(rates, chart.begun, total)
     index = np.flatnonzero(chart.free)
     root = None
-    if 0 < len(index) <= options.most_parameters:
+    if 0 < len(index) <= MOST_PARAMETERS:
         inner = of_parameters(chart.begun, index, chart.function)
-        curved = differenced_hessian(inner, chart.begun[index], options.difference)
+        curved = differenced_hessian(inner, chart.begun[index])
         sizes, directions = np.linalg.eigh(curved)  # at a bound it need not be positive
         positive = directions * np.abs(sizes) @ directions.T
-        root = _curvature_root(positive, total, options.flat)
+        root = _curvature_root(positive, total, FLAT)
     space = Support(chart.begun, chart.free, *chart.box, chart.function, rates, root)
 
     def augmented(x: FloatArray) -> tuple[float, FloatArray]:
@@ -162,19 +163,19 @@ def _in_order(
             raise OutOfBudget
 
     x, over = chart.begun, False
-    worst = [np.inf] * options.patience
+    worst = [np.inf] * 8
     with suppress(OutOfBudget):
-        x, terms.multipliers = _quadratic_programs(rows, space, total, options)
-        limits = budget.max_iter or options.ordered_steps, options.ordered_decrease
-        for _ in range(options.rounds):
+        x, terms.multipliers = _quadratic_programs(rows, space, total)
+        limits = budget.max_iter or 500, 1e-12, 0.1 * tol
+        for _ in range(25):
             if np.any(terms.multipliers):
-                x, terms.multipliers = _on_conditions(rows, space, x, terms.multipliers, options)
+                x, terms.multipliers = _on_conditions(rows, space, x, terms.multipliers)
             over = terms.hold(short := terms.shortfalls(x), tol) and residual(x) <= tol
             near = float(np.max(short))
-            if over or (near > RATE_SLACK and near > options.nearer * worst[-options.patience]):
+            if over or (near > RATE_SLACK and near > 0.8 * worst[-8]):
                 break
             worst.append(near)
-            end = bounded_descent(augmented, x, chart.free, chart.box, check, *limits, 0.1 * tol)
+            end = bounded_descent(augmented, x, chart.free, chart.box, check, limits)
             rows.steps += end.steps
             x = end.x
             terms.update(x)
@@ -186,7 +187,6 @@ def _on_conditions(
     space: Support,
     x: FloatArray,
     multipliers: FloatArray,
-    options: RateOptions,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the point and the multipliers after Newton steps on the first-order conditions.
 
@@ -212,14 +212,14 @@ def _on_conditions(
 
     slope, short = lagrangian(x, held)
     left, inverse = far(slope, short), None
-    for _ in range(options.newton_steps):
-        if left <= options.exact or rows.budget.exhausted:
+    for _ in range(12):
+        if left <= 1e-11 or rows.budget.exhausted:
             break
         fresh = inverse is None
         if inverse is None:
             curved = np.empty((len(index), len(index)))
             for number, place in enumerate(index):
-                step = options.difference * max(1.0, abs(x[place]))
+                step = 1e-6 * max(1.0, abs(x[place]))
                 beside = x.copy()
                 beside[place] += step
                 curved[number] = (lagrangian(beside, held)[0] - slope) / step
@@ -227,11 +227,11 @@ def _on_conditions(
                 break
             rates.shortfalls(x)
             inverse = _condition_inverse(
-                0.5 * (curved + curved.T), rates.slopes(x)[active][:, index], options.flat * total
+                0.5 * (curved + curved.T), rates.slopes(x)[active][:, index], FLAT * total
             )
         change = inverse @ np.concatenate([-slope, short])
         taken = False
-        for length in options.lengths if rows.sampled() is not None else (1.0,):
+        for length in (1.0, 0.3, 0.1) if rows.sampled() is not None else (1.0,):
             moved, prices = x.copy(), held.copy()
             moved[index] += length * change[: len(index)]
             prices[active] += length * change[len(index) :]
@@ -282,7 +282,7 @@ def _curvature_root(matrix: FloatArray | None, total: float, flat: float) -> Flo
 
 
 def _quadratic_programs(
-    rows: AllRows, space: Support, total: float, options: RateOptions
+    rows: AllRows, space: Support, total: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return a point after sequential quadratic programs (SLSQP: Kraft 1988), and multipliers.
 
@@ -292,7 +292,7 @@ def _quadratic_programs(
     begun, function, rates, root = space.begun, space.function, space.rates, space.root
     index = np.flatnonzero(space.free)
     n_rates = len(rates.shortfalls(begun))
-    if len(index) > options.most_parameters or not len(index):
+    if len(index) > MOST_PARAMETERS or not len(index):
         return begun, np.zeros(n_rates)
 
     def point(values: FloatArray) -> FloatArray:
@@ -335,16 +335,16 @@ def _quadratic_programs(
     with suppress(OutOfBudget), np.errstate(all="ignore"):
         found = minimize(
             value, start, jac=True, method="SLSQP", bounds=box, constraints=required,
-            options={"maxiter": options.programs, "ftol": options.program_decrease},
+            options={"maxiter": 100, "ftol": 1e-9},
         )  # fmt: skip
         end = point(found.x)
-        end = np.where(end < space.low + options.at_bound, space.low, end)
-        end = np.where(end > space.high - options.at_bound, space.high, end)
+        end = np.where(end < space.low + 1e-9, space.low, end)
+        end = np.where(end > space.high - 1e-9, space.high, end)
         short = rates.shortfalls(end)
-        far = not np.all(np.isfinite(end)) or np.max(short) > options.near
-        if far or np.max(np.abs(end)) > options.largest:
+        far = not np.all(np.isfinite(end)) or np.max(short) > 1e-4
+        if far or np.max(np.abs(end)) > 1e4:
             return begun, np.zeros(n_rates)
-        active = np.flatnonzero(short > -options.near)
+        active = np.flatnonzero(short > -1e-4)
         multipliers = np.zeros(n_rates)
         if len(active):
             inside = index[(end[index] > space.low[index]) & (end[index] < space.high[index])]

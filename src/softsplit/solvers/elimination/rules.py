@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.solvers.elimination.deletion_costs import removal_cost, routed
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.objective import Shrinkage
-from softsplit.solvers.elimination.path import saturate_idle
+from softsplit.solvers.elimination.path import RIDGE, refitted, saturate_idle
 from softsplit.solvers.elimination.screening import branch_gains
 from softsplit.solvers.elimination.support_tree import SupportTree
 
 Mask = NDArray[np.bool_]
+
+KEEPERS = 3
+"""Members of sets of which one may stay that are kept in turn, beside the choice by deletion costs;
+each costs an elimination of its own."""
 
 
 def ruled_trees(descents: RowDescents, start: SupportTree) -> list[SupportTree]:
@@ -35,27 +38,28 @@ def ruled_trees(descents: RowDescents, start: SupportTree) -> list[SupportTree]:
     if rules is None:
         return [start]
     tree = with_required(descents, replace(start, groups=descents.problem.groups), rules)
-    if not rules.conflicts(rules.used(_kept(tree, rules))):
+    if not rules.conflicts(rules.used(tree.on_features(len(rules.of)))):
         return [tree]
     tree = _refitted(descents, tree)
     costs = _variable_costs(descents, tree, rules)
-    found = [_resolved(descents, tree, rules)]
+    trees = [_resolved(descents, tree, rules)]
+    stayed = rules.used(trees[0].on_features(len(rules.of)))
     for keeper in sorted(costs, key=lambda v: (-costs[v], v)):
-        if len(found) > descents.options.rules.keepers:
+        if len(trees) > KEEPERS:
             break
-        if not rules.used(_kept(found[0], rules))[keeper] and keeper not in rules.required:
+        if not stayed[keeper] and keeper not in rules.required:
             others = rules.excluded_by(np.array([keeper]))
             others[keeper] = False
             if not others[list(rules.required)].any():
-                found.append(_resolved(descents, _without(tree, rules, others), rules))
-    return found
+                trees.append(_resolved(descents, _without(tree, rules, others), rules))
+    return trees
 
 
 def with_required(
     descents: RowDescents, tree: SupportTree, rules: FeatureRules | None
 ) -> SupportTree:
     """Return ``tree`` with the required variables that it lacks, at weight zero."""
-    missing = [] if rules is None else rules.missing(rules.used(_kept(tree, rules)))
+    missing = [] if rules is None else rules.missing(rules.used(tree.on_features(len(rules.of))))
     if rules is None or not missing:
         return tree
     gains = branch_gains(tree, descents)
@@ -79,7 +83,7 @@ def cut_to_rules(tree: SupportTree, rules: FeatureRules | None) -> SupportTree:
     time to fit."""
     if rules is None:
         return tree
-    while conflicts := rules.conflicts(rules.used(_kept(tree, rules))):
+    while conflicts := rules.conflicts(rules.used(tree.on_features(len(rules.of)))):
         homes, sizes = rules.of[tree.columns], np.abs(tree.splits[:, :-1]).max(axis=0, initial=0.0)
         worth = {v: float(sizes[homes == v].max(initial=0.0)) for v in conflicts[0]}
         for v in rules.required:
@@ -90,22 +94,12 @@ def cut_to_rules(tree: SupportTree, rules: FeatureRules | None) -> SupportTree:
     return tree
 
 
-def _kept(tree: SupportTree, rules: FeatureRules) -> Mask:
-    """The support of ``tree`` on all features, (n_features, n_branches)."""
-    kept = np.zeros((len(rules.of), len(tree.splits)), dtype=bool)
-    kept[tree.columns] = tree.support.T
-    return kept
-
-
 def _without(tree: SupportTree, rules: FeatureRules, variables: Mask) -> SupportTree:
     return tree.with_support(tree.support & ~rules.features(variables)[tree.columns])
 
 
 def _refitted(descents: RowDescents, tree: SupportTree) -> SupportTree:
-    path = descents.options.path
-    ridge = Shrinkage(path.ridge * descents.unit)
-    tree = saturate_idle(descents, tree)
-    return descents.descend(tree, ridge, path.refit_steps, path.refit_decrease)[0]
+    return refitted(descents, saturate_idle(descents, tree))[0]
 
 
 def _variable_costs(
@@ -114,8 +108,9 @@ def _variable_costs(
     """Deletion costs of the variables of ``tree`` that are in conflict; required ones never go."""
     rows = descents.on(tree)
     known = routed(tree.vector, rows, tree.shape)
-    homes, ridge = rules.of[tree.columns], descents.options.path.ridge * descents.unit
-    members = {v for found in rules.conflicts(rules.used(_kept(tree, rules))) for v in found}
+    homes, ridge = rules.of[tree.columns], RIDGE * descents.unit
+    conflicts = rules.conflicts(rules.used(tree.on_features(len(rules.of))))
+    members = {v for conflict in conflicts for v in conflict}
     costs = {}
     for v in sorted(members):
         out = tree.support & (homes == v)

@@ -28,13 +28,14 @@ computed in its branches and in a split of each of its leaves; those above the t
 the race is run again with the tree among its candidates, until none joins (as in iterative
 screening). A column joins with all columns of its group.
 
-Columns that are informative only together (an exclusive or) do not pass. Up to ``most_columns`` a
-race on all columns is run as well; solver.py chooses between the two winners.
+Columns that are informative only together (an exclusive or) do not pass. Up to 1,000 columns a race
+on all of them is run as well; solver.py chooses between the two winners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -42,10 +43,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.penalties import Groups
+from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import StandardisedRows
-from softsplit.solvers.elimination.options import ScreeningOptions
-from softsplit.solvers.elimination.race import race
+from softsplit.solvers.elimination.race import Entrants, race
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities, node_reach
@@ -120,9 +121,9 @@ def branch_slopes(
         for t in reversed(range(n_branches)):
             values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
         change = weighed * (values[1::2] - values[2::2])
-        said = np.maximum(values[0], LEAST_PROBABILITY)
-        slopes -= np.where(labels == k, weight, 0.0) * change / said
-        curvatures += weight * change**2 / said
+        share = np.maximum(values[0], LEAST_PROBABILITY)
+        slopes -= np.where(labels == k, weight, 0.0) * change / share
+        curvatures += weight * change**2 / share
     return slopes.T, curvatures.T
 
 
@@ -146,61 +147,67 @@ def score_unit(rows: StandardisedRows) -> float:
     return float(rows.weights @ rows.weights / rows.weights.sum())
 
 
-def _null_threshold(count: int, options: ScreeningOptions) -> float:
+SLACK = 1.0
+"""A column passes with a score statistic this far below the null threshold: to miss an informative
+column costs more than to admit one of noise, which elimination removes again."""
+
+
+def _null_threshold(count: int) -> float:
     """About the largest of ``count`` gains of noise, less the slack."""
-    return float(np.log(count)) - options.slack
+    return float(np.log(count)) - SLACK
 
 
 # --- the race on screened columns -----------------------------------------------------------------
 
+ROUNDS = 3
+"""How often columns may join after a race."""
+
 
 def screened_race(
-    descents: RowDescents,
-    starts: Sequence[SupportTree],
-    *,
-    grow: bool,
-    shallower: SupportTree | None,
-    grown_only: bool = False,
-    always: NDArray[np.bool_],
+    descents: RowDescents, entrants: Entrants, always: NDArray[np.bool_]
 ) -> SupportTree | None:
     """Return the winner of a race on the columns that pass; None where all columns should race.
 
-    ``always`` marks columns that take part whatever their score; ``grow``, ``shallower`` and
-    ``grown_only`` are those of ``race``.
+    ``always`` marks columns that take part whatever their score.
+
+    1. Columns that say something alone pass.
+    2. A race is run on them, with the last winner among its candidates.
+    3. Columns that say something at the winner join, and 2 is repeated.
     """
-    options = descents.options.screening
-    groups = descents.problem.groups
+    options, groups = descents.options, descents.problem.groups
     n_columns, n_rows = descents.frame.features.shape
-    if n_columns < options.least_columns or n_rows > options.rows_per_column * n_columns:
+    # with few columns, or with ten rows for each, all of them race
+    if n_columns < options.screened_columns or n_rows > 10 * n_columns:
         return None
-    chosen = _with_groups(
-        always | marginal_screening(descents.frame, options, descents.blocks()), groups
-    )
-    won: SupportTree | None = None
-    for number in range(options.rounds + 1):
-        if np.mean(chosen) > options.nearly_all:
+    # 1. marginal screening
+    alone = marginal_screening(descents.frame, options.fewest_screened, descents.blocks())
+    chosen = _with_groups(always | alone, groups)
+    winner: SupportTree | None = None
+    for number in range(ROUNDS + 1):
+        if np.mean(chosen) > 0.8:  # nearly all: the race on the rest would save nothing
             return None
+        # 2. the race
         columns = np.flatnonzero(chosen)
-        some = descents.restricted(columns)
-        candidates = [tree.on_columns(columns) for tree in starts]
-        if won is not None:
-            candidates.append(won.on_columns(columns))
-        root = None if shallower is None else shallower.on_columns(columns)
-        winner = race(some, candidates, grow=grow, shallower=root, grown_only=grown_only)
-        won = replace(winner, columns=columns, groups=groups)
-        descents.steps = some.steps
-        if number == options.rounds or descents.budget.exhausted:
+        restricted = descents.restricted(columns)
+        candidates = entrants.on_columns(columns)
+        if winner is not None:
+            starts = [*candidates.starts, winner.on_columns(columns)]
+            candidates = candidates._replace(starts=starts)
+        winner = replace(race(restricted, candidates), columns=columns, groups=groups)
+        descents.steps = restricted.steps
+        # 3. columns that join
+        if number == ROUNDS or descents.budget.exhausted:
             break
-        joining = conditional_screening(won, descents) & ~chosen
+        joining = conditional_screening(winner, descents) & ~chosen
         if not np.any(joining):
             break
         chosen = _with_groups(chosen | joining, groups)
-    return won
+    return winner
 
 
 def marginal_screening(
     rows: StandardisedRows,
-    options: ScreeningOptions,
+    fewest: int,
     blocks: Iterable[tuple[slice, FloatArray]] | None = None,
 ) -> NDArray[np.bool_]:
     """Return the columns above the null threshold without a tree, and the best ``fewest``.
@@ -215,30 +222,29 @@ def marginal_screening(
         for values in (columns, np.abs(columns - means[:, None])):
             gains = score_statistics(values, values**2, slopes, curvatures).gains.max(axis=1)
             best[some] = np.maximum(best[some], gains / unit)
-    chosen = best > _null_threshold(2 * len(best) * slopes.shape[1], options)
-    chosen[np.argsort(-best, kind="stable")[: options.fewest]] = True
+    chosen = best > _null_threshold(2 * len(best) * slopes.shape[1])
+    chosen[np.argsort(-best, kind="stable")[:fewest]] = True
     return chosen
 
 
 def conditional_screening(tree: SupportTree, descents: RowDescents) -> NDArray[np.bool_]:
     """Return the columns above the null threshold in a branch of ``tree``, or in a new split of a
     leaf; in a branch they count only where bounds allow the step."""
-    rows, options = descents.frame, descents.options.screening
+    rows = descents.frame
     left, right = _gates(tree, descents)
     labels = _labels(rows)
     best = branch_gains(tree, descents).max(axis=1)
     reach = node_reach(left, right)[len(left) :]
-    for some, columns in descents.blocks():
-        squares = columns**2
-        for arriving in reach:  # one leaf at a time: classes are many
-            if descents.budget.exhausted:
-                break
-            slopes = class_slopes(labels, rows.weights * arriving)
-            gains = score_statistics(columns, squares, *slopes).gains.max(axis=1)
-            np.maximum(best[some], gains, out=best[some])
+    with suppress(OutOfBudget):  # columns that were not reached have the gains in branches
+        for some, columns in descents.blocks():
+            squares = columns**2
+            for arriving in reach:  # one leaf at a time: classes are many
+                descents.budget.check()
+                slopes = class_slopes(labels, rows.weights * arriving)
+                gains = score_statistics(columns, squares, *slopes).gains.max(axis=1)
+                np.maximum(best[some], gains, out=best[some])
     # Gains of one column in different leaves are much alike: they count once.
-    threshold = _null_threshold(len(best) * len(left), options)
-    above: NDArray[np.bool_] = best / score_unit(rows) > threshold
+    above: NDArray[np.bool_] = best / score_unit(rows) > _null_threshold(len(best) * len(left))
     return above
 
 
@@ -252,8 +258,7 @@ def branch_gains(tree: SupportTree, descents: RowDescents) -> FloatArray:
     slopes = branch_slopes(left, right, leaves / leaves.sum(axis=0), _labels(rows), rows.weights)
     gains, change = (np.empty((len(rows.features), len(left))) for _ in range(2))
     for some, columns in descents.blocks():
-        found = score_statistics(columns, columns**2, *slopes)
-        gains[some], change[some] = found.gains, found.change
+        gains[some], change[some] = score_statistics(columns, columns**2, *slopes)
     allowed = descents.bounds.restrict(branches=slice(len(left))).allows_step(change)
     return np.where(allowed, gains, 0.0)
 

@@ -49,11 +49,10 @@ from softsplit.solvers.elimination.lbfgs import evaluation
 from softsplit.solvers.elimination.objective import (
     Shrinkage,
     SmoothFunction,
+    SoftTargetRows,
     StandardisedRows,
-    TaughtRows,
     softmax,
 )
-from softsplit.solvers.elimination.options import NewtonOptions
 from softsplit.solvers.elimination.support_tree import SupportTree, subtree
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
@@ -168,15 +167,15 @@ def _spread(
     upper = np.triu(part[:n_splits, :n_splits])
     mixed = (part[:n_splits, None, n_splits:] * e).reshape(n_splits, leaves.size)
     by_leaf = (e[:, :, None, None] * part[n_splits:, n_splits:][None, :, None, :]) * e
-    found = np.block(
+    spread = np.block(
         [
             [upper + np.triu(upper, 1).T, mixed],
             [mixed.T, by_leaf.reshape(leaves.size, leaves.size)],
         ]
     )
     curved = e[:, None, :] * e - leaves[:, None, :] * (np.eye(n_classes)[:, :, None] - leaves)
-    _add_by_leaf(found, -mass * curved, n_splits)
-    return found
+    _add_by_leaf(spread, -mass * curved, n_splits)
+    return spread
 
 
 def _add_by_leaf(total: FloatArray, blocks: FloatArray, n_splits: int) -> None:
@@ -260,11 +259,24 @@ def _slopes(gates, gains, root, leaves, reach, rows, ridge, parameters):  # type
 
 # --- Newton steps ---------------------------------------------------------------------------------
 
+NEWTON_STEPS = 8
+"""Most Newton steps: they converge quadratically."""
+
+DIFFERENCE = 1e-6
+"""Relative step of central differences of gradients."""
+
+FLAT = 1e-11
+"""Curvature below this part of the largest counts as zero."""
+
+
+def newton_affordable(n_parameters: int, n_rows: int, n_branches: int) -> bool:
+    """Whether the Hessian of so many free parameters is cheap enough."""
+    return n_parameters <= 300 and n_rows * n_branches * n_parameters <= 2e8
+
 
 def sharpened(
-    tree: SupportTree, rows: StandardisedRows, shrinkage: Shrinkage, tol: float, bounds: Bounds,
-    options: NewtonOptions,
-) -> SupportTree:  # fmt: skip
+    tree: SupportTree, rows: StandardisedRows, shrinkage: Shrinkage, tol: float, bounds: Bounds
+) -> SupportTree:
     """Return the tree after Newton steps, taken until no derivative is larger than ``tol``.
 
     Weights at a bound stay there; steps that would leave the bounds are not taken.
@@ -274,17 +286,17 @@ def sharpened(
         low, high = tree.vector_bounds(bounds)
         free &= (moved > low) & (moved < high)
     index = np.flatnonzero(free)
-    if not options.affordable(len(index), rows.features.shape[1], len(tree.splits)):
+    if not newton_affordable(len(index), rows.features.shape[1], len(tree.splits)):
         return tree
     function = of_parameters(tree.vector, index, row_function(tree, rows, shrinkage, free))
     among_free = np.flatnonzero(free[tree.free])
 
     def curvature(values: FloatArray) -> FloatArray:
         moved[index] = values
-        found = hessian(tree.moved_to(moved), rows, shrinkage.ridge)
-        return found[np.ix_(among_free, among_free)]
+        matrix = hessian(tree.moved_to(moved), rows, shrinkage.ridge)
+        return matrix[np.ix_(among_free, among_free)]
 
-    moved[index] = newton_descent(function, curvature, moved[index], tol, options)
+    moved[index] = newton_descent(function, curvature, moved[index], tol)
     if bounds.finite and not np.all((moved >= low) & (moved <= high)):
         return tree
     return tree.moved_to(moved)
@@ -292,7 +304,7 @@ def sharpened(
 
 def row_function(
     tree: SupportTree,
-    rows: StandardisedRows | TaughtRows,
+    rows: StandardisedRows | SoftTargetRows,
     shrinkage: Shrinkage,
     free: NDArray[np.bool_],
 ) -> SmoothFunction:
@@ -319,63 +331,56 @@ def newton_descent(
     curvature: Callable[[FloatArray], FloatArray],
     x: FloatArray,
     tol: float,
-    options: NewtonOptions,
 ) -> FloatArray:
     """Return ``x`` after Newton steps, taken until no derivative is larger than ``tol``.
 
     ``curvature`` returns the Hessian of ``function`` at a point.
     """
     value, gradient = function(x)
-    for _ in range(options.steps):
+    for _ in range(NEWTON_STEPS):
         largest = float(np.max(np.abs(gradient), initial=0.0))
         if largest <= tol:
             break
-        moved = x - _solved(curvature(x), gradient, options.flat)
-        new, fresh = function(moved)
-        rises = new > value + 1e-12 * abs(value)
+        along, sizes = _curved(curvature(x))
+        moved = x - along @ ((along.T @ gradient) / sizes)
+        lower, fresh = function(moved)
+        rises = lower > value + 1e-12 * abs(value)
         if rises or not float(np.max(np.abs(fresh))) < largest:
             break
-        x, value, gradient = moved, new, fresh
+        x, value, gradient = moved, lower, fresh
     return x
 
 
-def differenced_hessian(function: SmoothFunction, x: FloatArray, difference: float) -> FloatArray:
+def differenced_hessian(function: SmoothFunction, x: FloatArray) -> FloatArray:
     """Return the Hessian by central differences of the gradient, with relative steps.
 
     For rows behind an engine, which gives no second derivatives of a support.
     """
-    found = np.empty((len(x), len(x)))
+    matrix = np.empty((len(x), len(x)))
     for number in range(len(x)):
         moved = x.copy()
-        step = difference * max(1.0, abs(x[number]))
+        step = DIFFERENCE * max(1.0, abs(x[number]))
         moved[number] += step
         above = function(moved)[1]
         moved[number] = x[number] - step
-        found[number] = (above - function(moved)[1]) / (2.0 * step)
-    return 0.5 * (found + found.T)
+        matrix[number] = (above - function(moved)[1]) / (2.0 * step)
+    return 0.5 * (matrix + matrix.T)
 
 
-def _solved(matrix: FloatArray, gradient: FloatArray, flat: float) -> FloatArray:
-    """Return |matrix|^-1 gradient without the flat directions."""
-    along, sizes = _curved(matrix, flat)
-    step: FloatArray = along @ ((along.T @ gradient) / sizes)
-    return step
-
-
-def damped_inverse(matrix: FloatArray, flat: float, damping: float) -> FloatArray:
+def damped_inverse(matrix: FloatArray, damping: float) -> FloatArray:
     """Return (|matrix| + damping)^-1 in units in which the diagonal of ``matrix`` is one.
 
     The curvature of a leaf that few rows reach is small, and not flat: hence the units.
     """
     sizes = np.abs(np.diag(matrix))
     units = 1.0 / np.sqrt(np.maximum(sizes, 1e-14 * np.max(sizes, initial=1e-300)))
-    along, sizes = _curved(matrix * np.outer(units, units), flat)
+    along, sizes = _curved(matrix * np.outer(units, units))
     inverse = np.ascontiguousarray((along / (sizes + damping)) @ along.T)
     return np.outer(units, units) * inverse
 
 
-def _curved(matrix: FloatArray, flat: float) -> tuple[FloatArray, FloatArray]:
+def _curved(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvectors that are not flat, and the sizes of their eigenvalues."""
     sizes, directions = np.linalg.eigh(matrix)
-    curved = np.abs(sizes) > flat * np.max(np.abs(sizes), initial=1e-300)
+    curved = np.abs(sizes) > FLAT * np.max(np.abs(sizes), initial=1e-300)
     return directions[:, curved], np.abs(sizes[curved])

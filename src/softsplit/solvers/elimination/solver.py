@@ -4,14 +4,15 @@ From a start, or the winner of a race between several candidates (race.py, scree
 elimination makes a path of trees (path.py). The tree of the path whose objective is least at the
 strengths of a problem descends on all rows until its derivatives vanish. Under other penalties than
 the count proximal gradient steps take the place of elimination (penalised.py), and minimum class
-rates are met in a last phase. Supports are selected on at most ``SampleSizes.support`` rows; where
-there are more, or where rows are not arrays of this process, the last descents ask the engine.
+rates are met in a last phase (rated_descents.py). Supports are selected on at most
+``EliminationOptions.support_rows`` rows; where there are more, or where rows are not arrays of this
+process, the last descents ask the engine.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isclose
@@ -27,27 +28,45 @@ from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.solvers.base import Budget, OutOfBudget, Path, Solution, Solver, Start, Status
+from softsplit.solvers.elimination.bounded import sharpened_in_order
 from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, class_shares
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
-from softsplit.solvers.elimination.ordered import sharpened_in_order
-from softsplit.solvers.elimination.path import (
-    Criterion,
-    EliminationPath,
-    EliminationPoint,
-    JoinedPaths,
-)
+from softsplit.solvers.elimination.path import RIDGE, Criterion, EliminationPath, EliminationPoint
 from softsplit.solvers.elimination.penalised import Penalised
-from softsplit.solvers.elimination.race import race
+from softsplit.solvers.elimination.race import Entrants, race
 from softsplit.solvers.elimination.rated_descents import with_rates
 from softsplit.solvers.elimination.rules import cut_to_rules, ruled_trees, with_required
 from softsplit.solvers.elimination.screening import feature_noise_threshold, screened_race
-from softsplit.solvers.elimination.second_order import sharpened
+from softsplit.solvers.elimination.second_order import newton_affordable, sharpened
 from softsplit.solvers.elimination.splicing import Splicing, cut
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, SupportTree
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities
+
+LONG = 1e6
+"""Rows times parameters of a tree from which the final descent of each start takes seconds: starts
+are then compared first, and only the best are finished."""
+
+MANY_ROWS = 3_000
+"""With more rows the final descent ends at a decrease of the tolerance: what is left is far below
+the sampling error, and each pass takes long."""
+
+ROUGH = 1e-3
+"""From this tolerance on no Newton steps follow a descent, and rates need not hold more exactly
+where trees are only compared."""
+
+COMPARED_TREES = 3
+"""Points of a path that are compared at the ridge of a problem, if it is not the path's; points
+from which proximal steps start too, since they may end sparser than the winner."""
+
+RATED_TREES = 6
+"""Points of a path that are moved to where rates hold."""
+
+NOTICED, EXPENSIVE = 1.01, 1.5
+"""Where rates raise the objective by more than the first factor, drawn trees are led there too; by
+more than the second, the next trees of the path."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +80,7 @@ class EliminationSolver(Solver):
     effort : float
         Candidates in the race of a start, as a multiple of the usual number.
     options : EliminationOptions
-        Tuning numbers of all algorithms.
+        Sizes of samples.
     """
 
     candidates: int = 1
@@ -97,11 +116,12 @@ class EliminationSolver(Solver):
 
         All rows at once, roughly, where the final descent of a start takes long.
         """
-        rows, n_rows = self.options.rows, problem.rows.n_rows
-        last, few = min(n_rows, rows.support), rows.to_compare(problem.n_classes)
-        sizes = [size for size in (few, rows.growth * few) if size <= rows.largest_part * last]
+        options, n_rows = self.options, problem.rows.n_rows
+        last, few = min(n_rows, options.support_rows), options.rows_to_compare(problem.n_classes)
+        # a sample that is a larger part of the last one saves too little time
+        sizes = [size for size in (few, options.sample_growth * few) if size <= 0.6 * last]
         n_parameters = problem.topology.n_branches * (problem.n_features + problem.n_classes)
-        long = problem.penalties.counts and n_rows * n_parameters > rows.long
+        long = problem.penalties.counts and n_rows * n_parameters > LONG
         return (*sizes, last) if sizes or n_rows > last or long else ()
 
     def start_rule(self, problem: TrainingProblem, number: int) -> str:
@@ -123,12 +143,7 @@ class EliminationSolver(Solver):
 
     def n_candidates(self, problem: TrainingProblem) -> int:
         """Further candidates of each start: the effort goes into them."""
-        count = max(round(self.effort * (1 + self.candidates)), 1)
-        return min(count, self.options.race.most_candidates) - 1
-
-
-LEAST_PART = 1e-6
-"""A row does not count as a class that would get less than this part of its weight."""
+        return min(max(round(self.effort * (1 + self.candidates)), 1), 100) - 1
 
 
 class FinalTree(NamedTuple):
@@ -145,38 +160,6 @@ class RatedTree(NamedTuple):
     tree: SupportTree
     solution: Solution
     multipliers: FloatArray
-
-
-def _priced_rows(
-    problem: TrainingProblem, tree: TreeParameters, multipliers: FloatArray
-) -> CompiledRows:
-    """Return the rows of a problem with rates, which also count as the classes that these price.
-
-    See ``EliminationRun._priced``. ``multipliers`` end with those of the lines of ``rate_limits``.
-    Both engines must have their rows in this process.
-    """
-    limits, own = problem.rate_limits, problem.samples
-    assert limits is not None
-    cells = samples_of(limits.rows)
-    prices = limits.prices(multipliers[len(multipliers) - len(limits) :])
-    prices = prices - prices.min(axis=1, keepdims=True)
-    said = class_probabilities(tree, cells.features, problem.steepness)
-    more = cells.weights * prices[cells.labels].T * said
-    features, weights, counts = [], [], []
-    for k in range(problem.n_classes):
-        extra = more[k] > LEAST_PART * cells.weights
-        some = slice(own.starts[k], own.starts[k + 1])
-        features += [own.features[:, some], cells.features[:, extra]]
-        weights += [own.weights[some], more[k, extra]]
-        counts.append(own.starts[k + 1] - own.starts[k] + np.count_nonzero(extra))
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    weight = np.concatenate(weights)
-    made = Samples(
-        np.ascontiguousarray(np.concatenate(features, axis=1), dtype=float), starts, weight,
-        np.add.reduceat(weight, starts[:-1]),
-    )  # fmt: skip
-    # ridge and tolerances stay those of the rows
-    return CompiledRows(replace(made, per_row=problem.rows.mean_weight / float(weight.mean())))
 
 
 class EliminationRun:
@@ -198,9 +181,9 @@ class EliminationRun:
         start = start.within(problem)
         self.problem, self.start, self.budget, self.options = problem, start, budget, options
         self.began = time.perf_counter()
-        rows = options.rows.to_support(problem.rows.n_rows)
+        rows = options.rows_to_select(problem.rows.n_rows)
         if compared:
-            rows = options.rows.to_compare(problem.n_classes)
+            rows = options.rows_to_compare(problem.n_classes)
         few = drawn_from(problem.rows, rows).with_totals(problem.rows.class_totals)
         self.few = RowDescents(problem, budget, few, options, compared=compared)
         self._all: RowDescents | EngineDescents | None = (
@@ -208,182 +191,93 @@ class EliminationRun:
         )
         self._starts = [SupportTree.of(t, problem) for t in (start.parameters, *start.candidates)]
         self._winner: SupportTree | None = None
-        self._paths: dict[SizeLimits, EliminationPath | JoinedPaths] = {}
+        self._paths: dict[SizeLimits, list[EliminationPath]] = {}
         # Trees of the path are known by their identity: the last point of each, its ends (for each
-        # ridge, tightness and choice of rows), and its parameters in the units of the problem.
+        # ridge, tightness and choice of rows), and where rates hold.
         self._last: dict[int, SupportTree] = {}
         self._ends: dict[tuple[int, float, bool, bool], FinalTree] = {}
-        self._parameters: dict[int, tuple[SupportTree, TreeParameters]] = {}
         self._rated: dict[tuple[int, float, bool], RatedTree] = {}
-        self._again: list[EliminationRun] = []
+        self._with_prices: EliminationRun | None = None
 
     def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
-        """Return the best tree for each problem; fewer if the budget ends, but at least one."""
-        found: list[Solution] = []
+        """Return the best tree for each problem; fewer if the budget ends, but at least one.
+
+        1. The race of the candidates has a winner, from which paths begin.
+        2. The best tree of the path descends on all rows.
+        3. Where it misses rates, it is moved to where they hold.
+        """
+        solutions: list[Solution] = []
         with self.budget.interruptible(), suppress(OutOfBudget):
-            if self._winner is None:
-                self._winner = self._race(problems[0].limits)
             for problem in problems:
-                if problem.limits not in self._paths:
-                    self._paths[problem.limits] = self._path_from(self._winner, problem.limits)
-                end = self._finished(problem, self._winner, tight)
-                free = self._in_units(end.tree)
-                if problem.rated and problem.violation(free).largest > RATE_SLACK:
-                    cost = end.value + problem.penalty(free.weights)
-                    found.append(self._within_rates(problem, end.tree, cost, tight))
+                # 1. and 2.
+                self._paths_of(problem)
+                end = self._finished(problem, tight)
+                parameters = end.tree.parameters(problem)
+                # 3.
+                if problem.rated and problem.violation(parameters).largest > RATE_SLACK:
+                    cost = end.value + problem.penalty(parameters.weights)
+                    solution = self._within_rates(problem, end.tree, cost, tight)
                 elif tight:
-                    found.append(self._measured(problem, end.tree, end.status))
+                    solution = self._measured(problem, end.tree, end.status)
                 else:
-                    found.append(Solution.unmeasured(problem, free, end.value, end.status))
+                    solution = Solution.unmeasured(problem, parameters, end.value, end.status)
+                solutions.append(solution)
         self.few.release()
-        if not found:
+        if not solutions:
             so_far = self._so_far(problems[0])
-            found.append(self._measured(problems[0], so_far, self.budget.verdict))
-        return found
+            solutions.append(self._measured(problems[0], so_far, self.budget.verdict))
+        return solutions
 
     @property
     def winner(self) -> TreeParameters | None:
         """Winner of the race, if there was one: a deeper tree may be grown from it."""
-        return None if self._winner is None else self._in_units(self._winner)
+        return None if self._winner is None else self._winner.parameters(self.problem)
 
     def tree(self, problem: TrainingProblem, *, tight: bool) -> Solution:
         """Return the best tree for ``problem``, measured."""
-        found = self.trees([problem], tight=tight)[0]
+        solution = self.trees([problem], tight=tight)[0]
         if tight:
-            return found
-        return self._measured(problem, SupportTree.of(found.parameters, problem), found.status)
-
-    def _within_rates(
-        self, problem: TrainingProblem, found: SupportTree, objective: float, tight: bool
-    ) -> Solution:
-        """Return the tree ``found``, without rates the best of the path, moved to where the rates
-        of ``problem`` hold; ``objective`` is its own.
-
-        Where they are expensive, the trees that were drawn are moved there too, on the same
-        support: the free optimum may lie far from the best tree that meets the rates. Under the
-        count they may be out of reach for the support. Then trees from an elimination in which
-        rates have their prices are tried (``_priced``), and the next best trees of the path.
-        """
-        options, counts = self.options.rates, problem.penalties.counts
-        tried = [self._with_rates(problem, found, tight)]
-
-        def fine() -> bool:
-            best = min(one.objective for one in tried if one.status.usable)
-            return best <= options.expensive * abs(objective)
-
-        def usable() -> bool:
-            return any(one.status.usable for one in tried)
-
-        noticed = not usable() or tried[0].objective > objective + options.noticed * abs(objective)
-        if problem.rate_limits is not None and noticed and self.start.rule != "given":
-            for tree in self._drawn_on(found, counts):
-                if not self.budget.exhausted:
-                    tried.append(self._with_rates(problem, tree, tight))
-        if counts and problem.rate_limits is not None:
-            tree, best = found, tried[0]
-            # A tree that was given keeps its features.
-            for number in range(0 if self.start.rule == "given" else options.repriced):
-                if not best.status.usable or self.budget.exhausted:
-                    break
-                with suppress(OutOfBudget):
-                    tree = self._priced(problem, tree, tight, number)
-                tried.append(self._with_rates(problem, tree, tight))
-                best = tried[-1]
-        if counts and not (usable() and fine()):
-            trees: list[SupportTree] = []
-            with suppress(OutOfBudget):
-                ranked = sorted(self._points(problem), key=self._criterion(problem))
-                trees = [point.tree for point in ranked]
-            # The constant tree meets any rates, at a cost that the path does not know: tried last.
-            trees.sort(key=lambda tree: tree.n_coefficients == 0)
-            some = [tree for tree in trees if tree.n_coefficients][: options.trees]
-            for tree in [*some, *trees[-1:]]:
-                if self.budget.exhausted or (usable() and fine()):
-                    break
-                tried.append(self._with_rates(problem, tree, tight))
-        return min(tried, key=lambda one: (not one.status.usable, one.objective))
-
-    def _drawn_on(self, found: SupportTree, counts: bool) -> list[SupportTree]:
-        """Return two drawn trees; under the count the first one on the support of ``found``."""
-        if not counts:
-            return self._starts[:2]
-        drawn = self._starts[0]
-        splits = drawn.splits[:, np.append(found.columns, drawn.splits.shape[1] - 1)]
-        splits[:, :-1] *= found.support
-        splits[found.saturated] = found.splits[found.saturated]
-        return [replace(found, splits=splits, log_odds=drawn.log_odds)]
-
-    def _priced(
-        self, problem: TrainingProblem, found: SupportTree, tight: bool, number: int
-    ) -> SupportTree:
-        """Return the best tree of an elimination in which rates have prices, the ``number``-th.
-
-        With the multipliers m and the probabilities V0 of the tree ``found`` where rates hold, the
-        Lagrangian contains - sum_i w_i sum_k R_ik V_ik, R_ik >= 0 the price of class k for row i
-        less that of the cheapest class. Since - V <= - V0 (1 + log(V / V0)), it is bounded by a
-        log-loss in which row i also counts as class k, with the weight w_i R_ik V0_ik: features are
-        selected for what they do to loss and rates together.
-        """
-        if number == len(self._again):
-            known = self._rated[id(found), problem.ridge, tight]
-            here = problem
-            if getattr(problem.rows, "samples", None) is None:
-                here = problem.on_sample(self.options.rows.support)
-            rows = _priced_rows(here, known.solution.parameters, known.multipliers)
-            free = replace(problem.unrated, rows=rows)
-            again = EliminationRun(
-                free, self.start, self.budget, self.options, compared=self.few.compared
-            )
-            self._again.append(again)
-        return self._again[number].best(problem.unrated)
-
-    def best(self, problem: TrainingProblem) -> SupportTree:
-        """Return the best tree within the limits of ``problem``, on the rows of this run."""
-        if self._winner is None:
-            self._winner = self._race(problem.limits)
-        if problem.limits not in self._paths:
-            self._paths[problem.limits] = self._path_from(self._winner, problem.limits)
-        return self._ranked(replace(problem, rows=self.problem.rows))[0].tree
+            return solution
+        tree = SupportTree.of(solution.parameters, problem)
+        return self._measured(problem, tree, solution.status)
 
     # --- race -------------------------------------------------------------------------------------
 
+    def _paths_of(self, problem: TrainingProblem) -> list[EliminationPath]:
+        """Return the paths within the limits of ``problem``, from the winner of the race."""
+        if self._winner is None:
+            self._winner = self._race(problem.limits)
+        if problem.limits not in self._paths:
+            self._paths[problem.limits] = self._paths_from(self._winner, problem.limits)
+        return self._paths[problem.limits]
+
     def _race(self, limits: SizeLimits) -> SupportTree:
         """Return the winner of the race; a tree that was given keeps its zeros."""
-        if self.start.rule == "given" and len(self._starts) == 1:
+        rule, shallower = self.start.rule, self.start.shallower
+        if rule == "given" and len(self._starts) == 1:
             return self._starts[0]
-        grow, shallower = self.start.rule == "growth", self.start.shallower
-        grown_only = self.start.rule == "grown"
-        known = None if shallower is None else SupportTree.of(shallower, self.problem)
+        below = None if shallower is None else SupportTree.of(shallower, self.problem)
+        entrants = Entrants(self._starts, rule == "growth", below, rule == "grown")
         screened: SupportTree | None = None
         if self.problem.penalties.counts:
             always = np.zeros(self.problem.n_features, dtype=bool)
-            if self.start.rule == "given":
+            if rule == "given":
                 always = np.any([tree.support.any(axis=0) for tree in self._starts], axis=0)
             if self.problem.rules is not None:
                 always = always | np.isin(self.problem.rules.of, self.problem.rules.required)
-            screened = screened_race(
-                self.few,
-                self._starts,
-                grow=grow,
-                shallower=known,
-                grown_only=grown_only,
-                always=always,
-            )
-        if screened is not None and self.problem.n_features > self.options.screening.most_columns:
+            screened = screened_race(self.few, entrants, always)
+        if screened is not None and self.problem.n_features > 1000:  # all at once take too long
             return screened
-        unscreened = race(self.few, self._starts, grow=grow, shallower=known, grown_only=grown_only)
+        unscreened = race(self.few, entrants)
         return unscreened if screened is None else self._better(screened, unscreened, limits)
 
-    def _path_from(self, winner: SupportTree, limits: SizeLimits) -> EliminationPath | JoinedPaths:
-        """Return the path that begins at ``winner``, all of it within ``limits`` and the rules."""
-        trees = [winner]
-        if self.problem.penalties.counts:
-            trees = ruled_trees(self.few, winner)
+    def _paths_from(self, winner: SupportTree, limits: SizeLimits) -> list[EliminationPath]:
+        """Return the paths that begin at ``winner``, all of them within ``limits`` and the rules;
+        there are several if rules leave a choice."""
+        trees = ruled_trees(self.few, winner) if self.problem.penalties.counts else [winner]
         if limits:
             trees = [Splicing(self.few, limits).tree(tree) for tree in trees]
-        shares = class_shares(self.problem)
-        paths = [EliminationPath(self.few, tree, shares) for tree in trees]
-        return paths[0] if len(paths) == 1 else JoinedPaths(paths)
+        return [EliminationPath(self.few, tree, class_shares(self.problem)) for tree in trees]
 
     def _better(
         self, screened: SupportTree, unscreened: SupportTree, limits: SizeLimits
@@ -394,15 +288,15 @@ class EliminationRun:
         """
         threshold = feature_noise_threshold(self.few.frame)
         try:
-            paths = [self._path_from(tree, limits) for tree in (screened, unscreened)]
+            both = [self._paths_from(tree, limits) for tree in (screened, unscreened)]
             least = [
-                min(point.objective(threshold / FEATURE_SIZE, threshold) for point in path.all())
-                for path in paths
+                min(p.objective(threshold / FEATURE_SIZE, threshold) for p in _points(paths))
+                for paths in both
             ]
         except OutOfBudget:  # a winner is not lost
             return screened
         chosen = 1 if least[1] < least[0] - threshold else 0
-        self._paths[limits] = paths[chosen]
+        self._paths[limits] = both[chosen]
         return (screened, unscreened)[chosen]
 
     # --- choice of a point of the path ------------------------------------------------------------
@@ -414,10 +308,10 @@ class EliminationRun:
         the best few and compares them.
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-        if not tight or isclose(problem.ridge, self._path_ridge):
+        if not tight or isclose(problem.ridge, RIDGE * self.few.unit):
             return self._ranked(problem)[0].tree
         compared = []
-        for point in self._ranked(problem)[: self.options.final.compared_trees]:
+        for point in self._ranked(problem)[:COMPARED_TREES]:
             if point.tree.n_coefficients:
                 end = self._descended(problem, point.tree, self.few, tight=False)
                 point = replace(point, value=end.value)
@@ -433,10 +327,13 @@ class EliminationRun:
         global_ = problem.penalties.global_
         least = 1.0 if global_.prices is None else min(float(global_.prices.min()), 1.0)
         one = problem.penalties.local.strength + least * global_.strength
-        added = min(0.0, self._ridge_cost(problem))
-        return self._path_of(problem).up_to(
-            self._criterion(problem), lambda point: point.value + one + added * point.squares
-        )
+        added, criterion = min(0.0, self._ridge_cost(problem)), self._criterion(problem)
+        points = [
+            point
+            for path in self._paths_of(problem)
+            for point in path.up_to(criterion, lambda p: p.value + one + added * p.squares)
+        ]
+        return sorted(points, key=criterion)
 
     def _criterion(self, problem: TrainingProblem) -> Criterion:
         """About the objective of a point at the strengths and the ridge of ``problem``."""
@@ -446,46 +343,33 @@ class EliminationRun:
 
     def _ridge_cost(self, problem: TrainingProblem) -> float:
         """Cost of each squared weight at the ridge of ``problem``: a refit saves half of it."""
-        return 0.25 * (problem.ridge - self._path_ridge)
-
-    @property
-    def _path_ridge(self) -> float:
-        return self.options.path.ridge * self.few.unit
-
-    def _path_of(self, problem: TrainingProblem) -> EliminationPath | JoinedPaths:
-        if problem.limits not in self._paths:
-            raise OutOfBudget
-        return self._paths[problem.limits]
-
-    def _points(self, problem: TrainingProblem) -> list[EliminationPoint]:
-        """Return all points of the path."""
-        return self._path_of(problem).all()
+        return 0.25 * (problem.ridge - RIDGE * self.few.unit)
 
     def _sparse_starts(self, problem: TrainingProblem) -> list[SupportTree]:
         """Return the best tree of the path for each number of branches in use, on all columns."""
         best: dict[int, tuple[float, TreeParameters]] = {}
-        for point in self._points(problem):
+        for point in _points(self._paths_of(problem)):
             tree = point.tree.parameters(problem)
             n_used, cost = int(np.sum(np.any(tree.weights != 0, axis=0))), problem.objective(tree)
             if n_used not in best or cost < best[n_used][0]:
                 best[n_used] = cost, tree
         ranked = sorted(best.values(), key=lambda pair: pair[0])
-        some = ranked[: self.options.final.sparse_starts]
-        return [SupportTree.of(tree, problem) for _, tree in some]
+        return [SupportTree.of(tree, problem) for _, tree in ranked[:COMPARED_TREES]]
 
     # --- final descents ---------------------------------------------------------------------------
 
-    def _finished(self, problem: TrainingProblem, winner: SupportTree, tight: bool) -> FinalTree:
+    def _finished(self, problem: TrainingProblem, tight: bool) -> FinalTree:
         """Return the tree for ``problem`` after its descent on all rows."""
-        rows = self._all_rows()
-        local, global_ = problem.penalties.local, problem.penalties.global_
-        if not problem.penalties.counts and local.strength + global_.strength > 0:
+        assert self._winner is not None
+        rows, winner = self._all_rows(), self._winner
+        if not problem.penalties.counts and any(problem.penalties.strengths):
             starts = [winner, *(self._sparse_starts(problem) if tight else ())]
             ends = [self._penalised(problem, rows, tree, tight) for tree in starts]
             return min(ends, key=lambda end: problem.objective(end.tree.parameters(problem)))
         picked = self._picked(problem, tight) if problem.penalties.counts else winner
         if not picked.n_coefficients:
-            return FinalTree(picked, problem.cost(self._in_units(picked)), Status.ACCEPTABLE)
+            value = problem.cost(picked.parameters(problem))
+            return FinalTree(picked, value, Status.ACCEPTABLE)
         return self._descended(problem, picked, rows, tight)
 
     def _descended(
@@ -495,38 +379,40 @@ class EliminationRun:
         rows: RowDescents | EngineDescents,
         tight: bool,
     ) -> FinalTree:
-        """Return ``picked`` fitted on its support; each tree is fitted once for each ridge."""
-        options, newton = self.options.final, self.options.newton
-        tol = self.budget.tol * problem.cost_unit
-        steps, decrease = options.compared_steps, options.compared_decrease
-        if tight:
-            steps = options.steps
-            decrease = max(options.decrease, options.decrease_per_tol * self.budget.tol)
-        shrinkage, small = Shrinkage(problem.ridge), 0.5 * tol / max(problem.steepness, 1.0)
+        """Return ``picked`` fitted on its support; each tree is fitted once for each ridge.
+
+        1. A descent, from where one with another ridge has ended.
+        2. Newton steps for the last digits, where they are cheap.
+        """
         key = id(picked), problem.ridge, tight, rows is self.few
         if key in self._ends:
             return self._ends[key]
-        begin = self._last.get(id(picked), picked)  # where a descent with another ridge has ended
+        begin = self._last.get(id(picked), picked)
+        tol, shrinkage = self.budget.tol, Shrinkage(problem.ridge)
+        small = 0.5 * tol * problem.cost_unit / max(problem.steepness, 1.0)
+        steps, decrease = (1000, max(1e-10, 1e-4 * tol)) if tight else (12, 1e-5)
+        n_free, n_branches = int(begin.free.sum()), len(begin.splits)
+        fine = tight and tol < ROUGH and isinstance(rows, RowDescents)
+        # 1. descent
         if isinstance(rows, EngineDescents):
-            near = small if tight else 0.0
-            tree, value, over = rows.descend(begin, shrinkage, steps, decrease, near)
+            tree, value, over = rows.descend_to_tolerance(
+                begin, shrinkage, steps, decrease, small if tight else 0.0
+            )
+        elif tight and rows.n_rows > MANY_ROWS:
+            decrease = max(decrease, tol) * rows.decrease_factor(begin, shrinkage)
+            tree, value, over = rows.descend_to_tolerance(begin, shrinkage, steps, decrease, small)
+            fine = fine and rows.n_rows * n_branches * n_free <= 1e7
         else:
-            fine = tight and self.budget.tol < options.rough_tol
-            n_free = int(begin.free.sum())
-            if tight and rows.n_rows > options.many:
-                decrease = max(decrease, options.many_per_tol * self.budget.tol)
-                decrease *= rows.decrease_factor(begin, shrinkage)
-                tree, value, over = rows.settle(begin, shrinkage, steps, decrease, small)
-                fine = fine and rows.n_rows * len(begin.splits) * n_free <= options.many_work
+            if fine and not newton_affordable(n_free, rows.n_rows, n_branches):
+                decrease = 1e-13  # no Newton steps will follow
+            tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
+        # 2. Newton steps
+        if fine and over and isinstance(rows, RowDescents):
+            if problem.order is None:
+                tree = sharpened(tree, rows.on(tree), shrinkage, small, problem.bounds)
             else:
-                if fine and not newton.affordable(n_free, rows.n_rows, len(begin.splits)):
-                    decrease = options.fine_decrease
-                tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
-            if fine and over and problem.order is not None:
                 function = rows.function(tree, shrinkage, tree.free)
-                tree = sharpened_in_order(tree, problem.order, function, small, rows.n_rows, newton)
-            elif fine and over:
-                tree = sharpened(tree, rows.on(tree), shrinkage, small, problem.bounds, newton)
+                tree = sharpened_in_order(tree, problem.order, function, small, rows.n_rows)
         self._last[id(picked)] = tree
         self._ends[key] = FinalTree(tree, value, self._status(over))
         return self._ends[key]
@@ -545,6 +431,114 @@ class EliminationRun:
         tol = self.budget.tol * problem.cost_unit
         tree, over = steps.descend(self.budget.max_iter, tol, tight=tight)
         return FinalTree(tree, problem.cost(tree.parameters(problem)), self._status(over))
+
+    def _all_rows(self) -> RowDescents | EngineDescents:
+        """Descents over arrays of all rows where these are few, else over the engine."""
+        if self._all is None:
+            problem, budget, rows = self.problem, self.budget, self.problem.rows
+            whole = self.options.rows_to_select(rows.n_rows) == rows.n_rows
+            if whole and (samples := rows.sample()).n_rows >= rows.n_rows:
+                self._all = RowDescents(problem, budget, samples, self.options)
+            else:
+                self._all = EngineDescents(problem, budget, self.few)
+        return self._all
+
+    # --- rates ------------------------------------------------------------------------------------
+
+    def _within_rates(
+        self, problem: TrainingProblem, free: SupportTree, objective: float, tight: bool
+    ) -> Solution:
+        """Return the tree ``free``, without rates the best of the path, moved to where the rates
+        of ``problem`` hold, or a better one that was moved there; ``objective`` is its own."""
+        solutions: list[Solution] = []
+
+        def within(factor: float) -> bool:
+            """Whether a usable tree costs at most ``factor`` times the free one."""
+            usable = [solution.objective for solution in solutions if solution.status.usable]
+            return bool(usable) and min(usable) <= objective + (factor - 1.0) * abs(objective)
+
+        try:
+            for tree in self._rated_candidates(problem, free, tight, within):
+                solutions.append(self._with_rates(problem, tree, tight))
+                if self.budget.exhausted:
+                    break
+        except OutOfBudget:
+            if not solutions:
+                raise
+        return min(solutions, key=lambda solution: (not solution.status.usable, solution.objective))
+
+    def _rated_candidates(
+        self,
+        problem: TrainingProblem,
+        free: SupportTree,
+        tight: bool,
+        within: Callable[[float], bool],
+    ) -> Iterator[SupportTree]:
+        """Yield trees to move to where the rates hold, while it pays.
+
+        1. The free tree.
+        2. Trees as they were drawn, on the same support: the free optimum may lie far from the best
+           tree that meets the rates.
+        3. Under the count rates may be out of reach for the support: the best tree of an
+           elimination in which rates have their prices.
+        4. The next best trees of the path. The constant tree meets any rates, at a cost that the
+           path does not know, and comes last.
+
+        A tree that was given keeps its features.
+        """
+        counts, limits = problem.penalties.counts, problem.rate_limits
+        given = self.start.rule == "given"
+        # 1. the free tree
+        yield free
+        usable = within(np.inf)
+        # 2. drawn trees
+        if limits is not None and not given and not within(NOTICED):
+            yield from self._drawn_on(free) if counts else self._starts[:2]
+        # 3. with prices
+        if limits is not None and not given and counts and usable:
+            yield self._eliminate_with_prices(problem, free, tight)
+        # 4. the path
+        if counts and not within(EXPENSIVE):
+            ranked = sorted(_points(self._paths_of(problem)), key=self._criterion(problem))
+            trees = sorted((point.tree for point in ranked), key=lambda t: t.n_coefficients == 0)
+            some = [tree for tree in trees if tree.n_coefficients][:RATED_TREES]
+            for tree in [*some, *trees[-1:]]:
+                if not within(EXPENSIVE):
+                    yield tree
+
+    def _drawn_on(self, free: SupportTree) -> list[SupportTree]:
+        """Return the drawn tree on the support of ``free``."""
+        drawn = self._starts[0]
+        splits = drawn.splits[:, np.append(free.columns, drawn.splits.shape[1] - 1)]
+        splits[:, :-1] *= free.support
+        splits[free.saturated] = free.splits[free.saturated]
+        return [replace(free, splits=splits, log_odds=drawn.log_odds)]
+
+    def _eliminate_with_prices(
+        self, problem: TrainingProblem, free: SupportTree, tight: bool
+    ) -> SupportTree:
+        """Return the best tree of an elimination in which rates have prices.
+
+        With the multipliers m and the probabilities V0 of the tree ``free`` where rates hold, the
+        Lagrangian contains - sum_i w_i sum_k R_ik V_ik, R_ik >= 0 the price of class k for row i
+        less that of the cheapest class. Since - V <= - V0 (1 + log(V / V0)), it is bounded by a
+        log-loss in which row i also counts as class k, with the weight w_i R_ik V0_ik: features are
+        selected for what they do to loss and rates together.
+        """
+        if self._with_prices is None:
+            rated = self._rated[id(free), problem.ridge, tight]
+            here = problem
+            if getattr(problem.rows, "samples", None) is None:
+                here = problem.on_sample(self.options.support_rows)
+            rows = _priced_rows(here, rated.solution.parameters, rated.multipliers)
+            self._with_prices = EliminationRun(
+                replace(problem.unrated, rows=rows), self.start, self.budget, self.options,
+                compared=self.few.compared,
+            )  # fmt: skip
+        run = self._with_prices
+        with suppress(OutOfBudget):
+            return run._ranked(replace(problem.unrated, rows=run.problem.rows))[0].tree
+        return free
 
     def _with_rates(self, problem: TrainingProblem, tree: SupportTree, tight: bool) -> Solution:
         """Return ``tree`` where the rates hold, on its support under the count.
@@ -565,48 +559,31 @@ class EliminationRun:
                 support=np.ones_like(tree.support),
                 saturated=np.zeros_like(tree.saturated),
             )
-        tol = self.budget.tol if tight else max(self.budget.tol, self.options.rates.rough_tol)
+        tol = self.budget.tol if tight else max(self.budget.tol, ROUGH)
         end, over, multipliers = with_rates(
             self._all_rows(), tree, penalties, problem.ridge, tol * problem.cost_unit,
             support=counted or everything,
         )  # fmt: skip
-        found = self._measured(problem, end, self._status(over))
+        solution = self._measured(problem, end, self._status(over))
         if counted:
-            self._rated[key] = RatedTree(tree, found, multipliers)
-        return found
-
-    def _all_rows(self) -> RowDescents | EngineDescents:
-        """Descents over arrays of all rows where these are few, else over the engine."""
-        if self._all is None:
-            problem, budget, rows = self.problem, self.budget, self.problem.rows
-            whole = self.options.rows.to_support(rows.n_rows) == rows.n_rows
-            if whole and (all_ := rows.sample()).n_rows >= rows.n_rows:
-                self._all = RowDescents(problem, budget, all_, self.options)
-            else:
-                self._all = EngineDescents(problem, budget, self.few)
-        return self._all
+            self._rated[key] = RatedTree(tree, solution, multipliers)
+        return solution
 
     # --- results ----------------------------------------------------------------------------------
 
     def _so_far(self, problem: TrainingProblem) -> SupportTree:
         """Return what there is when the budget ends, or the constant tree if that is better."""
-        path = self._paths.get(problem.limits)
+        points = [p for path in self._paths.get(problem.limits, []) for p in path.points]
         tree, rules = self._winner or self._starts[0], problem.binding_rules
-        if path is not None and path.found:
-            tree = min(path.found, key=self._criterion(problem)).tree
+        if points:
+            tree = min(points, key=self._criterion(problem)).tree
         else:
             tree = cut_to_rules(with_required(self.few, tree, rules), rules)
             tree = cut(tree, problem.limits, rules) if problem.limits else tree
         if rules is not None and rules.required:
             return tree
         trees = (tree, tree.constant(class_shares(problem)))
-        return min(trees, key=lambda one: problem.objective(one.parameters(problem)))
-
-    def _in_units(self, tree: SupportTree) -> TreeParameters:
-        """Return ``tree`` in the units of the problem, computed once."""
-        if id(tree) not in self._parameters:
-            self._parameters[id(tree)] = tree, tree.parameters(self.problem)
-        return self._parameters[id(tree)][1]
+        return min(trees, key=lambda tree: problem.objective(tree.parameters(problem)))
 
     def _status(self, over: bool) -> Status:
         if not over and self.budget.exhausted:
@@ -624,3 +601,41 @@ class EliminationRun:
             solver="native",
             message="elimination" if problem.penalties.counts else "proximal steps",
         )
+
+
+def _points(paths: Sequence[EliminationPath]) -> list[EliminationPoint]:
+    """All points of some paths."""
+    return [point for path in paths for point in path.all()]
+
+
+def _priced_rows(
+    problem: TrainingProblem, tree: TreeParameters, multipliers: FloatArray
+) -> CompiledRows:
+    """Return the rows of a problem with rates, which also count as the classes that these price.
+
+    See ``EliminationRun._eliminate_with_prices``. ``multipliers`` end with those of the lines of
+    ``rate_limits``. Both engines must have their rows in this process. A row does not count as a
+    class that would get less than 1e-6 of its weight.
+    """
+    limits, samples = problem.rate_limits, problem.samples
+    assert limits is not None
+    cells = samples_of(limits.rows)
+    prices = limits.prices(multipliers[len(multipliers) - len(limits) :])
+    prices = prices - prices.min(axis=1, keepdims=True)
+    probabilities = class_probabilities(tree, cells.features, problem.steepness)
+    more = cells.weights * prices[cells.labels].T * probabilities
+    features, weights, counts = [], [], []
+    for k in range(problem.n_classes):
+        extra = more[k] > 1e-6 * cells.weights
+        some = slice(samples.starts[k], samples.starts[k + 1])
+        features += [samples.features[:, some], cells.features[:, extra]]
+        weights += [samples.weights[some], more[k, extra]]
+        counts.append(samples.starts[k + 1] - samples.starts[k] + np.count_nonzero(extra))
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    weight = np.concatenate(weights)
+    priced = Samples(
+        np.ascontiguousarray(np.concatenate(features, axis=1), dtype=float), starts, weight,
+        np.add.reduceat(weight, starts[:-1]),
+    )  # fmt: skip
+    # ridge and tolerances stay those of the rows
+    return CompiledRows(replace(priced, per_row=problem.rows.mean_weight / float(weight.mean())))

@@ -33,9 +33,10 @@ from softsplit.solvers.elimination.deletion_costs import (
     saturation_costs,
 )
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.path import (
+    RIDGE,
     keeps_required,
+    refitted,
     saturate_idle,
     without_negligible,
 )
@@ -43,6 +44,23 @@ from softsplit.solvers.elimination.screening import branch_gains, feature_noise_
 from softsplit.solvers.elimination.support_tree import SupportTree, removed_branches
 
 Mask = NDArray[np.bool_]
+
+SHARE = 0.3
+"""Part of what exceeds a limit that a round removes."""
+
+TRIED_OUT, TRIED_IN = 3, 2
+"""The cheapest features of a tree for which an exchange is tried, and the most promising columns
+that are tried in the place of each."""
+
+STEPS = 8
+"""L-BFGS steps of a tree in which a feature was exchanged."""
+
+LEAST_GAIN = 0.02
+"""An exchange must lower the value by this part of the noise threshold of a feature: what is less
+is as likely an accident of the rows."""
+
+ROUNDS, COMPARED_ROUNDS = 12, 5
+"""Most exchanges, and where trees are only compared."""
 
 
 class Term(NamedTuple):
@@ -70,24 +88,23 @@ class Splicing:
     """Trees within ``limits`` on the rows of ``descents``."""
 
     def __init__(self, descents: RowDescents, limits: SizeLimits) -> None:
-        self.descents, self.limits, self.options = descents, limits, descents.options.splicing
-        self._ridge = Shrinkage(descents.options.path.ridge * descents.unit)
+        self.descents, self.limits = descents, limits
         self._rules = descents.problem.binding_rules
         self._requires = self._rules is not None and bool(self._rules.required)
 
     def tree(self, start: SupportTree) -> SupportTree:
         """Return the best tree within the limits that ``start`` leads to.
 
-        If the budget ends during the exchanges, the best so far is returned.
+        1. While it exceeds a limit, it is refitted, and a part of the excess is removed.
+        2. Features and terms are exchanged for as long as that lowers the value. If the budget
+           ends, the best tree so far is returned.
         """
         tree = replace(start, groups=self.descents.problem.groups)
-        tree = without_negligible(tree, self.descents.options.path.negligible, self._rules)
+        tree = without_negligible(tree, self._rules)
         tree = saturate_idle(self.descents, tree).compact()
-        path = self.descents.options.path
+        # 1. removal
         while tree.n_coefficients and not self.limits.allow(tree.tree_size):
-            tree = self.descents.descend(tree, self._ridge, path.refit_steps, path.refit_decrease)[
-                0
-            ]
+            tree = refitted(self.descents, tree)[0]
             smaller = self._smaller(tree)
             if smaller is tree:  # what is required does not fit like this
                 tree = self._required_alone(start)
@@ -95,46 +112,33 @@ class Splicing:
             tree = saturate_idle(self.descents, smaller).compact()
         if not tree.n_coefficients:
             return tree
-        tree, value = self._refitted(tree)
+        # 2. exchanges
+        tree, value = refitted(self.descents, tree, STEPS)
         with suppress(OutOfBudget):
-            for _ in range(self.options.rounds_of(compared=self.descents.compared)):
+            for _ in range(COMPARED_ROUNDS if self.descents.compared else ROUNDS):
                 better = self._exchanged(tree, value)
                 if better is None:
                     break
                 tree, value = better
         return tree
 
-    def _refitted(self, tree: SupportTree) -> tuple[SupportTree, float]:
-        options = self.options
-        found, value, _ = self.descents.descend(tree, self._ridge, options.steps, options.decrease)
-        return found, value
-
     # --- removal ----------------------------------------------------------------------------------
 
     def _smaller(self, tree: SupportTree) -> SupportTree:
         """Return ``tree`` without a part of what exceeds a limit: questions, features or terms."""
-        size, limits, share = tree.tree_size, self.limits, self.options.share
+        size, limits = tree.tree_size, self.limits
         if limits.questions is not None and size.questions > limits.questions:
             return self._fewer_questions(tree, size.questions - limits.questions)
         if limits.features is not None and size.features > limits.features:
-            count = max(1, int(share * (size.features - limits.features)))
-            count = 1 if self._requires else count
-            gone = self._cheapest(tree, [(_features(tree), count)])
-            return without(tree, gone) if gone else tree
+            count = 1 if self._requires else _share_of(size.features - limits.features)
+            leaving = self._cheapest(tree, [(_features(tree), count)])
+            return without(tree, leaving) if leaving else tree
         assert limits.terms is not None
-        numbers, longest = _terms_of(tree), limits.terms
         if self._requires:
-            return self._shorter(tree, numbers, longest)
-        return without(
-            tree,
-            self._cheapest(
-                tree,
-                [
-                    (_terms(tree, t), max(1, int(share * (numbers[t] - longest))))
-                    for t in np.flatnonzero(numbers > longest).tolist()
-                ],
-            ),
-        )
+            return self._shorter(tree, limits.terms)
+        long = [terms for terms in _terms_by_branch(tree) if len(terms) > limits.terms]
+        counts = [_share_of(len(terms) - limits.terms) for terms in long]
+        return without(tree, self._cheapest(tree, list(zip(long, counts, strict=True))))
 
     def _required_alone(self, start: SupportTree) -> SupportTree:
         """Return ``start`` with the required variables alone, as many in each question as may be,
@@ -142,12 +146,11 @@ class Splicing:
         assert self._rules is not None
         of = self._rules.of if start.groups is None else start.groups.of
         most = self.limits.terms or len(self._rules.required)
-        groups = list(dict.fromkeys(
-            int(of[np.flatnonzero(self._rules.of == v)[0]]) for v in self._rules.required
-        ))  # fmt: skip
+        firsts = [int(np.flatnonzero(self._rules.of == v)[0]) for v in self._rules.required]
+        groups = list(dict.fromkeys(of[firsts].tolist()))
         saturated, splits = start.saturated.copy(), start.splits.copy()
-        open_ = np.arange(min(-(-len(groups) // most), len(splits)))
-        splits[open_[saturated[open_]], -1], saturated[open_] = 0.0, False
+        asked = np.arange(min(-(-len(groups) // most), len(splits)))
+        splits[asked[saturated[asked]], -1], saturated[asked] = 0.0, False
         tree = replace(
             start, saturated=saturated, splits=splits, groups=self.descents.problem.groups
         )
@@ -157,134 +160,137 @@ class Splicing:
             tree = tree.with_columns(columns, np.array([min(number // most, len(splits) - 1)]))
         return saturate_idle(self.descents, tree).compact()
 
-    def _shorter(self, tree: SupportTree, numbers: NDArray[np.intp], longest: int) -> SupportTree:
+    def _shorter(self, tree: SupportTree, longest: int) -> SupportTree:
         """Return ``tree`` without a term of a question that is too long.
 
         Where each of its terms is the last of a required variable, one moves to a question that has
         room, or takes the place of a term there that may go.
         """
-        for branch in np.flatnonzero(numbers > longest).tolist():
-            out = self._cheapest(tree, [(_terms(tree, branch), 1)])
-            if out:
-                return without(tree, out)
+        terms = _terms_by_branch(tree)
+        for branch in (t for t, own in enumerate(terms) if len(own) > longest):
+            leaving = self._cheapest(tree, [(terms[branch], 1)])
+            if leaving:
+                return without(tree, leaving)
             for other in np.flatnonzero(~tree.saturated).tolist():
-                if numbers[other] > longest or other == branch:
+                if len(terms[other]) > longest or other == branch:
                     continue
-                gone = self._cheapest(tree, [(_terms(tree, other), 1)])
-                if numbers[other] < longest or gone:
-                    moving = _terms(tree, branch)[0]
-                    support = without(tree, gone if numbers[other] == longest else []).support
-                    columns = np.flatnonzero(_homes(tree) == moving.group)
-                    support = support.copy()
+                replaced = self._cheapest(tree, [(terms[other], 1)])
+                if len(terms[other]) < longest or replaced:
+                    full = len(terms[other]) == longest
+                    support = without(tree, replaced if full else []).support.copy()
+                    columns = np.flatnonzero(_homes(tree) == terms[branch][0].group)
                     support[other, columns] = tree.support[branch, columns]
                     support[branch, columns] = False
                     return tree.with_support(support)
         return tree
 
-    def _may_go(self, tree: SupportTree, term: Term) -> bool:
-        """Whether all required variables stay without a term."""
-        return not self._requires or keeps_required(without(tree, [term]), self._rules)
-
     def _fewer_questions(self, tree: SupportTree, excess: int) -> SupportTree:
         """Return ``tree`` without the branch that costs least for each question that it saves."""
         asked: Mask = np.any(tree.support, axis=1)
         costs = saturation_costs(tree.vector, self.descents.on(tree), tree.shape)
-        best: tuple[float, int, bool] | None = None
+        steps: list[tuple[float, int, bool]] = []
         for branch in np.flatnonzero(asked).tolist():
             for side, goes_left in enumerate((True, False)):
-                gone = int(asked[removed_branches(branch, goes_left, len(asked))].sum())
-                kept = not self._requires or keeps_required(
+                fewer = int(asked[removed_branches(branch, goes_left, len(asked))].sum())
+                if fewer < asked.sum() and keeps_required(
                     tree.saturate(branch, goes_left), self._rules
-                )
-                if gone < asked.sum() and kept:
-                    cost = float(costs[branch, side]) / min(gone, excess)
-                    best = min(best or (np.inf, 0, True), (cost, branch, goes_left))
-        if best is None:
-            assert self._requires
-            return tree
-        return tree.saturate(*best[1:])
+                ):
+                    cost = float(costs[branch, side]) / min(fewer, excess)
+                    steps.append((cost, branch, goes_left))
+        return tree.saturate(*min(steps)[1:]) if steps else tree
 
     def _cheapest(
         self, tree: SupportTree, wanted: Sequence[tuple[Sequence[Term], int]]
     ) -> list[Term]:
-        """Return, of each list of terms, so many of least cost.
+        """Return, of each list of terms, so many of least cost that required variables can spare.
 
         Costs are exact for the cheapest by an estimate; the others are left out.
         """
-        rows, options = self.descents.on(tree), self.options
+        rows = self.descents.on(tree)
         known = routed(tree.vector, rows, tree.shape)
         estimates = tree.support * quadratic_costs(tree.splits, rows, *known[1:4])
-        chosen: list[Term] = []
-        for every, count in wanted:
-            terms = [term for term in every if self._may_go(tree, term)]
+        cheapest: list[Term] = []
+        for terms, count in wanted:
+            terms = [t for t in terms if keeps_required(without(tree, [t]), self._rules)]
             places = [_place(tree, term) for term in terms]
             order = np.argsort([estimates[place].sum() for place in places], kind="stable")
             exact: list[Term] = []
-            for at in order[: options.exact_factor * count + options.exact_more].tolist():
-                mask = np.zeros_like(tree.support)
-                mask[places[at]] = tree.support[places[at]]
-                cost = removal_cost(tree.splits, rows, known, mask, self._ridge.ridge)
+            for at in order[: 2 * count + 4].tolist():
+                out = np.zeros_like(tree.support)
+                out[places[at]] = tree.support[places[at]]
+                cost = removal_cost(tree.splits, rows, known, out, RIDGE * self.descents.unit)
                 exact.append(terms[at]._replace(cost=cost))
-            chosen += sorted(exact)[:count]
-        return chosen
+            cheapest += sorted(exact)[:count]
+        return cheapest
 
     # --- exchanges --------------------------------------------------------------------------------
 
     def _exchanged(self, tree: SupportTree, value: float) -> tuple[SupportTree, float] | None:
-        """Return a tree of lower value with one feature or term exchanged, if one is found."""
-        least = self.options.least_gain * feature_noise_threshold(self.descents.frame)
+        """Return the first tree of lower value with one feature or term exchanged; None if none."""
+        least = LEAST_GAIN * feature_noise_threshold(self.descents.frame)
         for out in self._leaving(tree):
             rest = without(tree, [out])
             if np.all(rest.saturated | rest.support.any(axis=1)):
                 # Leaves under a branch without coefficients would become equal.
-                rest, _ = self._refitted(rest)
+                rest, _ = refitted(self.descents, rest, STEPS)
             for trial in self._entered(rest, out):
-                found, new = self._refitted(trial)
-                if new < value - least:
-                    return saturate_idle(self.descents, found).compact(), new
+                exchanged, lower = refitted(self.descents, trial, STEPS)
+                if lower < value - least:
+                    return saturate_idle(self.descents, exchanged).compact(), lower
         return None
 
     def _leaving(self, tree: SupportTree) -> list[Term]:
         """Return the cheapest features of a tree that may have no more, and the cheapest terms of
         its full questions."""
-        size, limits, count = tree.tree_size, self.limits, self.options.outs
-        found: list[Term] = []
+        size, limits = tree.tree_size, self.limits
+        leaving: list[Term] = []
         if limits.features is not None and size.features >= limits.features:
-            found += self._cheapest(tree, [(_features(tree), count)])
+            leaving += self._cheapest(tree, [(_features(tree), TRIED_OUT)])
         if limits.terms is not None and size.terms >= limits.terms:
-            full = np.flatnonzero(_terms_of(tree) >= limits.terms)
-            terms = [term for branch in full.tolist() for term in _terms(tree, branch)]
-            found += self._cheapest(tree, [(terms, count)])
-        return sorted(found)
+            full = [terms for terms in _terms_by_branch(tree) if len(terms) >= limits.terms]
+            leaving += self._cheapest(tree, [([t for own in full for t in own], TRIED_OUT)])
+        return sorted(leaving)
 
     def _entered(self, tree: SupportTree, out: Term) -> Iterator[SupportTree]:
-        """Yield ``tree``, which ``out`` has left, with each of the best other features there."""
+        """Yield ``tree``, which ``out`` has left, with each of the best other features there.
+
+        1. Branches that a feature may enter: all where a whole feature has left, else those of the
+           term; not those with as many terms as may be.
+        2. Features that may enter: none that is there, beyond the limit, or excluded.
+        3. The features of the largest score statistics in these branches.
+        """
         rows, groups = self.descents.frame, self.descents.problem.groups
         homes = np.arange(len(rows.features)) if groups is None else groups.of
         n_groups, n_branches = int(homes.max()) + 1, len(tree.splits)
         kept = np.zeros((n_groups, n_branches), dtype=bool)
         np.logical_or.at(kept, homes[tree.columns], tree.support.T)
-        used: Mask = np.any(kept, axis=1)
+        # 1. branches
         entered = ~tree.saturated if out.whole else np.isin(np.arange(n_branches), out.branches)
         if self.limits.terms is not None:
             entered = entered & (kept.sum(axis=0) < self.limits.terms)
+        # 2. features
+        used: Mask = np.any(kept, axis=1)
         allowed: Mask = ~used if out.whole else ~np.any(kept[:, list(out.branches)], axis=1)
         if self.limits.features is not None and used.sum() >= self.limits.features:
             allowed &= used
         allowed[out.group] = False
         if self._rules is not None:
-            kept_now = np.zeros((len(homes), n_branches), dtype=bool)
-            kept_now[tree.columns] = tree.support.T
-            in_use = np.flatnonzero(self._rules.used(kept_now))
+            in_use = np.flatnonzero(self._rules.used(tree.on_features(len(homes))))
             barred = self._rules.excluded_by(in_use)
             barred[in_use] = False
             allowed[homes[self._rules.features(barred)]] = False
+        # 3. score statistics
         worth = np.zeros((n_groups, n_branches))
         np.maximum.at(worth, homes, branch_gains(tree, self.descents))
         total = np.where(allowed, worth[:, entered].sum(axis=1), 0.0)
-        for group in np.argsort(-total, kind="stable")[: self.options.ins]:
+        for group in np.argsort(-total, kind="stable")[:TRIED_IN]:
             if total[group] > 0:
                 yield tree.with_columns(np.flatnonzero(homes == group), np.flatnonzero(entered))
+
+
+def _share_of(excess: int) -> int:
+    """How many of ``excess`` features or terms a round removes."""
+    return max(1, int(SHARE * excess))
 
 
 def cut(tree: SupportTree, limits: SizeLimits, rules: FeatureRules | None = None) -> SupportTree:
@@ -313,26 +319,23 @@ def _homes(tree: SupportTree) -> NDArray[np.integer]:
     return tree.columns if tree.groups is None else tree.groups.of[tree.columns]
 
 
-def _terms_of(tree: SupportTree) -> NDArray[np.intp]:
-    """Number of terms of every branch."""
-    homes = _homes(tree)
-    return np.array([len(np.unique(homes[kept])) for kept in tree.support], dtype=np.intp)
-
-
 def _features(tree: SupportTree) -> list[Term]:
     """All features of a tree."""
     homes = _homes(tree)
-    found: list[Term] = []
+    terms: list[Term] = []
     for group in np.unique(homes[tree.support.any(axis=0)]).tolist():
         branches = np.flatnonzero(tree.support[:, homes == group].any(axis=1))
-        found.append(Term(0.0, group, tuple(branches.tolist()), True))
-    return found
+        terms.append(Term(0.0, group, tuple(branches.tolist()), True))
+    return terms
 
 
-def _terms(tree: SupportTree, branch: int) -> list[Term]:
-    """All terms of a branch."""
-    groups = np.unique(_homes(tree)[tree.support[branch]])
-    return [Term(0.0, group, (branch,), False) for group in groups.tolist()]
+def _terms_by_branch(tree: SupportTree) -> list[list[Term]]:
+    """All terms of each branch."""
+    homes = _homes(tree)
+    return [
+        [Term(0.0, group, (branch,), False) for group in np.unique(homes[kept]).tolist()]
+        for branch, kept in enumerate(tree.support)
+    ]
 
 
 def _place(tree: SupportTree, term: Term) -> tuple[NDArray[np.intp], ...]:

@@ -16,19 +16,44 @@ its slope: the value must be level to ``rounding``, and the slope along the step
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.solvers.base import Budget
+from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.elimination.lbfgs import LBFGS, shorter
-from softsplit.solvers.elimination.objective import Shrinkage, SmoothFunction, StandardisedRows
-from softsplit.solvers.elimination.options import SubsampledNewtonOptions
+from softsplit.solvers.elimination.objective import SmoothFunction, StandardisedRows
 from softsplit.solvers.elimination.second_order import damped_inverse, hessian
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
+
+MOST_PARAMETERS = 1200
+"""Most free parameters of which a Hessian is computed."""
+
+ROUNDING = 1e-12
+"""Relative rounding of the value, where an engine does not state its own."""
+
+SLOW, FAR = 0.2, 1e-7
+"""Where a step lowers the largest derivative by less than the factor SLOW, and the value by more
+than the part FAR, the Hessian is computed anew. Nearer to the minimum pairs of steps know more than
+a sample does."""
+
+DAMPING = 0.01
+"""Damping of the next Hessian after a step that had to be shortened."""
+
+FLATTER = 0.9
+"""A step that leaves the value at the same level must lower the size of the slope along it by this
+factor."""
+
+PAIRS = 60
+"""Pairs of steps and gradient changes that are kept."""
+
+STALLS, PATIENCE = 2, 12
+"""Steps of too small a decrease in a row that end a descent; the second with a tolerance, while the
+largest derivative is not halved either."""
 
 
 class NewtonEnd(NamedTuple):
@@ -41,112 +66,99 @@ class NewtonEnd(NamedTuple):
     steps: int
 
 
-@dataclass(frozen=True)
-class SubsampledNewton:
-    """Descents whose Hessian is that of a sample.
+def newton_on_sample(
+    function: SmoothFunction,
+    tree: SupportTree,
+    sample: StandardisedRows,
+    ridge: float,
+    budget: Budget,
+    *,
+    max_iter: int,
+    decrease: float,
+    tol: float = 0.0,
+    renewals: int = 8,
+    rounding: float = ROUNDING,
+) -> NewtonEnd:
+    """Descend ``function`` from ``tree`` with the Hessian of ``sample``.
 
-    Attributes
-    ----------
-    budget : Budget
-        No further step is taken when it is exhausted.
-    options : SubsampledNewtonOptions
-    rounding : float
-        Relative rounding of the value.
+    1. The Hessian is computed, ``renewals`` times at most.
+    2. A step is taken. Where none leads lower, the pairs are dropped, then the descent ends.
+    3. The step becomes a pair.
+    4. A descent ends when no derivative is larger than ``tol``, or after STALLS steps in a row that
+       lower the value by less than ``decrease`` of it; with a ``tol``, after PATIENCE of them in
+       which the largest derivative was not halved either.
     """
+    free, x = np.flatnonzero(tree.free), tree.vector
+    curved = len(free) <= MOST_PARAMETERS
+    model, far, stalled, damping = Curvature(), True, 0, 0.0
+    value, gradient = function(x)
+    steep = steepest = _largest(gradient)
+    least = min(1.0, float(sample.weights.sum()))
+    for steps in range(max_iter):
+        if steep <= tol:
+            return NewtonEnd(tree.moved_to(x), value, True, steps)
+        # 1. Hessian
+        if curved and renewals and far:
+            model = Curvature(damped_inverse(hessian(tree.moved_to(x), sample, ridge), damping))
+            renewals -= 1
+        # 2. step
+        steepest = min(steepest, steep)
+        step = None
+        with suppress(OutOfBudget):
+            step = _step(function, x, free, value, gradient, model, budget, rounding)
+        if step is None:
+            if not model.pairs or budget.exhausted:
+                return NewtonEnd(tree.moved_to(x), value, not budget.exhausted, steps + 1)
+            model.pairs = ()
+            continue
+        moved, lower, fresh, whole = step
+        damping = 0.1 * damping if whole else max(4.0 * damping, DAMPING)
+        # 3. pair
+        model.learn((moved - x)[free], (fresh - gradient)[free])
+        fall = value - lower
+        small = fall <= max(decrease, rounding) * max(abs(lower), least)
+        x, value, gradient, steep = moved, lower, fresh, _largest(fresh)
+        # 4. progress
+        far = fall > max(FAR, rounding) * abs(value) and steep > SLOW * steepest
+        nearer = tol > 0.0 and steep <= 0.5 * steepest
+        stalled = stalled + 1 if small and not nearer else 0
+        if stalled >= (PATIENCE if tol > 0.0 else STALLS):
+            return NewtonEnd(tree.moved_to(x), value, True, steps + 1)
+    return NewtonEnd(tree.moved_to(x), value, False, max_iter)
 
-    budget: Budget
-    options: SubsampledNewtonOptions
-    rounding: float
 
-    def descend(
-        self,
-        function: SmoothFunction,
-        tree: SupportTree,
-        sample: StandardisedRows,
-        shrinkage: Shrinkage,
-        max_iter: int,
-        decrease: float,
-        tol: float,
-    ) -> NewtonEnd:
-        """Descend ``function`` from ``tree`` with the Hessian of ``sample``.
-
-        A descent ends when no derivative is larger than ``tol``, or after ``stalls`` steps in a row
-        that lower the value by less than ``decrease`` of it; with a ``tol``, after ``patience`` of
-        them in which the largest derivative was not halved either.
-        """
-        options = self.options
-        free, x = np.flatnonzero(tree.free), tree.vector
-        curved = len(free) <= options.most_parameters
-        model, far, renewals, stalled, damping = Curvature(), True, options.renewals, 0, 0.0
-        value, gradient = function(x)
-        steep = steepest = _largest(gradient)
-        steps = 0
-        least = min(1.0, float(sample.weights.sum()))
-        for _ in range(max_iter):
-            if steep <= tol:
-                return NewtonEnd(tree.moved_to(x), value, True, steps)
-            if curved and renewals and far:
-                here = hessian(tree.moved_to(x), sample, shrinkage.ridge)
-                model = Curvature(damped_inverse(here, options.flat, damping))
-                renewals -= 1
-            steepest = min(steepest, steep)
-            step = self._step(function, x, free, value, gradient, model)
-            steps += 1
-            if step is None:
-                if not model.pairs or self.budget.exhausted:
-                    return NewtonEnd(tree.moved_to(x), value, not self.budget.exhausted, steps)
-                model.pairs = ()
-                continue
-            moved, new, fresh, whole = step
-            damping = 0.1 * damping if whole else max(4.0 * damping, options.damping)
-            model.learn((moved - x)[free], (fresh - gradient)[free], options.pairs)
-            fall = value - new
-            small = fall <= max(decrease, self.rounding) * max(abs(new), least)
-            x, value, gradient, steep = moved, new, fresh, _largest(fresh)
-            far = (
-                fall > max(options.far, self.rounding) * abs(new)
-                and steep > options.slow * steepest
-            )
-            nearer = tol > 0.0 and steep <= 0.5 * steepest
-            stalled = stalled + 1 if small and not nearer else 0
-            if stalled >= (options.patience if tol > 0.0 else options.stalls):
-                return NewtonEnd(tree.moved_to(x), value, True, steps)
-        return NewtonEnd(tree.moved_to(x), value, False, steps)
-
-    def _step(
-        self,
-        function: SmoothFunction,
-        x: FloatArray,
-        free: NDArray[np.intp],
-        value: float,
-        gradient: FloatArray,
-        model: Curvature,
-    ) -> tuple[FloatArray, float, FloatArray, bool] | None:
-        """Return a lower point, its value and gradient, and whether it is a whole step away.
-
-        None if there is no lower point, or no time.
-        """
-        direction = np.zeros_like(x)
+def _step(
+    function: SmoothFunction,
+    x: FloatArray,
+    free: NDArray[np.intp],
+    value: float,
+    gradient: FloatArray,
+    model: Curvature,
+    budget: Budget,
+    rounding: float,
+) -> tuple[FloatArray, float, FloatArray, bool] | None:
+    """Return a lower point, its value and gradient, and whether it is a whole step away; None if
+    there is no lower point."""
+    direction = np.zeros_like(x)
+    direction[free] = model.direction(gradient[free])
+    fall = float(gradient @ direction)
+    if not fall < 0.0:
+        model.pairs = ()
         direction[free] = model.direction(gradient[free])
         fall = float(gradient @ direction)
-        if not fall < 0.0:
-            model.pairs = ()
-            direction[free] = model.direction(gradient[free])
-            fall = float(gradient @ direction)
-        length = 1.0
-        if model.inverse is None and not model.pairs:
-            length = min(1.0, LBFGS.first_move / max(_largest(direction), 1e-300))
-        for _ in range(LBFGS.max_cuts):
-            if self.budget.exhausted:
-                return None
-            moved = x + length * direction
-            new, fresh = function(moved)
-            level = new <= value + self.rounding * abs(value)
-            flatter = abs(float(fresh @ direction)) <= self.options.flatter * abs(fall)
-            if new <= value + LBFGS.sufficient * length * fall or (level and flatter):
-                return moved, new, fresh, length == 1.0
-            length *= shorter(value, new, length * fall)
-        return None
+    length = 1.0
+    if model.inverse is None and not model.pairs:
+        length = min(1.0, LBFGS.first_move / max(_largest(direction), 1e-300))
+    for _ in range(LBFGS.max_cuts):
+        budget.check()
+        moved = x + length * direction
+        lower, fresh = function(moved)
+        level = lower <= value + rounding * abs(value)
+        flatter = abs(float(fresh @ direction)) <= FLATTER * abs(fall)
+        if lower <= value + LBFGS.sufficient * length * fall or (level and flatter):
+            return moved, lower, fresh, length == 1.0
+        length *= shorter(value, lower, length * fall)
+    return None
 
 
 Pair = tuple[FloatArray, FloatArray, float]
@@ -162,24 +174,24 @@ class Curvature:
 
     def direction(self, gradient: FloatArray) -> FloatArray:
         """Return minus the estimate times ``gradient`` (the two-loop recursion of L-BFGS)."""
-        found, shares = -gradient, []
+        direction, shares = -gradient, []
         for step, change, curvature in reversed(self.pairs):
-            shares.append(float(step @ found) / curvature)
-            found = found - shares[-1] * change
+            shares.append(float(step @ direction) / curvature)
+            direction = direction - shares[-1] * change
         if self.inverse is not None:
-            found = self.inverse @ found
+            direction = self.inverse @ direction
         elif self.pairs:
             _, change, curvature = self.pairs[-1]
-            found = found * (curvature / float(change @ change))
+            direction = direction * (curvature / float(change @ change))
         for (step, change, curvature), share in zip(self.pairs, reversed(shares), strict=True):
-            found = found + (share - float(change @ found) / curvature) * step
-        return found
+            direction = direction + (share - float(change @ direction) / curvature) * step
+        return direction
 
-    def learn(self, step: FloatArray, change: FloatArray, most: int) -> None:
-        """Keep a pair if its curvature is positive, and ``most`` pairs in all."""
+    def learn(self, step: FloatArray, change: FloatArray) -> None:
+        """Keep a pair if its curvature is positive, and PAIRS of them in all."""
         product = float(step @ change)
         if product > LBFGS.positive * np.sqrt(float(step @ step) * float(change @ change)):
-            self.pairs = [*self.pairs, (step, change, product)][-most:]
+            self.pairs = [*self.pairs, (step, change, product)][-PAIRS:]
 
 
 def _largest(vector: FloatArray) -> float:

@@ -12,7 +12,7 @@ and does not move. The branches on its other side have no weights either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
@@ -89,9 +89,8 @@ class SupportTree:
         """Return the tree in the units of ``problem``."""
         unit = problem.steepness / problem.n_features
         weights = np.zeros((problem.n_features, len(self.splits)))
-        found = self.splits[:, :-1]
-        nonzero = self.support & (np.abs(found) > ZERO_WEIGHT)
-        weights[self.columns] = np.where(nonzero, found, 0.0).T
+        nonzero = self.support & (np.abs(self.splits[:, :-1]) > ZERO_WEIGHT)
+        weights[self.columns] = np.where(nonzero, self.splits[:, :-1], 0.0).T
         if problem.binding_rules is not None:
             self._raise_required(weights, problem.binding_rules, problem.bounds)
         thresholds = (0.5 * unit * weights.sum(axis=0) - self.splits[:, -1]) / problem.steepness
@@ -103,8 +102,7 @@ class SupportTree:
 
         The ridge shrinks what says nothing to zero, and it is to be in the tree.
         """
-        kept = np.zeros(weights.shape, dtype=bool)
-        kept[self.columns] = self.support.T
+        kept = self.on_features(len(weights))
         for variable in rules.required:
             sizes = np.where(kept & (rules.of == variable)[:, None], np.abs(weights), -1.0)
             place = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
@@ -152,6 +150,12 @@ class SupportTree:
         used = np.unique(self.group_of[self.support.any(axis=0)])
         return float(self.group_prices[used].sum())
 
+    def on_features(self, n_features: int) -> NDArray[np.bool_]:
+        """The support on all features of the problem, (n_features, n_branches)."""
+        kept = np.zeros((n_features, len(self.splits)), dtype=bool)
+        kept[self.columns] = self.support.T
+        return kept
+
     @property
     def tree_size(self) -> CountedSize:
         """Features, terms of the longest question, and questions of the support."""
@@ -188,21 +192,15 @@ class SupportTree:
         """Return the tree with the parameters of ``vector``."""
         end = self.splits.size
         splits = vector[:end].reshape(self.splits.shape)
-        log_odds = vector[end:].reshape(self.log_odds.shape)
-        return SupportTree(
-            splits, log_odds, self.columns, self.support, self.saturated, self.groups
-        )
+        return replace(self, splits=splits, log_odds=vector[end:].reshape(self.log_odds.shape))
 
     def compact(self) -> SupportTree:
         """Return the tree without the columns that no coefficient uses."""
         used = self.support.any(axis=0)
-        splits = self.splits.copy()
-        splits[:, :-1] *= self.support
-        splits = splits[:, np.append(used, True)]
-        return SupportTree(
-            splits, self.log_odds, self.columns[used], self.support[:, used], self.saturated,
-            self.groups,
-        )  # fmt: skip
+        splits = self.with_support(self.support).splits[:, np.append(used, True)]
+        return replace(
+            self, splits=splits, columns=self.columns[used], support=self.support[:, used]
+        )
 
     def on_columns(self, columns: NDArray[np.intp]) -> SupportTree:
         """Return the tree on ``columns`` of the problem, numbered anew.
@@ -226,15 +224,13 @@ class SupportTree:
         support = np.zeros((len(self.splits), len(every)), dtype=bool)
         support[:, old] = self.support
         support[np.ix_(branches, new)] = True
-        return SupportTree(splits, self.log_odds, every, support, self.saturated, self.groups)
+        return replace(self, splits=splits, columns=every, support=support)
 
     def with_support(self, support: NDArray[np.bool_]) -> SupportTree:
         """Return the tree with a smaller support."""
         splits = self.splits.copy()
         splits[:, :-1] *= support
-        return SupportTree(
-            splits, self.log_odds, self.columns, support, self.saturated, self.groups
-        )
+        return replace(self, splits=splits, support=support)
 
     def saturate(self, branch: int, goes_left: bool) -> SupportTree:
         """Return the tree whose ``branch`` sends all rows to one side.
@@ -246,7 +242,7 @@ class SupportTree:
         removed = removed_branches(branch, goes_left, len(splits))
         support[removed], saturated[removed], splits[removed] = False, True, 0.0
         splits[removed, -1] = SATURATION if goes_left else -SATURATION
-        return SupportTree(splits, self.log_odds, self.columns, support, saturated, self.groups)
+        return replace(self, splits=splits, support=support, saturated=saturated)
 
     def constant(self, shares: FloatArray) -> SupportTree:
         """Return the tree without features, whose leaves all have the class ``shares``."""
@@ -266,10 +262,10 @@ def removed_branches(branch: int, goes_left: bool, n_branches: int) -> NDArray[n
 def removal_matrix(n_branches: int) -> FloatArray:
     """``removed_branches`` of each branch to the left and to the right, as lines of ones and zeros:
     (2 n_branches, n_branches)."""
-    found = np.zeros((2 * n_branches, n_branches))
+    matrix = np.zeros((2 * n_branches, n_branches))
     for line in range(2 * n_branches):
-        found[line, removed_branches(line // 2, line % 2 == 0, n_branches)] = 1.0
-    return found
+        matrix[line, removed_branches(line // 2, line % 2 == 0, n_branches)] = 1.0
+    return matrix
 
 
 def subtree(node: int, n_branches: int) -> list[int]:

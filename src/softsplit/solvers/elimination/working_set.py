@@ -45,25 +45,17 @@ from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, split_scores
 from softsplit.tree.scaling import scaled_rows
 
+FIRST_COLUMNS = 150
+"""Columns of the first working set, by marginal screening."""
 
-@dataclass(frozen=True)
-class WorkingSetOptions:
-    """Columns of a wide sparse table that a tree is trained on."""
+JOINING_COLUMNS = 30
+"""Most columns that join in a round."""
 
-    first_columns: int = 150
-    """Columns of the first working set, by marginal screening."""
+ROUNDS = 8
+"""Most rounds of training and joining."""
 
-    joining_columns: int = 30
-    """Most columns that join in a round."""
-
-    rounds: int = 8
-    """Most rounds of training and joining."""
-
-    least_gain: float = 1e-6
-    """Relative decrease of the objective below which columns that joined are left out again."""
-
-
-OPTIONS = WorkingSetOptions()
+LEAST_GAIN = 1e-6
+"""Relative decrease of the objective below which columns that joined are left out again."""
 
 Fresh = Callable[[TrainingProblem], Solution | None]
 """Trains a tree from a start of its own; None if that ends in no feasible tree."""
@@ -82,16 +74,16 @@ def first_columns(
 
     With ``groups``, the group of each column, whole groups are chosen.
     """
-    limit, counted = OPTIONS.first_columns, weight > 0
+    counted = weight > 0
     labels = np.unique(labels[counted], return_inverse=True)[1]
     X = X if np.all(counted) else X[counted]
     steps = newton_steps(SparseColumns.plain(X), *class_slopes(labels, weight[counted]))
     order = np.argsort(-steps.gains.max(axis=1), kind="stable")
     if groups is None:
-        return np.sort(order[:limit])
+        return np.sort(order[:FIRST_COLUMNS])
     first = np.sort(np.unique(groups[order], return_index=True)[1])  # of each group, by its best
     sizes = np.bincount(groups)[groups[order[first]]]
-    chosen = order[first[: max(1, int(np.sum(np.cumsum(sizes) <= limit)))]]
+    chosen = order[first[: max(1, int(np.sum(np.cumsum(sizes) <= FIRST_COLUMNS)))]]
     return np.flatnonzero(np.isin(groups, groups[chosen]))
 
 
@@ -193,46 +185,53 @@ def _slope_at_zero(penalty: Penalty) -> float:
 
 def widened(
     problem: TrainingProblem,
-    found: Solution,
+    solution: Solution,
     solver: Solver,
     budget: Budget,
     fresh: Fresh,
 ) -> Solution:
     """Let columns from outside the working set join as long as that lowers the objective.
 
-    ``found`` is a solution of ``problem``, the result one on the columns that its ``screening``
-    names. Of rows that have no columns outside it is ``found`` itself. Ctrl-C ends the loop with
-    the best tree so far.
+    ``solution`` is one of ``problem``, the result one on the columns that its ``screening`` names.
+    Of rows that have no columns outside it is ``solution`` itself. Ctrl-C ends the loop with the
+    best tree so far.
+
+    1. The columns outside are screened at the tree; the best of those that were not refused join.
+    2. The tree goes on from where it is, and a fresh start is made besides.
+    3. If neither lowers the objective, the columns are refused.
     """
     if not isinstance(problem.rows, SparseRows):
-        return found
-    rows, options, tol = problem.rows, OPTIONS, budget.tol * problem.cost_unit
+        return solution
+    rows, tol = problem.rows, budget.tol * problem.cost_unit
     refused: set[int] = set()
     number, left = 0, np.nan
     with budget.interruptible():
-        for number in range(options.rounds + 1):
-            scores = outside_scores(problem, rows, found.parameters)
+        for number in range(ROUNDS + 1):
+            # 1. columns that join
+            scores = outside_scores(problem, rows, solution.parameters)
             open_ = (scores.worth > tol) & ~np.isin(scores.columns, list(refused))
             left = float(np.max(scores.worth[open_], initial=0.0))
-            if left == 0.0 or number == options.rounds or budget.exhausted:
+            if left == 0.0 or number == ROUNDS or budget.exhausted:
                 break
             order = np.argsort(-np.where(open_, scores.worth, 0.0), kind="stable")
-            chosen = np.sort(order[: min(options.joining_columns, int(open_.sum()))])
+            chosen = np.sort(order[: min(JOINING_COLUMNS, int(open_.sum()))])
             joining = scores.columns[chosen]
             wider = rows.with_columns(joining)
-            again = on_columns(problem, wider)
-            start = moved(found.parameters, rows.columns, wider.columns)
+            # 2. two descents
+            wide_problem = on_columns(problem, wider)
+            start = moved(solution.parameters, rows.columns, wider.columns)
             added = np.isin(wider.columns, joining)
             start.weights[added] = scores.starts[chosen] / len(joining)
             with one_blas_thread():
-                went_on = solver.solve(again, Start(start), budget)
-            ends = [went_on, *filter(None, [fresh(again)])]
+                went_on = solver.solve(wide_problem, Start(start), budget)
+            ends = [went_on, *filter(None, [fresh(wide_problem)])]
             better = min(ends, key=lambda end: (not end.status.usable, end.objective))
-            least = options.least_gain * abs(found.objective)
-            if better.status.usable and better.objective < found.objective - least:
-                rows, problem = wider, again
-                found = replace(better, search=found.search)
+            # 3. what became of it
+            least = LEAST_GAIN * abs(solution.objective)
+            if better.status.usable and better.objective < solution.objective - least:
+                rows, problem = wider, wide_problem
+                solution = replace(better, search=solution.search)
             else:
                 refused.update(joining.tolist())
     screening = Screening(rows.table.n_columns, rows.columns, number, left, left == 0.0)
-    return replace(found, screening=screening)
+    return replace(solution, screening=screening)

@@ -1,5 +1,6 @@
-"""Descents of trees under monotone effects: in the chart of problem/order.py they have bounds only.
+"""Descents within bounds of the weights, by L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995).
 
+Under monotone effects they run in the chart of problem/order.py, where the order is bounds again.
 Coordinates y are the splits, with slopes in place of the weights of a variable that bends, then the
 continuation log-odds of the leaves, as differences along a chain, then the log-odds of the classes.
 """
@@ -11,17 +12,89 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.order import MonotoneOrder, OrderedChart
 from softsplit.solvers.elimination.objective import SmoothFunction
-from softsplit.solvers.elimination.options import NewtonOptions
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
+    newton_affordable,
     newton_descent,
     of_parameters,
 )
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
+
+
+class BoundedEnd(NamedTuple):
+    """Where a descent within bounds has led, its steps, and whether it ended by itself."""
+
+    x: FloatArray
+    value: float
+    steps: int
+    over: bool
+
+
+Limits = tuple[int, float, float]
+"""Of a descent: most steps, and the ``decrease`` and ``tol`` of ``bounded_descent``."""
+
+
+def descent_within(
+    tree: SupportTree,
+    function: SmoothFunction,
+    free: NDArray[np.bool_],
+    bounds: Bounds,
+    order: MonotoneOrder | None,
+    check: Callable[[], None],
+    limits: Limits,
+) -> BoundedEnd:
+    """Descend from ``tree`` within ``bounds``, and in a monotone ``order`` if there is one."""
+    low, high = tree.vector_bounds(bounds)
+    if order is None:
+        return bounded_descent(function, tree.vector, free, (low, high), check, limits)
+    # what has no room does not move
+    chart = ordered_coordinates(tree, order, function, free & (low < high))
+    end = bounded_descent(chart.function, chart.begun, chart.free, chart.box, check, limits)
+    return end._replace(x=chart.vector(end.x))
+
+
+def bounded_descent(
+    function: SmoothFunction,
+    x: FloatArray,
+    free: NDArray[np.bool_],
+    box: tuple[FloatArray, FloatArray],
+    check: Callable[[], None],
+    limits: Limits,
+) -> BoundedEnd:
+    """Descend from the point of ``box`` nearest to ``x``; what is not free stays.
+
+    ``limits`` are (max_iter, decrease, tol): the descent ends after ``max_iter`` steps, when a step
+    lowers the value by less than ``decrease`` of it, or when no projected derivative is larger than
+    ``tol``. ``check`` is called before every evaluation and may raise.
+    """
+    begun, index = np.clip(x, *box), np.flatnonzero(free)
+    low, high = box[0][index], box[1][index]
+    max_iter, decrease, tol = limits
+
+    def spread(values: FloatArray) -> FloatArray:
+        point = begun.copy()
+        point[index] = np.clip(values, low, high)
+        return point
+
+    def restricted(values: FloatArray) -> tuple[float, FloatArray]:
+        check()
+        value, gradient = function(spread(values))
+        return value, gradient[index]
+
+    end = minimize(
+        restricted, begun[index], jac=True, method="L-BFGS-B", bounds=np.column_stack([low, high]),
+        options={"maxiter": max_iter, "ftol": decrease, "gtol": tol, "maxcor": 20},
+    )  # fmt: skip
+    return BoundedEnd(spread(end.x), float(end.fun), int(end.nit), end.nit < max_iter)
+
+
+# --- monotone order -------------------------------------------------------------------------------
 
 
 class OrderedCoordinates(NamedTuple):
@@ -64,7 +137,7 @@ def ordered_coordinates(
         flat = [part.reshape(*several, -1) for part in (by_split, by_steps)]
         return np.concatenate(flat, axis=-1)
 
-    def charted(y: FloatArray) -> tuple[float, FloatArray]:
+    def value_in_chart(y: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = function(vector(y))
         return value, by_coordinates(y, gradient)
 
@@ -78,7 +151,7 @@ def ordered_coordinates(
     rising[:, chart.differences] = 0.0
     moving = np.concatenate([free[:size], np.full(steps.size, bool(free[size:].any()))])
     begun = np.clip(np.concatenate([slopes.ravel(), steps.ravel()]), low, high)
-    return OrderedCoordinates(begun, moving, (low, high), charted, vector, by_coordinates)
+    return OrderedCoordinates(begun, moving, (low, high), value_in_chart, vector, by_coordinates)
 
 
 def chart_of(tree: SupportTree, order: MonotoneOrder) -> OrderedChart:
@@ -107,7 +180,6 @@ def sharpened_in_order(
     function: SmoothFunction,
     tol: float,
     n_rows: int,
-    options: NewtonOptions,
 ) -> SupportTree:
     """Return the tree after Newton steps within its order, as of ``second_order.sharpened``.
 
@@ -117,14 +189,8 @@ def sharpened_in_order(
     low, high = chart.box
     begun = chart.begun.copy()
     index = np.flatnonzero(chart.free & (begun > low) & (begun < high))
-    if not options.affordable(len(index), n_rows, len(tree.splits)):
+    if not newton_affordable(len(index), n_rows, len(tree.splits)):
         return tree
     inner = of_parameters(begun, index, chart.function)
-    begun[index] = newton_descent(
-        inner,
-        lambda y: differenced_hessian(inner, y, options.difference),
-        begun[index],
-        tol,
-        options,
-    )
+    begun[index] = newton_descent(inner, lambda y: differenced_hessian(inner, y), begun[index], tol)
     return tree.moved_to(chart.vector(begun)) if np.all((begun >= low) & (begun <= high)) else tree
