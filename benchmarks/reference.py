@@ -69,7 +69,7 @@ def make_problem(
     n_classes = len(present)
     return TrainingProblem(
         CompiledRows.from_arrays(fold.X, labels, n_classes),
-        Topology(depth) if depth else Topology.for_classes(n_classes),
+        Topology(depth) if depth else Topology.with_leaves(n_classes),
         ExpectedCost.uniform(n_classes),
         PenaltyPair.of(surrogate(), **{scope: strength}),
         np.full(n_classes, minimum_rate),

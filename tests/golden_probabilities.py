@@ -69,7 +69,7 @@ def golden_cases() -> list[GoldenCase]:
 
 def _read(case) -> GoldenCase:
     tree, rows = case["tree"], np.array(case["rows"])
-    parts = {key: np.array(tree[key]) for key in ("weights", "thresholds", "leaf_classes")}
+    parts = {key: np.array(tree[key]) for key in ("weights", "thresholds", "leaf_values")}
     scaling = scaling_from(tree["scaling"], {k: np.array(v) for k, v in tree["arrays"].items()})
     n_rows, n_features = rows.shape
     model = TreeModel(
@@ -108,7 +108,7 @@ def _made(name: str, settings) -> dict:
     rows[-1, 0] *= 1e6
     tree = {
         "weights": model.parameters.weights, "thresholds": model.parameters.thresholds,
-        "leaf_classes": model.parameters.leaf_classes, "distributions": model.distributions,
+        "leaf_values": model.parameters.leaf_values, "distributions": model.distributions,
         "call_costs": model.call_costs, "classes": model.classes,
     }  # fmt: skip
     listed = {key: value.tolist() for key, value in tree.items() if value is not None}

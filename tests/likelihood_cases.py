@@ -32,9 +32,9 @@ def problem_of(X, y, *, depth=1, weight=None, penalties=NO_PENALTY, ridge=1.0, r
     return TrainingProblem(
         rows=rows,
         topology=Topology(depth),
-        loss=LogLoss.counted(rows.class_totals),
+        loss=LogLoss.counted(rows.group_totals),
         penalties=penalties,
-        minimum_rates=np.full(rows.n_classes, rates),
+        minimum_rates=np.full(rows.n_groups, rates),
         steepness=UNIT * X.shape[1],
         bounds=Bounds.free(X.shape[1], 2**depth - 1),
         ridge=ridge,
@@ -98,7 +98,7 @@ def lowest_of_one_split(problem, used, starts=12, seed=0):
     """Least value of a tree of one split that uses these columns: descents from many points."""
     rng = np.random.default_rng(seed)
     rows, y, weight = standardised(problem)
-    X, counts = np.column_stack([rows[:, np.asarray(used)], np.ones(len(y))]), problem.n_classes
+    X, counts = np.column_stack([rows[:, np.asarray(used)], np.ones(len(y))]), problem.n_groups
     pseudo = problem.loss.leaf_rule.pseudo_counts[:, None]
     ridges = np.append(np.full(X.shape[1] - 1, problem.ridge), 0.0)
     own = np.arange(counts)[:, None] == y

@@ -48,11 +48,11 @@ def solve(problem, seed=0, rule="groups", **budget):
     return BasinHoppingSolver().solve(problem, start, Budget(**budget))
 
 
-def cheapest_leaves(problem, theta, leaf_classes):
+def cheapest_leaves(problem, theta, leaf_values):
     """The cheapest leaf classes with every class covered, whatever the class rates."""
     engine = make_engine(problem)
-    engine.descend(theta, leaf_classes, EVALUATE_ONLY)
-    return engine.cheapest_leaves(leaf_classes)
+    engine.descend(theta, leaf_values, EVALUATE_ONLY)
+    return engine.cheapest_leaves(leaf_values)
 
 
 def make_draws(seed=7):
@@ -75,4 +75,4 @@ class SoMany(EndPoints):
 def solved_point(problem, seed=0):
     """theta and leaf classes of a tree that was trained from a random start."""
     tree = solve(problem, seed, rule="points").parameters
-    return tree.splits, tree.leaf_classes
+    return tree.splits, tree.leaf_values

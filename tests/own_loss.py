@@ -21,14 +21,14 @@ class SquaredError:
     leaf_rule: LeafRule = ASSIGNMENT
     unit: float = 1.0
 
-    def table(self, leaf_classes):
-        return 1.0 - leaf_classes
+    def table(self, leaf_values):
+        return 1.0 - leaf_values
 
     def leaf_gradient(self, by_table):
         return -by_table
 
-    def call_costs(self, n_classes):
-        return 1.0 - np.eye(n_classes)
+    def call_costs(self, n_groups):
+        return 1.0 - np.eye(n_groups)
 
-    def featureless(self, class_totals):
-        return float(class_totals.sum() - class_totals.max())
+    def featureless(self, group_totals):
+        return float(group_totals.sum() - group_totals.max())

@@ -46,9 +46,9 @@ def by_ipopt(problem, start):
     import casadi as ca
 
     limits = problem.rate_limits
-    samples, own = limits.rows.sample(), np.eye(problem.n_classes)[limits.labels]
+    samples, own = limits.rows.sample(), np.eye(problem.n_groups)[limits.labels]
     n_features, n_branches = start.weights.shape
-    n_classes, n_leaves = start.leaf_classes.shape
+    n_classes, n_leaves = start.leaf_values.shape
     a, mu = ca.SX.sym("a", n_features, n_branches), ca.SX.sym("mu", n_branches)
     u = ca.SX.sym("u", n_classes, n_leaves)
     c = ca.exp(u) / ca.repmat(ca.sum1(ca.exp(u)), n_classes, 1) if problem.log_loss else u
@@ -79,7 +79,7 @@ def by_ipopt(problem, start):
     if not problem.log_loss:
         low, most = np.full(x.numel(), -1.0), np.ones(x.numel())
         low[size:] = 0.0
-    leaves = start.leaf_classes
+    leaves = start.leaf_values
     begun = np.log(np.maximum(leaves, 1e-6)) if problem.log_loss else leaves
     begun = np.concatenate([start.weights.ravel("F"), start.thresholds, begun.ravel("F")])
     options = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "max_iter": 500}}

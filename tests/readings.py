@@ -67,19 +67,19 @@ def random_model(
     through = scaled[rng.integers(n_rows, size=topology.n_branches)]
     thresholds = np.einsum("tj,jt->t", through, weights) / n_features
     mixed = rng.dirichlet(np.full(n_classes, 0.3), topology.n_leaves).T
-    leaf_classes = mixed / mixed.sum(axis=0)
+    leaf_values = mixed / mixed.sum(axis=0)
     said = {}
     if leaves == "classes":
-        said["distributions"] = leaf_classes
+        said["distributions"] = leaf_values
         anyhow = rng.integers(n_classes, size=topology.n_leaves)
-        calls = leaf_classes.argmax(axis=0) if seed % 2 else anyhow
-        leaf_classes = np.eye(n_classes)[calls].T
+        calls = leaf_values.argmax(axis=0) if seed % 2 else anyhow
+        leaf_values = np.eye(n_classes)[calls].T
     elif leaves == "costs":
         said["call_costs"] = rng.uniform(0, 9, (n_classes, n_classes)) * (1 - np.eye(n_classes))
     y = rng.integers(0, n_classes, n_rows)
     samples = Samples.from_arrays(X, y, n_classes, np.ones(n_rows), scaling.transform)
     model = TreeModel(
-        parameters=TreeParameters(weights, np.clip(thresholds, -1, 1), leaf_classes),
+        parameters=TreeParameters(weights, np.clip(thresholds, -1, 1), leaf_values),
         steepness=steepness,
         scaling=scaling,
         classes=np.array(LABELS[labels][:n_classes]),

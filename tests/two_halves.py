@@ -102,7 +102,7 @@ class TwoHalves:
     """Every second row is in the other half; only sums leave a half, and a small sample."""
 
     halves: tuple[Half, Half]
-    class_samples: Samples
+    group_samples: Samples
     some: Samples
 
     @classmethod
@@ -110,7 +110,7 @@ class TwoHalves:
         rows = samples.features.T.copy()
         parts = [slice(0, None, 2), slice(1, None, 2)]
         halves = tuple(Half(rows[p], samples.labels[p], samples.weights[p]) for p in parts)
-        return cls(halves, samples.class_samples, samples.stratified(SOME))
+        return cls(halves, samples.group_samples, samples.stratified(SOME))
 
     @property
     def n_rows(self):
@@ -121,12 +121,12 @@ class TwoHalves:
         return self.halves[0].features.shape[1]
 
     @property
-    def n_classes(self):
-        return self.class_samples.n_classes
+    def n_groups(self):
+        return self.group_samples.n_groups
 
     @cached_property
-    def class_totals(self):
-        counts = [np.bincount(h.labels, h.weights, self.n_classes) for h in self.halves]
+    def group_totals(self):
+        counts = [np.bincount(h.labels, h.weights, self.n_groups) for h in self.halves]
         return counts[0] + counts[1]
 
     @property
@@ -155,6 +155,6 @@ class TwoHalves:
         ]
         return replace(self, halves=tuple(changed))
 
-    def of_class(self, k):
+    def of_group(self, k):
         changed = [replace(h, weights=np.where(h.labels == k, h.weights, 0.0)) for h in self.halves]
         return replace(self, halves=tuple(changed))

@@ -215,7 +215,7 @@ def test_one_feature_changes_class_at_most_seven_times_at_depth_two() -> None:
         tree = TreeParameters(
             weights[None, :], weights * rng.uniform(0.0, 1.0, size=3), np.eye(2)[:, [1, 0, 1, 0]]
         )
-        ones = tree.leaf_classes[1] @ leaf_probabilities(split_scores(tree, points[None, :]), 300.0)
+        ones = tree.leaf_values[1] @ leaf_probabilities(split_scores(tree, points[None, :]), 300.0)
         most = max(most, int(np.count_nonzero(np.diff(ones > 0.5))))
     assert 3 <= most <= 7
 

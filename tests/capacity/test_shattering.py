@@ -33,7 +33,7 @@ SIZES = [(depth, p) for depth in range(1, 7) for p in (1, 2, 3, 4, 5, 6, 7, 9, 1
 def predicted(tree: TreeParameters, points: np.ndarray, steepness: float) -> np.ndarray:
     """Classes as the estimator predicts them."""
     leaves = leaf_probabilities(split_scores(tree, points.T), steepness)
-    return np.argmax(tree.leaf_classes @ leaves, axis=0)
+    return np.argmax(tree.leaf_values @ leaves, axis=0)
 
 
 def assert_shattered(shattering: Shattering) -> None:
@@ -42,9 +42,9 @@ def assert_shattered(shattering: Shattering) -> None:
     for labels, tree in shattering:
         assert np.abs(tree.weights).max() <= 1.0
         assert np.abs(tree.thresholds).max() <= 1.0
-        assert np.isin(tree.leaf_classes, (0.0, 1.0)).all()
-        assert (tree.leaf_classes.sum(axis=0) == 1.0).all()
-        assert tree.leaf_classes.any(axis=1).all(), "each class has a leaf"
+        assert np.isin(tree.leaf_values, (0.0, 1.0)).all()
+        assert (tree.leaf_values.sum(axis=0) == 1.0).all()
+        assert tree.leaf_values.any(axis=1).all(), "each class has a leaf"
         np.testing.assert_array_equal(predicted(tree, points, shattering.steepness), labels)
 
 

@@ -22,7 +22,7 @@ def plain(case):
     rows, tree = case.rows, case.tree
     return (
         (rows.X.tolist(), rows.y.tolist(), rows.sample_weight.tolist()),
-        (tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_classes.tolist()),
+        (tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_values.tolist()),
     )
 
 
@@ -105,8 +105,8 @@ def test_constraint_violations_of_trees_outside_the_feasible_set(seed, depth):
     tree = case.tree
     tree.weights[:] *= 1.5
     tree.thresholds[:] *= 4.0
-    tree.leaf_classes[:] += rng.normal(scale=0.3, size=tree.leaf_classes.shape)
-    tree.leaf_classes[0] *= 0.3
+    tree.leaf_values[:] += rng.normal(scale=0.3, size=tree.leaf_values.shape)
+    tree.leaf_values[0] *= 0.3
     rows, lists = plain(case)
     rates = brute_force.class_rates(*rows, *lists, depth, 5.0)
     expected = brute_force.violations(*lists, rates, [0.6] * len(rates))

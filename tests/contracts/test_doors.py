@@ -59,7 +59,7 @@ def test_a_descent_over_two_halves_takes_the_steps_of_a_compiled_one(loss, rate)
     if loss is not None:
         problem = replace(problem, loss=loss)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    leaves = ClassDistributions().soften(start.leaf_classes)
+    leaves = ClassDistributions().soften(start.leaf_values)
     ends = []
     for rows in (problem.rows, TwoHalves.of(problem.samples)):
         run = DescentRun(replace(problem, rows=rows), IterationBudget(Budget(), 10_000))

@@ -75,21 +75,21 @@ def test_facts_are_those_of_the_rows(make):
     samples = drawn()[0]
     rows, plain = make(samples), CompiledRows(samples)
     check_engine(rows, n_branches=3)
-    for name in ("n_rows", "n_features", "n_classes"):
+    for name in ("n_rows", "n_features", "n_groups"):
         assert getattr(rows, name) == getattr(plain, name)
-    assert_allclose(rows.class_totals, plain.class_totals)
+    assert_allclose(rows.group_totals, plain.group_totals)
     assert rows.mean_weight == pytest.approx(plain.mean_weight)
     for one, other in zip(rows.metric(), plain.metric(), strict=True):
         assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     some = rows.sample(50)
-    assert_allclose(some.class_totals, plain.class_totals)
+    assert_allclose(some.group_totals, plain.group_totals)
 
 
 @every_outer
 def test_the_rows_of_the_classes_add_up_to_all_of_them(make, outer):
     samples, splits, table = drawn()
     rows = make(samples)
-    parts = [rows.of_class(k).evaluate(splits, table, outer, 9.0) for k in range(3)]
+    parts = [rows.of_group(k).evaluate(splits, table, outer, 9.0) for k in range(3)]
     whole = rows.evaluate(splits, table, outer, 9.0)
     assert sum(part.value for part in parts) == pytest.approx(whole.value, rel=1e-9)
     assert_allclose(sum(part.splits for part in parts), whole.splits, rtol=1e-7, atol=1e-9)

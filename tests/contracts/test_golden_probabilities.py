@@ -37,7 +37,7 @@ def test_the_compiled_pass_has_the_bits_of_the_table(case):
 def test_the_definition_agrees_with_the_table(case):
     """Where mixtures of class shares are not made consistent with the predicted class."""
     model = case.model
-    tree = replace(model.parameters, leaf_classes=model.leaf_shares)
+    tree = replace(model.parameters, leaf_values=model.leaf_shares)
     found = class_probabilities(tree, model.scaled(case.rows).T, model.steepness).T
     kept = np.full(len(found), True)
     if model.class_factors is not None:

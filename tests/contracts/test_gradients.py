@@ -17,7 +17,7 @@ from softsplit.tree.routing import split_scores
 
 DEPTHS = [1, 2, 3, 4]
 STEEPNESSES = [2.0, 32.0, 512.0]
-FIELDS = ["weights", "thresholds", "leaf_classes"]
+FIELDS = ["weights", "thresholds", "leaf_values"]
 TOLERANCE = 1e-6
 
 # Loss, penalties and routing add up: each is compared with one kind of the others.
@@ -39,7 +39,7 @@ every_steepness = pytest.mark.parametrize("steepness", STEEPNESSES)
 def make_case(loss, depth, steepness, penalties=None):
     """A problem and a tree with every gate between 0.03 and 0.97."""
     case = sensitive_case(3, depth, steepness, penalties)
-    case = replace(case, problem=replace(case.problem, loss=LOSSES[loss](case.tree.n_classes)))
+    case = replace(case, problem=replace(case.problem, loss=LOSSES[loss](case.tree.n_groups)))
     gates = steepness * split_scores(case.tree, case.problem.samples.features)
     assert np.max(np.abs(gates)) < 3.5
     return case
@@ -63,7 +63,7 @@ def check_gradient(function, gradient, tree, steepness, smallest=1e-2):
     """Compare field by field, relative to the largest entry, which must not be tiny."""
     for field in FIELDS:
         found = getattr(gradient, field)
-        step = 1e-3 if field == "leaf_classes" else 4e-3 / steepness
+        step = 1e-3 if field == "leaf_values" else 4e-3 / steepness
         expected = slope_by_differences(function, tree, field, step)
         size = np.max(np.abs(expected))
         assert size > smallest, f"the gradient of the {field} is too small to check anything"
@@ -89,7 +89,7 @@ def test_gradient_of_the_loss(loss, depth, steepness):
 @every_loss
 def test_gradient_of_the_lagrangian(loss, depth, steepness):
     case = make_case(loss, depth, steepness)
-    multipliers = np.linspace(1.0, 5.0, case.tree.n_classes)
+    multipliers = np.linspace(1.0, 5.0, case.tree.n_groups)
 
     def lagrangian(tree):
         return case.problem.cost(tree) - multipliers @ case.problem.rates(tree)
@@ -104,8 +104,8 @@ def test_gradient_of_the_lagrangian(loss, depth, steepness):
 def test_gradient_of_each_class_rate(depth, steepness):
     case = make_case("equal costs", depth, steepness)
     without = case.problem.evaluate_cost(case.tree)
-    for k in range(case.tree.n_classes):
-        unit = np.eye(case.tree.n_classes)[k]
+    for k in range(case.tree.n_groups):
+        unit = np.eye(case.tree.n_groups)[k]
         priced = case.problem.evaluate_cost(case.tree, unit)
         slope = without.weights - priced.weights
         expected = slope_by_differences(
@@ -148,7 +148,7 @@ def test_the_penalty_leaves_the_other_gradients_alone(loss):
     penalised = make_case(loss, 2, 32.0, PenaltyPair.of(linear(), 1.0, 2.0))
     without, with_penalty = (case.problem.gradient(case.tree) for case in (bare, penalised))
     np.testing.assert_array_equal(without.thresholds, with_penalty.thresholds)
-    np.testing.assert_array_equal(without.leaf_classes, with_penalty.leaf_classes)
+    np.testing.assert_array_equal(without.leaf_values, with_penalty.leaf_values)
     assert np.all(without.weights != with_penalty.weights)
 
 

@@ -35,7 +35,7 @@ def cases(draw):
     )
     if draw(st.booleans()):  # outside the feasible set the constraints have something to say
         case.tree.weights[:] *= 1.5
-        case.tree.leaf_classes[0] *= 0.3
+        case.tree.leaf_values[0] *= 0.3
     return case, surrogate, SCOPES[scope]
 
 
@@ -43,7 +43,7 @@ def in_lists(case):
     rows, tree = case.rows, case.tree
     return (
         (rows.X.tolist(), rows.y.tolist(), rows.sample_weight.tolist()),
-        (tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_classes.tolist()),
+        (tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_values.tolist()),
         (case.problem.topology.depth, case.problem.steepness),
     )
 
@@ -78,7 +78,7 @@ def test_gradient(drawn):
     found = case.problem.gradient(case.tree)
     assert_allclose(found.weights, by_a + sparse, rtol=1e-10, atol=unit)
     assert_allclose(found.thresholds, by_mu, rtol=1e-10, atol=unit)
-    assert_allclose(found.leaf_classes, by_c, rtol=1e-11, atol=unit)
+    assert_allclose(found.leaf_values, by_c, rtol=1e-11, atol=unit)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -159,8 +159,8 @@ def test_both_speak_of_the_same_objective():
     problem = tiny(0, 2, 1, 2)
     asked, best = trained(problem)
     tree = best.parameters
-    classes = tuple(np.argmax(tree.leaf_classes, axis=0))
-    assert set(np.unique(tree.leaf_classes)) <= {0.0, 1.0}
+    classes = tuple(np.argmax(tree.leaf_values, axis=0))
+    assert set(np.unique(tree.leaf_values)) <= {0.0, 1.0}
     found = problem.objective(tree.weights, tree.thresholds, classes)
     assert asked.objective(tree) == pytest.approx(found, rel=1e-10)
 

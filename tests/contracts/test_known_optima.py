@@ -45,7 +45,7 @@ def by_hand(problem, tree):
     """Objective and class rates in plain loops."""
     samples, a = problem.samples, tree.weights.tolist()
     rows = samples.features.T.tolist(), samples.labels.tolist(), samples.weights.tolist()
-    leaves, depth = tree.leaf_classes.tolist(), problem.topology.depth
+    leaves, depth = tree.leaf_values.tolist(), problem.topology.depth
     thresholds = tree.thresholds.tolist()
     cost = expected_cost(
         *rows, a, thresholds, leaves, problem.loss.costs.tolist(), depth, problem.steepness
@@ -74,7 +74,7 @@ def test_separable_classes_at_tiny_strength(solver, n_classes):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(n_classes), 5)
     X = corners[y] + rng.uniform(-0.05, 0.05, (len(y), 2))
-    depth = Topology.for_classes(n_classes).depth
+    depth = Topology.with_leaves(n_classes).depth
     problem = make_problem(X, y, PenaltyPair.of(linear(), 1e-3), depth)
     best = best_of(problem, solver, 4)
     assert_checked(problem, best)
@@ -127,7 +127,7 @@ def line_optimum(problem, step=0.004):
         right = np.where(samples.labels == first, left, 1 - left) * samples.weights
         feasible = np.ones(total.shape, dtype=bool)
         for k in (0, 1):
-            rate = right[..., samples.labels == k].sum(axis=-1) / samples.class_totals[k]
+            rate = right[..., samples.labels == k].sum(axis=-1) / samples.group_totals[k]
             feasible &= rate >= problem.minimum_rates[k]
         best = min(best, np.min(total[feasible]))
     return best

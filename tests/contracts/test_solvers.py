@@ -50,7 +50,7 @@ def test_the_same_question_has_the_same_answer(solver, make):
     one, two = (run(solver, make()) for _ in range(2))
     assert one.objective == two.objective and one.n_iter == two.n_iter
     assert_array_equal(one.parameters.weights, two.parameters.weights)
-    assert_array_equal(one.parameters.leaf_classes, two.parameters.leaf_classes)
+    assert_array_equal(one.parameters.leaf_values, two.parameters.leaf_values)
 
 
 def test_few_iterations_are_kept_and_told(solver, make):

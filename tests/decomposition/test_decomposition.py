@@ -151,7 +151,7 @@ class Careless(Solver):
         shaken = TreeParameters(
             tree.weights + rng.normal(0, 0.3, tree.weights.shape),
             tree.thresholds + rng.normal(0, 0.05, tree.thresholds.shape),
-            rng.dirichlet(np.ones(tree.n_classes), tree.leaf_classes.shape[1]).T,
+            rng.dirichlet(np.ones(tree.n_groups), tree.leaf_values.shape[1]).T,
         )
         return measured(problem, shaken)
 
@@ -261,7 +261,7 @@ def test_a_problem_that_is_restricted_itself_stays_so():
     found = run(part, start=Start(tree), macro_iterations=2)
     fixed = [0, 2, 5, 6]
     assert_array_equal(found.parameters.weights[:, fixed], tree.weights[:, fixed])
-    assert_array_equal(found.parameters.leaf_classes[:, 4:], tree.leaf_classes[:, 4:])
+    assert_array_equal(found.parameters.leaf_values[:, 4:], tree.leaf_values[:, 4:])
     assert found.objective < problem.objective(tree)
 
 
@@ -288,15 +288,15 @@ def test_initialisation_runs_the_whole_problem_for_some_iterations():
 def test_an_infeasible_start_is_mended():
     problem = make_problem(depth=2, rate=0.3, global_=0.2)
     tree = a_start(problem, rule="points").parameters
-    wrong = np.zeros_like(tree.leaf_classes)
+    wrong = np.zeros_like(tree.leaf_values)
     wrong[0] = 1.0
-    found = run(problem, start=Start(replace(tree, leaf_classes=wrong)))
+    found = run(problem, start=Start(replace(tree, leaf_values=wrong)))
     assert found.status.usable and found.violation <= 1e-6
 
 
 def one_class_for_all(tree):
     """Leaves that all say class 0: feasible under no minimum rate."""
-    return replace(tree, leaf_classes=np.eye(tree.n_classes)[:, [0] * tree.leaf_classes.shape[1]])
+    return replace(tree, leaf_values=np.eye(tree.n_groups)[:, [0] * tree.leaf_values.shape[1]])
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ def test_the_proximal_term_is_no_part_of_the_objective():
     assert part.objective(other) == case.problem.objective(other)
     gap = np.sum((other.weights - case.tree.weights) ** 2)
     gap += np.sum((other.thresholds - case.tree.thresholds) ** 2)
-    gap += np.sum((other.leaf_classes - case.tree.leaf_classes) ** 2)
+    gap += np.sum((other.leaf_values - case.tree.leaf_values) ** 2)
     assert part.merit(other) == pytest.approx(part.objective(other) + gap)
     assert part.merit(case.tree) == case.problem.objective(case.tree)
     assert case.problem.merit(other) == case.problem.objective(other)

@@ -58,7 +58,7 @@ def loss_of(tree, X, y):
             counts = y.value_counts()
             weight = y.map(len(y) / (len(counts) * counts))
         return log_loss(y, tree.predict_proba(X), sample_weight=weight, labels=tree.classes_)
-    votes = tree.tree_.leaf_proba(X.to_numpy()) @ tree.tree_.parameters.leaf_classes.T
+    votes = tree.tree_.leaf_proba(X.to_numpy()) @ tree.tree_.parameters.leaf_values.T
     return 1 - votes[np.arange(len(y)), np.searchsorted(tree.classes_, y)].mean()
 
 

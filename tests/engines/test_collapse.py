@@ -45,7 +45,7 @@ def moved(problem, seed=1):
 
 
 def assert_same(one, other):
-    for name in ("value", "weights", "thresholds", "leaf_classes", "mass"):
+    for name in ("value", "weights", "thresholds", "leaf_values", "mass"):
         assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-11)
 
 
@@ -58,7 +58,7 @@ def test_a_collapsed_problem_has_the_numbers_of_the_whole_tree(block, prices, st
     assert_same(fast.evaluate_cost(tree, prices), plain.evaluate_cost(tree, prices))
     assert fast.objective(tree) == pytest.approx(plain.objective(tree), rel=1e-12)
     assert_allclose(fast.rates(tree), plain.rates(tree), rtol=1e-10)
-    assert_array_equal(fast.best_leaves(tree).leaf_classes, plain.best_leaves(tree).leaf_classes)
+    assert_array_equal(fast.best_leaves(tree).leaf_values, plain.best_leaves(tree).leaf_values)
 
 
 @examples(40)
@@ -74,7 +74,7 @@ def test_any_block_of_any_tree(seed, depth, steepness, data):
     branches = data.draw(st.sets(st.integers(0, n_branches - 1)))
     block = Block(tuple(branches), tuple(range(n_branches + 1)))
     fast, plain = restricted(block, case)
-    n_classes = case.problem.n_classes
+    n_classes = case.problem.n_groups
     tree = plain.pin(random_tree(np.random.default_rng(seed + 1), 3, n_classes, depth))
     assert_same(fast.evaluate_cost(tree), plain.evaluate_cost(tree))
 
@@ -117,9 +117,9 @@ def test_the_gradient_agrees_with_finite_differences(block):
     fast, _ = restricted(block, sensitive_case(0, 3, 20.0))
     tree, step = fast.anchor, 1e-6
     found = fast.evaluate_cost(tree)
-    for name in ("weights", "thresholds", "leaf_classes"):
+    for name in ("weights", "thresholds", "leaf_values"):
         array = getattr(tree, name)
-        free = fast.free_leaves if name == "leaf_classes" else fast.free_branches
+        free = fast.free_leaves if name == "leaf_values" else fast.free_branches
         for index in np.ndindex(array.shape):
             if not free[index[-1]]:
                 assert getattr(found, name)[index] == 0
@@ -140,7 +140,7 @@ def test_rows_that_do_not_arrive_are_left_out():
     assert kept[0].n_rows == case.problem.samples.n_rows
     assert sum(samples.n_rows for samples in kept[3:]) < 0.5 * 4 * kept[0].n_rows
     for samples in kept:
-        assert_array_equal(samples.class_totals, case.problem.samples.class_totals)
+        assert_array_equal(samples.group_totals, case.problem.samples.group_totals)
 
 
 def test_the_cache_follows_a_branch_that_moves():
@@ -161,11 +161,11 @@ def test_the_pass_returns_the_mass_that_is_classified_correctly():
     scores = tree.weights[:, block.branches].T @ block.reaching.features / 3
     scores -= tree.thresholds[block.branches, None]
     right = np.empty(4)
-    table = fast.loss.table(tree.leaf_classes)
-    rows = block.block_rows(table, tree.leaf_classes)
+    table = fast.loss.table(tree.leaf_values)
+    rows = block.block_rows(table, tree.leaf_values)
     value = block_pass(scores, np.empty_like(scores), rows, 20.0, 1.0, np.zeros(4), right)
     assert value == pytest.approx(plain.cost(tree), rel=1e-12)
-    assert_allclose(right / plain.samples.class_totals, plain.rates(tree), rtol=1e-12)
+    assert_allclose(right / plain.samples.group_totals, plain.rates(tree), rtol=1e-12)
 
 
 def test_the_shape_of_a_whole_tree():
@@ -199,9 +199,9 @@ def test_descents_with_and_without_the_cache_agree(block, rates, proximal):
         theta = tree.splits
         limits = DescentLimits(3, 1e-9, 0.0, 9, 0)
         engine.forget(20.0)
-        before = engine.descend(theta.copy(), tree.leaf_classes, limits._replace(max_iter=0))
+        before = engine.descend(theta.copy(), tree.leaf_values, limits._replace(max_iter=0))
         engine.forget(20.0)
-        after = engine.descend(theta, tree.leaf_classes, limits)
+        after = engine.descend(theta, tree.leaf_values, limits)
         assert after < before
         ends.append((theta, after - before))
     assert_allclose(ends[0][0], ends[1][0], rtol=1e-6, atol=1e-7)
@@ -214,4 +214,4 @@ def test_a_stage_with_its_own_steepness_is_refused():
     fast, _ = engines(BLOCKS[0])
     tree = fast.problem.anchor
     with pytest.raises(ValueError, match="at the steepness of the cache only"):
-        fast.descend(tree.splits, tree.leaf_classes, DescentLimits(1, 0, 0, 1, 0), steepness=3.0)
+        fast.descend(tree.splits, tree.leaf_values, DescentLimits(1, 0, 0, 1, 0), steepness=3.0)

@@ -146,9 +146,9 @@ def test_sums_have_the_same_bits(kind, columns):
 def test_the_rows_of_a_class_stay_without_hinges():
     _, hinged, dense = both()
     splits, table = np.ones((1, hinged.n_features + 1)), np.ones((2, 2))
-    assert isinstance(hinged.of_class(1).features, HingedLines)
+    assert isinstance(hinged.of_group(1).features, HingedLines)
     found = [
-        CompiledRows(one).of_class(1).evaluate(splits, table, 0, 1.0) for one in (hinged, dense)
+        CompiledRows(one).of_group(1).evaluate(splits, table, 0, 1.0) for one in (hinged, dense)
     ]
     assert np.array_equal(found[0].mass, found[1].mass)
 

@@ -17,7 +17,7 @@ from softsplit.engines.samples import DrawnRows, Samples, centred
 from softsplit.problem.loss import ExpectedCost
 from softsplit.support.row_budgets import ROWS
 
-FIELDS = ["features", "starts", "weights", "class_totals"]
+FIELDS = ["features", "starts", "weights", "group_totals"]
 seeds = st.integers(0, 10**6)
 
 
@@ -39,7 +39,7 @@ def rows_with_repeats(seed, n_rows=40):
 def test_rows_are_grouped_by_class_with_their_weights():
     rows = random_rows(np.random.default_rng(0), n_rows=50, n_classes=3)
     samples = rows.samples
-    assert (samples.n_rows, samples.n_features, samples.n_classes) == (50, 3, 3)
+    assert (samples.n_rows, samples.n_features, samples.n_groups) == (50, 3, 3)
     assert samples.features.flags["C_CONTIGUOUS"]
     assert_array_equal(np.diff(samples.starts), np.bincount(rows.y))
     assert_array_equal(samples.labels, np.sort(rows.y))
@@ -47,7 +47,7 @@ def test_rows_are_grouped_by_class_with_their_weights():
     found = zip(samples.features.T, samples.labels, samples.weights, strict=True)
     assert {(*x, y, w) for x, y, w in found} == expected
     totals = np.bincount(rows.y, weights=rows.sample_weight)
-    np.testing.assert_allclose(samples.class_totals, totals, rtol=1e-14)
+    np.testing.assert_allclose(samples.group_totals, totals, rtol=1e-14)
 
 
 @given(seed=seeds)
@@ -90,7 +90,7 @@ def test_values_and_gradients_are_the_same_to_the_last_bit():
     tree, loss = random_tree(rng, 2, 3, 3), ExpectedCost.uniform(3)
     weighted = Samples.from_arrays(X, y, 3, repeats.astype(float))
     repeated = Samples.from_arrays(X[again], y[again], 3)
-    table = loss.table(tree.leaf_classes)
+    table = loss.table(tree.leaf_values)
 
     def at(rows):
         return rows.evaluate(tree.splits, table, IDENTITY, 32.0)
@@ -118,7 +118,7 @@ def test_equal_rows_are_merged_within_a_class_only():
     assert_array_equal(samples.starts, [0, 1, 3])
     assert_array_equal(np.sort(samples.weights), [1, 1, 2])
     assert samples.weights[0] == 2
-    assert_array_equal(samples.class_totals, [2, 2])
+    assert_array_equal(samples.group_totals, [2, 2])
 
 
 def test_minus_zero_is_zero():
@@ -180,15 +180,15 @@ def test_single_precision_gives_the_same_bits_as_the_same_numbers_in_double(seed
 
 def test_few_rows_of_each_class_are_its_first():
     rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [ROWS.class_centre + 50, 7, ROWS.class_centre])
+    y = np.repeat([0, 1, 2], [ROWS.group_centre + 50, 7, ROWS.group_centre])
     samples = Samples.from_arrays(rng.uniform(size=(len(y), 2)), y, 3, rng.uniform(1, 2, len(y)))
-    few = samples.class_samples
-    assert np.diff(few.starts).tolist() == [ROWS.class_centre, 7, ROWS.class_centre]
-    kept = np.r_[: ROWS.class_centre, ROWS.class_centre + 50 : samples.n_rows]
+    few = samples.group_samples
+    assert np.diff(few.starts).tolist() == [ROWS.group_centre, 7, ROWS.group_centre]
+    kept = np.r_[: ROWS.group_centre, ROWS.group_centre + 50 : samples.n_rows]
     np.testing.assert_array_equal(few.features, samples.features[:, kept])
     np.testing.assert_array_equal(few.weights, samples.weights[kept])
-    np.testing.assert_allclose(few.class_totals[1:], samples.class_totals[1:])
-    assert few.class_samples is few
+    np.testing.assert_allclose(few.group_totals[1:], samples.group_totals[1:])
+    assert few.group_samples is few
 
 
 def test_a_sample_is_shared_for_as_long_as_somebody_has_it():

@@ -118,7 +118,7 @@ def test_trees_keep_all_their_bits():
     rng = np.random.default_rng(0)
     tree = TreeParameters(rng.normal(size=(5, 3)), rng.normal(size=3), rng.normal(size=(2, 4)))
     again = decode_tree(encode_tree(tree))
-    for name in ("weights", "thresholds", "leaf_classes"):
+    for name in ("weights", "thresholds", "leaf_values"):
         np.testing.assert_array_equal(getattr(again, name), getattr(tree, name))
 
 

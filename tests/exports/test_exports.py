@@ -128,7 +128,7 @@ def test_many_classes_and_leaves():
     tree, X = random_classifier(5, depth=5, n_classes=8, n_features=8, n_rows=400)
     many = np.array([f"class {i:03d}" for i in range(160)])
     shares = np.random.default_rng(0).dirichlet(np.full(160, 0.05), 32).T
-    parameters = replace(tree.tree_.parameters, leaf_classes=shares)
+    parameters = replace(tree.tree_.parameters, leaf_values=shares)
     tree.tree_ = replace(tree.tree_, parameters=parameters, classes=many)
     frame = pd.DataFrame(X[:20], columns=tree.feature_names_in_)
     for answers in (in_this_process(tree, frame), run_sqlite(tree, frame), run_c(tree, frame)):

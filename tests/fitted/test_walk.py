@@ -60,7 +60,7 @@ def test_a_leaf_has_the_class_of_the_rows_that_arrive(seed, depth):
     mixed = class_probabilities(tree, rows.features, 4.0).argmax(axis=0)
     votes = np.eye(3)[mixed].T * rows.weights
     worth = np.eye(3)[rows.labels].T * rows.weights
-    chosen = choose_walk(scores, votes, worth, tree.leaf_classes)
+    chosen = choose_walk(scores, votes, worth, tree.leaf_values)
     assert chosen.predicted(scores).shape == mixed.shape
     at = arrivals(scores > chosen.cuts[:, None])
     for leaf in np.unique(at):  # a leaf has the class of the rows that arrive
@@ -105,7 +105,7 @@ def test_rounding_changes_the_class_of_no_row_of_a_small_table(seed, depth):
     wanted = chosen.predicted(split_scores(tree, rows.features))
     assert_array_equal(walk.classes[walk.leaves(X, scaling)], wanted)
     assert np.all(walk.coefficients == np.vectorize(lambda c: significant(c, 6))(walk.coefficients))
-    assert_allclose(rounded.leaf_classes.sum(axis=0), 1.0)
+    assert_allclose(rounded.leaf_values.sum(axis=0), 1.0)
     moved = class_probabilities(rounded, rows.features, 4.0)
     exact = class_probabilities(tree, rows.features, 4.0)
     assert np.abs(moved - exact).mean() < 0.02

@@ -69,7 +69,7 @@ def open_tree(problem: TrainingProblem, seed: int = 1) -> TreeParameters:
     size = min(0.8, 3 * p / problem.steepness)
     weights = size * rng.uniform(0.3, 1.0, (p, n_branches)) * rng.choice([-1, 1], (p, n_branches))
     centre = weights.T @ problem.samples.features.mean(axis=1) / p
-    c = rng.dirichlet(np.ones(problem.n_classes), problem.topology.n_leaves).T
+    c = rng.dirichlet(np.ones(problem.n_groups), problem.topology.n_leaves).T
     return TreeParameters(weights, np.clip(centre, -1, 1), c)
 
 
@@ -86,7 +86,7 @@ def test_program_is_the_problem(strategy: str, scope: str, restricted: bool) -> 
     assert program.objective(x) == pytest.approx(problem.objective(tree), rel=1e-12)
     again = program.tree(x)
     np.testing.assert_allclose(again.weights, tree.weights, atol=1e-15)
-    np.testing.assert_allclose(again.leaf_classes, tree.leaf_classes, atol=1e-15)
+    np.testing.assert_allclose(again.leaf_values, tree.leaf_values, atol=1e-15)
     rates = problem.rates(tree)[:2]
     first = len(program.variables.linear_lower)
     np.testing.assert_allclose(program.constraints(x)[first : first + 2], rates, rtol=1e-12)
@@ -120,7 +120,7 @@ def clusters(
     X = np.hstack([centres[y] + rng.uniform(-0.08, 0.08, (len(y), 2)), rng.random((len(y), 2))])
     return TrainingProblem(
         CompiledRows.from_arrays(X, y, n_classes),
-        Topology.for_classes(n_classes),
+        Topology.with_leaves(n_classes),
         ExpectedCost.uniform(n_classes),
         penalties,
         np.full(n_classes, rate),
@@ -306,7 +306,7 @@ def _ends_at_once(problem, start, budget, progress):  # type: ignore[no-untyped-
 
 
 def _never_ends(problem, start, budget, progress):  # type: ignore[no-untyped-def]
-    neutral = TreeParameters.neutral(problem.n_features, problem.n_classes, problem.topology)
+    neutral = TreeParameters.neutral(problem.n_features, problem.n_groups, problem.topology)
     progress.keep(neutral, 1.0, 0.0)
     time.sleep(3600)
 

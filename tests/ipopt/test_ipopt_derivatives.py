@@ -109,7 +109,7 @@ def groups_of_variables(program) -> dict[str, np.ndarray]:  # type: ignore[no-un
     groups = {
         "weights": variables.weights.ravel(),
         "thresholds": variables.thresholds,
-        "leaf classes": variables.leaf_classes.ravel(),
+        "leaf classes": variables.leaf_values.ravel(),
     }
     if variables.negative is not None:
         groups["negative parts"] = variables.negative.ravel()

@@ -38,7 +38,7 @@ def test_the_program_is_the_problem(scope):
     first = len(program.variables.linear_lower)
     np.testing.assert_allclose(program.constraints(x)[first:], problem.rates(tree)[:2], rtol=1e-12)
     assert np.all(np.isinf(program.upper[program.variables.thresholds]))
-    assert np.all(program.lower[program.variables.leaf_classes] > 0)
+    assert np.all(program.lower[program.variables.leaf_values] > 0)
 
 
 @pytest.mark.parametrize("scope", EVERY_SCOPE)

@@ -101,12 +101,12 @@ def test_classes_and_cells_are_two_readings_of_the_same_files(tmp_path):
         assert_allclose(sums.splits, whole.splits, atol=1e-10)
         assert_allclose(sums.mass, whole.mass)
         counted = sum(part_summed(part, reading, weights_of) for part in parts)
-        assert_allclose(counted, rows.class_totals)
+        assert_allclose(counted, rows.group_totals)
 
 
 def weights_of(samples: Samples) -> np.ndarray:
     """The weight of each group, also of those without rows in a piece."""
-    return np.bincount(samples.labels, samples.weights, samples.n_classes)
+    return np.bincount(samples.labels, samples.weights, samples.n_groups)
 
 
 def test_a_column_of_many_values_is_told_by_its_partition():

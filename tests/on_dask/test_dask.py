@@ -111,7 +111,7 @@ def test_sums_of_parts_are_those_of_all_rows(tmp_path):
     moves = np.column_stack([whole.samples.features.T / 4, -np.ones(whole.n_rows)])
     assert_allclose(gram, moves.T @ (whole.samples.weights[:, None] * moves), rtol=1e-9)
     known = Moments.added(facts)
-    assert_array_equal(known.totals, whole.class_totals)
+    assert_array_equal(known.totals, whole.group_totals)
     direct = fit_scaling("standard", X, weight)
     assert_allclose(known.standard().low, direct.low, rtol=1e-12)
     assert_allclose(known.standard().span, direct.span, rtol=1e-12)

@@ -56,7 +56,7 @@ def test_slabs_make_no_difference():
     assert len(whole.slabs) == 1 and len(parts.slabs) > 2
     for one, other in (
         (parts, whole),
-        (parts.of_class(1), whole.of_class(1)),
+        (parts.of_group(1), whole.of_group(1)),
         (parts.reweighed(3, 0.5), CompiledRows(samples).reweighed(3, 0.5)),
     ):
         close(
@@ -78,7 +78,7 @@ def test_samples_made_on_a_device_are_the_same_to_the_bit(weighted):
     expected = Samples.from_arrays(X, y, 3, weight, scaling.transform, stay_single=True)
     found = grouped_samples(X, y, 3, weight, scaling, CPU, stay_single=True)
     assert found.features.dtype == np.float32 and found.n_rows < np.sum(weight > 0)
-    for part in ("features", "starts", "weights", "class_totals"):
+    for part in ("features", "starts", "weights", "group_totals"):
         np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
 
 
@@ -100,7 +100,7 @@ def test_rows_that_arrive_are_measured_and_scaled_to_the_bit(kind, weighted):
     few, some = found.rows.sample(1000), expected.stratified(1000)
     assert "features" not in vars(found.rows.samples)  # nothing else came back
     for one, other in ((few, some), (found.rows.samples, expected)):
-        for part in ("features", "starts", "weights", "class_totals"):
+        for part in ("features", "starts", "weights", "group_totals"):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
     summary = FeatureSummary.of(X, weight, expected.mean)
     told = FeatureSummary.known(found.low, found.high, found.scaled_mean, found.whole)

@@ -26,7 +26,7 @@ BOX = Bounds.box(2, 7)
 
 def feasible_tree():
     tree = random_tree(np.random.default_rng(0), 2, 3, 3)
-    return replace(tree, leaf_classes=np.eye(3)[:, [0, 1, 2, 2, 1, 0, 0, 0]])
+    return replace(tree, leaf_values=np.eye(3)[:, [0, 1, 2, 2, 1, 0, 0, 0]])
 
 
 def test_a_feasible_tree_violates_nothing():
@@ -46,23 +46,23 @@ def test_box(field, value):
 
 def test_leaf_columns_must_be_distributions():
     tree = feasible_tree()
-    tree.leaf_classes[0, 0] = 1.25
+    tree.leaf_values[0, 0] = 1.25
     assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
-    tree.leaf_classes[:, 0] = [0.5, 0.25, 0.0]
+    tree.leaf_values[:, 0] = [0.5, 0.25, 0.0]
     assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
 
 
 def test_negative_leaf_classes_are_seen_although_the_sum_is_right():
     tree = feasible_tree()
-    tree.leaf_classes[:, 0] = [1.125, 0.0, -0.125]
+    tree.leaf_values[:, 0] = [1.125, 0.0, -0.125]
     assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.125, 0, 0)
 
 
 def test_coverage():
     tree = feasible_tree()
-    tree.leaf_classes[:, 2] = [1, 0, 0]
+    tree.leaf_values[:, 2] = [1, 0, 0]
     assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX).coverage == 0
-    tree.leaf_classes[:, 3] = [0.75, 0, 0.25]
+    tree.leaf_values[:, 3] = [0.75, 0, 0.25]
     assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0, 0.75, 0)
 
 
@@ -76,7 +76,7 @@ def test_the_largest_is_over_all_families():
     assert [Violation(*np.roll([4, 3, 2, 1], shift)).largest for shift in range(4)] == [4] * 4
 
 
-@pytest.mark.parametrize("field", ["weights", "thresholds", "leaf_classes"])
+@pytest.mark.parametrize("field", ["weights", "thresholds", "leaf_values"])
 def test_a_tree_that_is_not_a_number_is_not_feasible(field):
     tree = feasible_tree()
     getattr(tree, field).flat[0] = np.nan
@@ -122,7 +122,7 @@ def test_leaves_exist_whenever_constant_columns_meet_rates_and_coverage(seed, de
 def test_best_leaves_are_feasible_for_any_routing(seed, share):
     """The same through the problem, for four classes on eight leaves and any tree."""
     case = random_case(seed % 1000, 3, steepness=float(10 ** (seed % 4)), rates=share / 4)
-    undecided = replace(case.tree, leaf_classes=np.full_like(case.tree.leaf_classes, 0.25))
+    undecided = replace(case.tree, leaf_values=np.full_like(case.tree.leaf_values, 0.25))
     found = case.problem.best_leaves(case.tree)
     assert case.problem.violation(found).largest < 1e-8
     assert case.problem.cost(found) <= case.problem.cost(undecided) * (1 + 1e-8)

@@ -88,7 +88,7 @@ def test_a_weight_that_is_pressed_against_the_box_is_stationary():
 def test_leaves_the_wrong_way_round_leave_a_gap():
     problem = two_class_problem()
     tree = with_best_threshold(problem, 1.0)
-    wrong = replace(tree, leaf_classes=np.eye(2)[::-1])
+    wrong = replace(tree, leaf_values=np.eye(2)[::-1])
     found = kkt(problem, wrong)
     assert found.leaf_gap == pytest.approx(problem.cost(wrong) - problem.cost(tree))
     assert found.leaf_gap > 1
@@ -191,7 +191,7 @@ def test_the_gradient_of_a_rate_is_that_of_finite_differences(depth):
     for k in (0, 1):
         found = problem.rate_gradient(tree, k)
         assert found.value == pytest.approx(problem.rates(tree)[k], rel=1e-13)
-        for part in ("weights", "thresholds", "leaf_classes"):
+        for part in ("weights", "thresholds", "leaf_values"):
             values = getattr(tree, part)
             for place in np.ndindex(values.shape):
                 step = np.zeros(values.shape)

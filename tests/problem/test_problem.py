@@ -69,8 +69,8 @@ def test_fixed_variables_have_no_gradient(block, multipliers):
     part = problem.evaluate_cost(case.tree, multipliers)
     assert_array_equal(part.weights, whole.weights * branches)
     assert_array_equal(part.thresholds, whole.thresholds * branches)
-    assert_array_equal(part.leaf_classes, whole.leaf_classes * leaves)
-    assert np.all(whole.thresholds != 0) and np.all(whole.leaf_classes != 0)
+    assert_array_equal(part.leaf_values, whole.leaf_values * leaves)
+    assert np.all(whole.thresholds != 0) and np.all(whole.leaf_values != 0)
 
 
 @every_block
@@ -80,7 +80,7 @@ def test_the_gradient_of_the_objective_is_masked_with_its_penalty(block):
     whole, part = case.problem.gradient(case.tree), problem.gradient(case.tree)
     assert_array_equal(part.weights, whole.weights * branches)
     assert_array_equal(part.thresholds, whole.thresholds * branches)
-    assert_array_equal(part.leaf_classes, whole.leaf_classes * leaves)
+    assert_array_equal(part.leaf_values, whole.leaf_values * leaves)
 
 
 @every_block
@@ -93,8 +93,8 @@ def test_pin_puts_the_fixed_variables_back(block):
     assert_array_equal(found.weights[:, ~branches], case.tree.weights[:, ~branches])
     assert_array_equal(found.thresholds[branches], other.thresholds[branches])
     assert_array_equal(found.thresholds[~branches], case.tree.thresholds[~branches])
-    assert_array_equal(found.leaf_classes[:, leaves], other.leaf_classes[:, leaves])
-    assert_array_equal(found.leaf_classes[:, ~leaves], case.tree.leaf_classes[:, ~leaves])
+    assert_array_equal(found.leaf_values[:, leaves], other.leaf_values[:, leaves])
+    assert_array_equal(found.leaf_values[:, ~leaves], case.tree.leaf_values[:, ~leaves])
     assert case.problem.pin(other) is other
 
 
@@ -118,7 +118,7 @@ def test_best_leaves_keep_the_fixed_leaves(block, share):
     problem = replace(problem, minimum_rates=share * problem.rates(case.tree))
     _, leaves = masks(block)
     found = problem.best_leaves(case.tree)
-    assert_array_equal(found.leaf_classes[:, ~leaves], case.tree.leaf_classes[:, ~leaves])
+    assert_array_equal(found.leaf_values[:, ~leaves], case.tree.leaf_values[:, ~leaves])
     assert_array_equal(found.weights, case.tree.weights)
     assert_array_equal(found.thresholds, case.tree.thresholds)
     assert problem.violation(found).largest < 1e-8
@@ -136,8 +136,8 @@ def test_best_leaves_of_the_whole_tree_are_at_least_as_good_as_those_of_a_block(
 
 def test_the_leaf_cost_is_linear_so_that_the_gradient_prices_every_leaf():
     case = random_case(0, 3)
-    gradient = case.problem.evaluate_cost(case.tree).leaf_classes
-    assert case.problem.cost(case.tree) == pytest.approx(np.sum(gradient * case.tree.leaf_classes))
+    gradient = case.problem.evaluate_cost(case.tree).leaf_values
+    assert case.problem.cost(case.tree) == pytest.approx(np.sum(gradient * case.tree.leaf_values))
 
 
 def test_shares_of_a_class_sum_to_one():
@@ -166,5 +166,5 @@ def test_rows_may_be_evaluated_in_parts():
     rows = replace(problem.rows, options=PassOptions(chunk_rows=11))
     parts = replace(problem, rows=rows).evaluate_cost(tree)
     assert parts.value == pytest.approx(whole.value, rel=1e-13)
-    for name in ("weights", "thresholds", "leaf_classes", "mass"):
+    for name in ("weights", "thresholds", "leaf_values", "mass"):
         assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10, atol=1e-11)

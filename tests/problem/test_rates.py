@@ -43,7 +43,7 @@ def test_lines_are_the_rates_of_single_rows():
         rows = np.isin(CELLS, cells)
         return np.average(proba[k, rows], weights=WEIGHT[rows])
 
-    said = found.mass(tree, 8.0) @ tree.leaf_classes.T
+    said = found.mass(tree, 8.0) @ tree.leaf_values.T
     a, b, c = rate(1, [0, 1]), rate(1, [2]), rate(1, [3])
     single = rate(2, [0, 3])
     differences = [a - b, a - c, b - a, b - c, c - a, c - b]
@@ -62,7 +62,7 @@ def test_derivatives_are_those_of_differences():
         return prices @ (found.least - found.shortfalls(said))
 
     sums, by_leaves = found.priced(tree, 8.0, prices)
-    parts = [tree.weights, tree.thresholds, tree.leaf_classes]
+    parts = [tree.weights, tree.thresholds, tree.leaf_values]
     slopes = [sums.splits[:, :-1].T, sums.splits[:, -1], by_leaves]
     assert_allclose(sums.value, value(*parts), rtol=1e-12)
     for at, slope in enumerate(slopes):

@@ -91,7 +91,7 @@ def hold_rates(problem, tree, active):
         if np.max(np.abs(gap)) < 1e-15:
             break
         base = problem.evaluate_cost(tree).thresholds
-        units = np.eye(problem.n_classes)[active]
+        units = np.eye(problem.n_groups)[active]
         matrix = [base - problem.evaluate_cost(tree, unit).thresholds for unit in units]
         step = np.linalg.lstsq(np.array(matrix), gap, rcond=None)[0]
         tree = replace(tree, thresholds=tree.thresholds + step)
@@ -103,7 +103,7 @@ def change_along_path(problem, direction, surrogate):
     """True change of the objective per unit of length, a short way along the path."""
     start = all_zero_tree(problem)
     active = np.flatnonzero(problem.rates(start) < problem.minimum_rates + 1e-9)
-    assert len(active) == problem.n_classes - 1
+    assert len(active) == problem.n_groups - 1
     start = hold_rates(problem, start, active)
     length = min(1e-5 / problem.steepness, 1e-4 * (surrogate.second or 1.0))
     moved = hold_rates(problem, replace(start, weights=length * direction), active)
@@ -202,7 +202,7 @@ def test_every_class_gets_its_minimum_and_the_cheapest_the_rest():
 def test_no_all_zero_tree_beats_it():
     """Its cost is that of the best constant prediction under the minimum rates."""
     problem = make_problem((3, 4), unequal=True)
-    prices = problem.samples.class_totals @ problem.loss.costs
+    prices = problem.samples.group_totals @ problem.loss.costs
     shares = np.array(problem.minimum_rates)
     shares[np.argmin(prices)] += 1 - shares.sum()
     assert problem.cost(all_zero_tree(problem)) == pytest.approx(prices @ shares)

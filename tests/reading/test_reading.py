@@ -219,8 +219,8 @@ def test_a_narrow_gap_between_two_splits_is_found():
 
 def test_tied_classes_do_not_exhaust_the_search():
     model, X = random_model(3, depth=2, n_classes=3, n_features=1)
-    even = np.full_like(model.parameters.leaf_classes, 1 / 3)
-    model = replace(model, parameters=replace(model.parameters, leaf_classes=even))
+    even = np.full_like(model.parameters.leaf_values, 1 / 3)
+    model = replace(model, parameters=replace(model.parameters, leaf_values=even))
     assert class_changes(model, X[0]) == ([], [])
 
 
@@ -317,7 +317,7 @@ def test_replacing_a_split_by_a_coin_moves_answers_by_its_importance():
         reach = np.array(
             [p[0] * p[1], p[0] * (1 - p[1]), (1 - p[0]) * p[2], (1 - p[0]) * (1 - p[2])]
         )
-        return tree.leaf_classes @ reach
+        return tree.leaf_values @ reach
 
     def apart(a, b):
         return np.abs(a - b).sum(axis=0) / 2
@@ -388,7 +388,7 @@ def with_idle_parts(model, rng):
     tree = model.parameters
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
     # Classes of the leaves, and below them their shares if they have any besides.
-    parts = [tree.leaf_classes, *([] if model.distributions is None else [model.distributions])]
+    parts = [tree.leaf_values, *([] if model.distributions is None else [model.distributions])]
     leaves = np.vstack(parts)
     for t in range(len(thresholds)):
         what = rng.integers(4)
@@ -449,18 +449,18 @@ def test_equal_leaves_and_what_nothing_reaches_are_removed():
     leaves = np.zeros((2, 8))
     leaves[0, :4] = 1.0
     leaves[1, 4:] = 1.0
-    small = simplified(replace(tree, leaf_classes=leaves), 512.0)
+    small = simplified(replace(tree, leaf_values=leaves), 512.0)
     assert small.topology.depth == 1
     np.testing.assert_array_equal(small.weights[:, 0], tree.weights[:, 0])
     # A root that always goes left leaves its left subtree.
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
     weights[:, 0], thresholds[0] = 0.0, -1.0
-    small = simplified(TreeParameters(weights, thresholds, tree.leaf_classes), 512.0)
+    small = simplified(TreeParameters(weights, thresholds, tree.leaf_values), 512.0)
     assert small.topology.depth == 2
     np.testing.assert_array_equal(small.weights[:, 0], weights[:, 1])
     # One class everywhere: a single leaf, in the smallest tree there is.
     one = np.vstack([np.ones(8), np.zeros(8)])
-    small = simplified(replace(tree, leaf_classes=one), 512.0)
+    small = simplified(replace(tree, leaf_values=one), 512.0)
     assert small.topology.depth == 1 and not np.any(small.weights)
 
 

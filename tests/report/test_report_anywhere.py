@@ -168,7 +168,7 @@ def test_turned_sides_change_no_answer(seed, depth, kind, labels):
     X, model = frame.to_numpy(), tree.tree_
     y = model.predict_index(X)
     shares = model.leaf_shares
-    tree_ = replace(model.parameters, leaf_classes=shares)
+    tree_ = replace(model.parameters, leaf_values=shares)
     mass = [model.leaf_proba(X)[y == k].sum(axis=0) for k in range(len(model.classes))]
     turned = replace(model, parameters=oriented(tree_, np.array(mass)), distributions=None)
     model = replace(model, parameters=tree_, distributions=None)

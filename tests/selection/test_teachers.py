@@ -90,7 +90,7 @@ def test_a_pass_over_rows_with_targets_gives_the_sums_of_pairs(outer, n_classes)
     taught = replace(pairs, per_row=pairs.n_rows / 400)
     once = taught.distinct
     assert pairs.distinct is None and once is not None and once.features.shape[1] == 350
-    assert_allclose(once.targets.sum(axis=1), pairs.class_totals, rtol=1e-12)
+    assert_allclose(once.targets.sum(axis=1), pairs.group_totals, rtol=1e-12)
     rng = np.random.default_rng(1)
     for n_branches in (1, 3, 7):
         splits = rng.normal(size=(n_branches, 5))
@@ -141,7 +141,7 @@ def test_the_units_of_a_problem_do_not_depend_on_how_sure_targets_are():
     plain, soft = (prepare(settings, r).problem for r in (rows, rows.taught(_targets(rows))))
     assert soft.row_unit == pytest.approx(plain.row_unit)
     assert soft.ridge == pytest.approx(plain.ridge)
-    assert soft.rows.class_totals.sum() == pytest.approx(plain.rows.class_totals.sum())
+    assert soft.rows.group_totals.sum() == pytest.approx(plain.rows.group_totals.sum())
 
 
 def test_one_hot_targets_are_the_labels_to_the_bit():

@@ -38,14 +38,14 @@ def test_a_look_evaluates_objective_rates_and_leaves_of_the_problem(depth):
     case = random_case(3, depth)
     problem, tree = case.problem, case.tree
     engine = make_engine(problem)
-    value = engine.descend(tree.splits, tree.leaf_classes, EVALUATE_ONLY)
+    value = engine.descend(tree.splits, tree.leaf_values, EVALUATE_ONLY)
     assert value == pytest.approx(problem.objective(tree), rel=1e-12)
-    assert_describes(engine, tree.splits, tree.leaf_classes)
-    leaves = engine.cheapest_leaves(tree.leaf_classes)
+    assert_describes(engine, tree.splits, tree.leaf_values)
+    leaves = engine.cheapest_leaves(tree.leaf_values)
     costs = problem.loss.leaf_gradient(problem.evaluate_cost(tree).mass)
     assert np.sum(costs * leaves) == pytest.approx(cheapest_assignment(costs.tolist()))
     assert np.all(leaves.sum(axis=1) >= 1)
-    best = problem.best_leaves(tree).leaf_classes  # rates of zero: the same step
+    best = problem.best_leaves(tree).leaf_values  # rates of zero: the same step
     np.testing.assert_array_equal(leaves, best)
 
 
@@ -53,15 +53,15 @@ def test_cheapest_leaves_leave_the_rates_out_and_fixed_leaves_alone():
     problem = make_problem(rate=0.3)
     tree = draw_start("points", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
-    engine.descend(tree.splits, tree.leaf_classes, EVALUATE_ONLY)
-    leaves = engine.cheapest_leaves(tree.leaf_classes)
+    engine.descend(tree.splits, tree.leaf_values, EVALUATE_ONLY)
+    leaves = engine.cheapest_leaves(tree.leaf_values)
     free = problem.cost(TreeParameters.from_splits(tree.splits, leaves))
     assert free <= problem.cost(problem.best_leaves(tree)) + 1e-12
     part = problem.restrict(Block((0, 1, 2), (1, 2)), tree)
     engine = make_engine(part)
-    engine.descend(tree.splits, tree.leaf_classes, EVALUATE_ONLY)
-    some = engine.cheapest_leaves(tree.leaf_classes)
-    np.testing.assert_array_equal(some[:, [0, 3]], tree.leaf_classes[:, [0, 3]])
+    engine.descend(tree.splits, tree.leaf_values, EVALUATE_ONLY)
+    some = engine.cheapest_leaves(tree.leaf_values)
+    np.testing.assert_array_equal(some[:, [0, 3]], tree.leaf_values[:, [0, 3]])
 
 
 @pytest.mark.parametrize("newton_from", [0, 5, NEVER])
@@ -70,7 +70,7 @@ def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
     """Also after a search that failed and after entries were put on a kink."""
     problem = make_problem(surrogate=surrogate, local=0.05, global_=0.05, rate=0.3)
     start = draw_start("groups", problem, np.random.default_rng(1)).parameters
-    theta, leaves = start.splits, start.leaf_classes
+    theta, leaves = start.splits, start.leaf_values
     engine = make_engine(problem)
     engine.forget(problem.steepness)
     for step in range(60):
@@ -88,7 +88,7 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
     for seed in range(6):
         problem = make_problem(seed, surrogate=inverse_power(), local=0.5, global_=0.5)
         start = draw_start("groups", problem, np.random.default_rng(seed)).parameters
-        theta, leaves = start.splits, start.leaf_classes
+        theta, leaves = start.splits, start.leaf_values
         engine = make_engine(problem)
         engine.forget(problem.steepness)
         engine.descend(theta, leaves, DescentLimits(300, 0.0, 0.0, 1000, 0, 0.0))
@@ -110,14 +110,14 @@ def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
     start = draw_start("points", problem, np.random.default_rng(seed)).parameters
     theta, engine = start.splits, make_engine(problem)
     engine.forget(problem.steepness)
-    engine.descend(theta, start.leaf_classes, DescentLimits(iterations, 1e-6, 1e-9, 5, seed % 9))
-    assert_describes(engine, theta, start.leaf_classes)
+    engine.descend(theta, start.leaf_values, DescentLimits(iterations, 1e-6, 1e-9, 5, seed % 9))
+    assert_describes(engine, theta, start.leaf_values)
 
 
 def test_row_weights_of_one_descent_do_not_stay():
     problem = make_problem(global_=0.1)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    theta, leaves = start.splits, start.leaf_classes
+    theta, leaves = start.splits, start.leaf_values
     engine = make_engine(problem)
     before = engine.descend(theta, leaves, EVALUATE_ONLY)
     samples = problem.samples
@@ -133,7 +133,7 @@ def test_strength_multiplies_the_penalties_alone():
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
     values = [
-        engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY, strength=s)
+        engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY, strength=s)
         for s in (0.0, 1.0, 3.0)
     ]
     assert values[1] - values[0] == pytest.approx(problem.penalties.value(start.weights))
@@ -161,9 +161,9 @@ def test_a_look_costs_no_budget():
     problem = make_problem()
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     engine = DescentRun(problem, IterationBudget(Budget(time_limit=0.0), 0))
-    assert np.isfinite(engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY))
+    assert np.isfinite(engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY))
     with pytest.raises(OutOfBudget):
-        engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY._replace(max_iter=1))
+        engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY._replace(max_iter=1))
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_an_interruption_inside_numba_is_one(cause, raised, monkeypatch):
     engine = make_engine(problem)
     monkeypatch.setattr(compiled, "_passes_reference", broken)
     with pytest.raises(raised):
-        engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY)
+        engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY)

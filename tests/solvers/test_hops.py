@@ -65,7 +65,7 @@ def bad_points(problem, count=2):
         draw_start("uniform", problem, np.random.default_rng(seed)).parameters
         for seed in range(count)
     ]
-    return [(tree.splits, problem.best_leaves(tree).leaf_classes) for tree in trees]
+    return [(tree.splits, problem.best_leaves(tree).leaf_values) for tree in trees]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -118,7 +118,7 @@ def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes()
 
     def improve_first(engine, point, number):
         if number == 0:
-            return Perturbed(good.parameters.splits, good.parameters.leaf_classes)
+            return Perturbed(good.parameters.splits, good.parameters.leaf_values)
         return Perturbed(point[0].copy(), point[1])
 
     move = Watched(improve_first)
@@ -140,7 +140,7 @@ def test_a_tree_that_becomes_as_good_as_the_best_is_hopped_from_no_more():
     points = bad_points(problem, 2)
     engine = make_engine(problem)
     good = better_tree(problem, points[0], engine)
-    move = Watched(lambda *_: Perturbed(good.parameters.splits, good.parameters.leaf_classes))
+    move = Watched(lambda *_: Perturbed(good.parameters.splits, good.parameters.leaf_values))
     ends = SoMany(5)
     end = BasinHopping(perturbations=(move,)).improve(engine, points, make_draws(), ends)
     later = [point for point, *_ in move.seen[2:]]
@@ -226,7 +226,7 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
     def improve_then_stop(engine, point, number):
         if number == 1:
             raise error
-        return Perturbed(good.parameters.splits, good.parameters.leaf_classes)
+        return Perturbed(good.parameters.splits, good.parameters.leaf_values)
 
     budget = Budget()
     engine = DescentRun(problem, IterationBudget(budget, 10_000))
@@ -432,13 +432,13 @@ def test_a_search_in_a_restricted_problem_moves_only_its_block():
     anchor = solve(whole, rule="points").parameters
     part = whole.restrict(Block((2, 5, 6), (4, 5, 6, 7)), anchor)
     rough = TreeParameters(
-        np.where(part.free_branches, 0.0, anchor.weights), anchor.thresholds, anchor.leaf_classes
+        np.where(part.free_branches, 0.0, anchor.weights), anchor.thresholds, anchor.leaf_values
     )
     first = solve(part, rule="points")
     assert first.status.usable
     found = search_around(part, BasinHoppingSolver(), [first], seed=1)
     fixed = [0, 1, 3, 4]
     np.testing.assert_array_equal(found.parameters.weights[:, fixed], anchor.weights[:, fixed])
-    np.testing.assert_array_equal(found.parameters.leaf_classes[:, :4], anchor.leaf_classes[:, :4])
+    np.testing.assert_array_equal(found.parameters.leaf_values[:, :4], anchor.leaf_values[:, :4])
     assert found.objective <= first.objective
     assert found.objective <= part.objective(part.best_leaves(rough)) + 1e-6

@@ -188,7 +188,7 @@ def test_from_the_same_tree_ipopt_ends_at_the_same_point():
     assert theirs.objective == pytest.approx(ours.objective, rel=1e-7)
     np.testing.assert_allclose(theirs.parameters.weights, ours.parameters.weights, atol=1e-4)
     np.testing.assert_allclose(
-        theirs.parameters.leaf_classes, ours.parameters.leaf_classes, atol=1e-4
+        theirs.parameters.leaf_values, ours.parameters.leaf_values, atol=1e-4
     )
 
 
@@ -320,7 +320,7 @@ def test_any_number_of_classes(n_classes, settings):
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert -np.mean(np.log(proba[np.arange(len(y)), y])) < np.log(n_classes) - 0.3
     assert tree.solution_.stationarity <= 0.05
-    if tree.solution_.parameters.leaf_classes.size <= 200:  # all numbers fit into Newton steps
+    if tree.solution_.parameters.leaf_values.size <= 200:  # all numbers fit into Newton steps
         assert tree.solution_.status is Status.OPTIMAL
 
 

@@ -107,7 +107,7 @@ def test_the_function_is_the_cost_of_the_problem(case, ridge):
         **close,
     )  # fmt: skip
     np.testing.assert_allclose(splits[:, -1], -expected.thresholds / problem.steepness, **close)
-    c, slope = tree.leaf_classes, expected.leaf_classes
+    c, slope = tree.leaf_values, expected.leaf_values
     by_log_odds = c * (slope - np.sum(c * slope, axis=0))
     np.testing.assert_allclose(log_odds, by_log_odds.ravel(), **close)
 
@@ -125,7 +125,7 @@ def test_a_support_tree_is_the_tree(case, seed):
         again = one.parameters(problem)
         np.testing.assert_array_equal(again.weights, weights)
         np.testing.assert_allclose(again.thresholds, tree.thresholds, atol=1e-13)
-        np.testing.assert_allclose(again.leaf_classes, tree.leaf_classes, rtol=1e-12)
+        np.testing.assert_allclose(again.leaf_values, tree.leaf_values, rtol=1e-12)
     assert support.n_coefficients == np.sum(weights != 0)
     assert support.n_features == np.sum(np.any(weights != 0, axis=1))
     assert len(support.compact().columns) == support.n_features
@@ -229,10 +229,10 @@ def test_terms_of_class_rates(anywhere, case, seed):
     support = SupportTree.of(tree, problem)
     masses = EngineFunction(problem, support) if anywhere else descents_of(problem).masses(support)
     rng = np.random.default_rng(seed)
-    minimum = rng.uniform(0.2, 0.9, problem.n_classes)
+    minimum = rng.uniform(0.2, 0.9, problem.n_groups)
     x = support.vector
     terms = RateTerms(ClassRates(masses, minimum), x, float(masses.totals.sum()))
-    terms.multipliers = rng.uniform(0.0, 30.0, problem.n_classes)
+    terms.multipliers = rng.uniform(0.0, 30.0, problem.n_groups)
     np.testing.assert_allclose(terms.shortfalls(x), minimum - problem.rates(tree), atol=1e-12)
     gradient = np.zeros_like(x)
     terms.add(x, gradient)
@@ -253,8 +253,8 @@ def test_terms_of_rates_on_cells(case, seed):
     required = (RateRequirement("parity", 0, held, high=0.05),)
     X = np.ascontiguousarray(samples.features.T)
     engine = CompiledRows(Samples.from_arrays(X, cells[1], len(cells[0]), samples.weights))
-    limits = RateLimits(engine, cells[0] // 2, required, problem.n_classes)
-    problem = replace(problem, rate_limits=limits, minimum_rates=np.full(problem.n_classes, 0.4))
+    limits = RateLimits(engine, cells[0] // 2, required, problem.n_groups)
+    problem = replace(problem, rate_limits=limits, minimum_rates=np.full(problem.n_groups, 0.4))
     support = SupportTree.of(tree, problem)
     rates, x = rates_of(descents_of(problem), support), support.vector
     np.testing.assert_allclose(rates.shortfalls(x), problem.shortfalls(tree), atol=1e-9)
@@ -278,8 +278,8 @@ def test_leaf_steps_lower_the_loss_down_to_no_gap():
         tree = problem.best_leaves(tree)
         values.append(problem.cost(tree))
     assert np.all(np.diff(values) <= 1e-12 * values[0])
-    slope = problem.evaluate_cost(tree).leaf_classes
-    gap = problem.loss.leaf_rule.gap(slope, np.ones_like(slope), None, tree.leaf_classes)
+    slope = problem.evaluate_cost(tree).leaf_values
+    gap = problem.loss.leaf_rule.gap(slope, np.ones_like(slope), None, tree.leaf_values)
     assert gap < 1e-6
 
 
@@ -302,9 +302,7 @@ def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     last = points[-1].tree.parameters(problem)
     assert np.all(last.weights == 0)
     shares = class_shares(problem)
-    np.testing.assert_allclose(
-        last.leaf_classes, np.tile(shares[:, None], len(last.thresholds) + 1)
-    )
+    np.testing.assert_allclose(last.leaf_values, np.tile(shares[:, None], len(last.thresholds) + 1))
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.3, 1.0, 4.0])
@@ -350,7 +348,7 @@ def test_saturating_a_branch_changes_nothing_where_all_rows_went_that_way(goes_l
     assert np.flatnonzero(saturated.saturated).tolist() == [1, lost]
     assert not saturated.support[[1, lost]].any()
     X, y, _ = standardised(problem)
-    for k in range(problem.n_classes):
+    for k in range(problem.n_groups):
         labels = np.full_like(y, k)
         before = truths(X, labels, support.splits, support.log_odds)
         after = truths(X, labels, saturated.splits, saturated.log_odds)

@@ -47,9 +47,9 @@ def landed(move, engine, point, draw, turn):
     """theta and leaf classes where a move leads in to; None if it does not move."""
     moved = move.apply(engine, point, draw, turn)
     if moved is None or not moved.lead.steps:
-        return moved and (moved.theta, moved.leaf_classes)
-    carry_out(engine, moved.lead, moved.theta, moved.leaf_classes, rows=moved.rows)
-    return moved.theta, moved.leaf_classes
+        return moved and (moved.theta, moved.leaf_values)
+    carry_out(engine, moved.lead, moved.theta, moved.leaf_values, rows=moved.rows)
+    return moved.theta, moved.leaf_values
 
 
 def move_id(move):
@@ -109,7 +109,7 @@ def test_replant_leaves_fixed_branches_alone():
     tree = TreeParameters.from_splits(*solved_point(problem))
     free = problem.restrict(Block((1,), ()), tree)
     engine = DescentRun(free, IterationBudget(Budget(), 10_000))
-    point, draw = (tree.splits, tree.leaf_classes), Draw(7)
+    point, draw = (tree.splits, tree.leaf_values), Draw(7)
     theta, _ = landed(Redraw(), engine, point, draw, 0)
     np.testing.assert_array_equal(theta[[0, 2]], tree.splits[[0, 2]])
 
@@ -134,7 +134,7 @@ def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
     theta, leaves = landed(Warmed(warm), engine, None, draw, 0)
     plain = {"steepness": 4.0, "strength": 0.0, "rate_weight": 0.0, "loss": LogLoss()}
     after = engine.descend(theta, leaves, EVALUATE_ONLY, **plain)
-    soft = 0.98 * classes + 0.02 / problem.n_classes
+    soft = 0.98 * classes + 0.02 / problem.n_groups
     assert after < engine.descend(splits, soft, EVALUATE_ONLY, **plain)
 
 
@@ -201,9 +201,9 @@ def test_a_warm_up_leaves_fixed_leaves_alone():
     whole = make_problem()
     start = draw_start("points", whole, np.random.default_rng(0)).parameters
     part = whole.restrict(Block((0, 1, 2), (0, 1)), start)
-    leaves = LogWarmUp().apply(make_engine(part), start.splits, start.leaf_classes)
-    np.testing.assert_array_equal(leaves[:, 2:], start.leaf_classes[:, 2:])
-    assert np.any(leaves[:, :2] != start.leaf_classes[:, :2])
+    leaves = LogWarmUp().apply(make_engine(part), start.splits, start.leaf_values)
+    np.testing.assert_array_equal(leaves[:, 2:], start.leaf_values[:, 2:])
+    assert np.any(leaves[:, :2] != start.leaf_values[:, :2])
 
 
 def test_reweigh_follows_its_seed_and_the_power_of_the_weights():

@@ -35,7 +35,7 @@ from softsplit.tree.parameters import Block, Topology, TreeParameters
 def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     problem = make_problem(surrogate=surrogate, local=0.05, global_=0.05, features=8)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    theta, leaves = start.splits, start.leaf_classes
+    theta, leaves = start.splits, start.leaf_values
     engine = make_engine(problem)
     engine.forget(problem.steepness)
     values = [
@@ -55,7 +55,7 @@ def test_a_descent_cut_into_slices_takes_the_same_steps():
         theta, engine = start.splits, make_engine(problem)
         engine.forget(problem.steepness)
         for size in slices:
-            engine.descend(theta, start.leaf_classes, DescentLimits(size, 0.0, 0.0, 1000, NEVER))
+            engine.descend(theta, start.leaf_values, DescentLimits(size, 0.0, 0.0, 1000, NEVER))
         ends.append(theta)
     np.testing.assert_array_equal(ends[0], ends[1])
     np.testing.assert_array_equal(ends[0], ends[2])
@@ -66,7 +66,7 @@ def test_stratified_subset_keeps_class_totals():
     few = samples.stratified(300)
     assert few.n_rows <= 330
     sums = np.add.reduceat(few.weights, few.starts[:-1])
-    np.testing.assert_allclose(sums, samples.class_totals)
+    np.testing.assert_allclose(sums, samples.group_totals)
     assert samples.stratified(5000) is samples
 
 
@@ -79,7 +79,7 @@ def test_log_warm_up_improves_a_random_start():
     for seed in range(5):
         start = draw_start("points", problem, np.random.default_rng(seed)).parameters
         theta = start.splits
-        leaves = LogWarmUp().apply(make_engine(problem), theta, start.leaf_classes)
+        leaves = LogWarmUp().apply(make_engine(problem), theta, start.leaf_values)
         before.append(problem.cost(start))
         after.append(
             problem.cost(TreeParameters.from_splits(theta, cheapest_leaves(problem, theta, leaves)))
@@ -91,7 +91,7 @@ def test_approach_and_polish_lower_the_objective():
     problem = make_problem(global_=0.3)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     theta, engine = start.splits, make_engine(problem)
-    leaves = Approach().apply(engine, theta, start.leaf_classes)
+    leaves = Approach().apply(engine, theta, start.leaf_values)
     middle = problem.objective(TreeParameters.from_splits(theta, leaves))
     leaves = Polish().apply(engine, theta, leaves)
     end = problem.objective(TreeParameters.from_splits(theta, leaves))
@@ -114,7 +114,7 @@ def test_polish_updates_the_multipliers_by_what_the_rates_fall_short(monkeypatch
         return value
 
     monkeypatch.setattr(engine, "descend", watched)
-    Polish().apply(engine, theta, start.leaf_classes)
+    Polish().apply(engine, theta, start.leaf_values)
     assert len(rounds) >= 3
     assert not rounds[0][0].any()
     for (before, weight, rates), (after, *_) in pairwise(rounds):
@@ -213,7 +213,7 @@ def test_a_strength_beyond_any_gain_gives_the_all_zero_tree():
 def test_every_result_is_feasible_and_its_zeros_are_exact(
     seed, rows, features, classes, extra_depth, surrogate, local, global_, copies
 ):
-    depth = Topology.for_classes(classes).depth + extra_depth
+    depth = Topology.with_leaves(classes).depth + extra_depth
     problem = make_problem(seed, rows, features, classes, depth, surrogate, local, global_)
     if copies:
         weights = np.random.default_rng(seed).integers(1, 4, problem.samples.n_rows).astype(float)
@@ -327,7 +327,7 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
 
     monkeypatch.setattr(engine_module, "follow", seen)
     start = draw_start("points", problem, np.random.default_rng(0)).parameters
-    engine.descend(start.splits, start.leaf_classes, limits)
+    engine.descend(start.splits, start.leaf_values, limits)
     ends = [end for _, end in slices]
     assert (limits.newton_from in ends and limits.newton_from + 1 in ends) == cut
     assert cut or len(slices) == 1
@@ -348,6 +348,6 @@ def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, cloc
 
     monkeypatch.setattr(engine_module, "follow", spy)
     shape = (problem.topology.n_branches, problem.n_features + 1)
-    leaves = np.eye(problem.n_classes)[:, np.arange(problem.topology.n_leaves) % problem.n_classes]
+    leaves = np.eye(problem.n_groups)[:, np.arange(problem.topology.n_leaves) % problem.n_groups]
     engine.descend(np.zeros(shape), leaves, DescentLimits(1, 1e-6, 1e-11, 8, 0))
     assert seen == [NEVER if first_order else 0]

@@ -64,7 +64,7 @@ def problems(draw):
         loss = ExpectedCost(random_costs(rng, n_classes))
     return TrainingProblem(
         CompiledRows.from_arrays(data.X, data.y, n_classes, data.weight),
-        Topology(Topology.for_classes(n_classes).depth + draw(st.integers(0, 1))),
+        Topology(Topology.with_leaves(n_classes).depth + draw(st.integers(0, 1))),
         loss,
         PenaltyPair.of(
             draw(st.sampled_from(SURROGATES)),
@@ -86,15 +86,15 @@ def assert_feasible_and_true(problem, solution):
     """Feasible in plain loops, and what the solution says of itself is so."""
     samples, tree = problem.samples, solution.parameters
     lists = samples.features.T.tolist(), samples.labels.tolist(), samples.weights.tolist()
-    a, mu, c = tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_classes.tolist()
+    a, mu, c = tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_values.tolist()
     depth, steepness = problem.topology.depth, problem.steepness
     rates = class_rates(*lists, a, mu, c, depth, steepness)
     assert np.all(np.array(rates) >= problem.minimum_rates - 1e-6)
     assert np.max(np.abs(tree.weights)) <= 1
     assert np.max(np.abs(tree.thresholds)) <= 1
-    np.testing.assert_allclose(tree.leaf_classes.sum(axis=0), 1, atol=1e-9)
-    assert np.min(tree.leaf_classes) >= 0
-    assert np.all(tree.leaf_classes.sum(axis=1) >= 1 - 1e-6)
+    np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1, atol=1e-9)
+    assert np.min(tree.leaf_values) >= 0
+    assert np.all(tree.leaf_values.sum(axis=1) >= 1 - 1e-6)
     assert solution.violation <= 1e-6
     local, global_ = problem.penalties.local, problem.penalties.global_
     cost = expected_cost(*lists, a, mu, c, problem.loss.costs.tolist(), depth, steepness)
@@ -134,7 +134,7 @@ def scaled(problem, factor):
             replace(
                 samples,
                 weights=factor * samples.weights,
-                class_totals=factor * samples.class_totals,
+                class_totals=factor * samples.group_totals,
             )
         ),
         penalties=PenaltyPair(
@@ -155,7 +155,7 @@ def test_scaled_weights_and_strengths_give_the_same_tree(problem):
     one, four = (train(scaled(problem, factor), n_starts=2)[1] for factor in (1, 4))
     assert four.objective == 4 * one.objective
     np.testing.assert_array_equal(four.parameters.weights, one.parameters.weights)
-    np.testing.assert_array_equal(four.parameters.leaf_classes, one.parameters.leaf_classes)
+    np.testing.assert_array_equal(four.parameters.leaf_values, one.parameters.leaf_values)
 
 
 @given(problem=problems())
@@ -168,7 +168,7 @@ def test_bits_do_not_depend_on_the_number_of_jobs(problem):
         assert a.status is b.status
         np.testing.assert_array_equal(a.parameters.weights, b.parameters.weights)
         np.testing.assert_array_equal(a.parameters.thresholds, b.parameters.thresholds)
-        np.testing.assert_array_equal(a.parameters.leaf_classes, b.parameters.leaf_classes)
+        np.testing.assert_array_equal(a.parameters.leaf_values, b.parameters.leaf_values)
 
 
 @given(data=rows(), copies=st.integers(2, 3))
@@ -185,7 +185,7 @@ def test_copies_of_rows_are_weights(data, copies):
     ):
         problem = TrainingProblem(
             CompiledRows(samples),
-            Topology.for_classes(n_classes),
+            Topology.with_leaves(n_classes),
             ExpectedCost.uniform(n_classes),
             PenaltyPair.of(SURROGATES[1], 0.0, 0.1),
             np.full(n_classes, 0.1),
@@ -205,7 +205,7 @@ def test_a_constant_column_is_never_worth_a_penalty(data, column, value):
     X[:, column] = value
     problem = TrainingProblem(
         CompiledRows.from_arrays(X, data.y, n_classes, data.weight),
-        Topology.for_classes(n_classes),
+        Topology.with_leaves(n_classes),
         ExpectedCost.uniform(n_classes),
         PenaltyPair.of(SURROGATES[1], 0.0, 0.05),
         np.full(n_classes, 0.1),

@@ -48,8 +48,8 @@ class Point:
         case = sensitive_case(3, depth, steepness)
         if loss is not None:
             case = replace(case, problem=replace(case.problem, loss=loss))
-        problem, leaves = case.problem, case.tree.leaf_classes
-        rates, multipliers = np.zeros(problem.n_classes), np.zeros(problem.n_classes)
+        problem, leaves = case.problem, case.tree.leaf_values
+        rates, multipliers = np.zeros(problem.n_groups), np.zeros(problem.n_groups)
         if active:  # the first rate is out of reach, the second has a multiplier, others rest
             rates[0], multipliers[1] = 0.95, 20.0
         self.theta = self._on_the_face(case, scope)

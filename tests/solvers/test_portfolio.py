@@ -47,7 +47,7 @@ def test_rival_starts_have_different_structures():
     problem = make_problem(classes=3, depth=2)
     start = draw_start("groups", problem, np.random.default_rng(0), candidates=5)
     keys = {
-        structure(tuple(tree.leaf_classes.argmax(axis=0).tolist()))
+        structure(tuple(tree.leaf_values.argmax(axis=0).tolist()))
         for tree in (start.parameters, *start.candidates)
     }
     assert len(keys) == 6  # all there are for three classes on four leaves

@@ -21,7 +21,7 @@ def test_softening_mixes_a_share_of_every_class():
 @pytest.mark.parametrize("seed", range(5))
 def test_a_step_lowers_the_loss_and_keeps_distributions(seed):
     problem, tree = random_problem(seed, ridge=0.0)
-    leaves = np.array(tree.leaf_classes)
+    leaves = np.array(tree.leaf_values)
     before = problem.rows.evaluate(tree.splits, leaves, problem.loss.outer, problem.steepness)
     for _ in range(3):
         expect(before.table, leaves)

@@ -105,7 +105,7 @@ def test_the_size_of_a_tree_and_its_cut(given, seed):
     rng = np.random.default_rng(seed)
     tree = replace(tree, weights=np.where(rng.random(tree.weights.shape) < 0.5, 0.0, tree.weights))
     support = SupportTree.of(tree, problem)
-    assert support.tree_size == tree_size(tree.weights != 0, problem.groups)
+    assert support.tree_size == tree_size(tree.weights != 0, problem.feature_groups)
     inside = cut(support, problem.limits)
     assert problem.limits.allow(inside.tree_size)
     assert not problem.allows(tree) or inside.tree_size == support.tree_size

@@ -158,7 +158,7 @@ def test_two_classes_that_are_shown_alike_are_two_classes():
     model, _ = random_model(0, depth=1, n_classes=2)
     model = replace(
         model,
-        parameters=replace(model.parameters, leaf_classes=np.eye(2)),
+        parameters=replace(model.parameters, leaf_values=np.eye(2)),
         classes=np.array(["a\n", r"a\n"]),
     )
     assert outline(model).split is not None

@@ -280,7 +280,7 @@ def renamed(case, rows, features, classes):
         problem.minimum_rates[back],
         problem.steepness,
     )
-    same = TreeParameters(tree.weights[features], tree.thresholds, tree.leaf_classes[back])
+    same = TreeParameters(tree.weights[features], tree.thresholds, tree.leaf_values[back])
     return other, same
 
 
@@ -289,7 +289,7 @@ def renamed(case, rows, features, classes):
 def test_the_objective_does_not_depend_on_names_and_orders(case, seed, which):
     rng = np.random.default_rng(seed)
     n_rows, n_features = case.rows.X.shape
-    rows, features, classes = map(np.arange, (n_rows, n_features, case.problem.n_classes))
+    rows, features, classes = map(np.arange, (n_rows, n_features, case.problem.n_groups))
     if which in "ra":
         rows = rng.permutation(n_rows)
     if which in "fa":
@@ -306,13 +306,13 @@ def test_the_objective_does_not_depend_on_names_and_orders(case, seed, which):
     found, expected = other.gradient(same), problem.gradient(tree)
     size = np.max(np.abs(expected.weights)) + 1e-300
     assert_allclose(found.weights, expected.weights[features], rtol=1e-9, atol=1e-9 * size)
-    assert_allclose(found.leaf_classes[classes], expected.leaf_classes, rtol=1e-9)
+    assert_allclose(found.leaf_values[classes], expected.leaf_values, rtol=1e-9)
 
 
 def mirrored(tree, branch):
     """The tree with the two sides of a branch exchanged and its split turned round."""
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
-    leaf_classes, topology = tree.leaf_classes.copy(), tree.topology
+    leaf_values, topology = tree.leaf_values.copy(), tree.topology
     weights[:, branch] *= -1
     thresholds[branch] *= -1
     left, right = [2 * branch + 1], [2 * branch + 2]
@@ -323,11 +323,11 @@ def mirrored(tree, branch):
         left = [child for t in left for child in (2 * t + 1, 2 * t + 2)]
         right = [child for t in right for child in (2 * t + 1, 2 * t + 2)]
     here, there = (np.array(side) - topology.n_branches for side in (left, right))
-    leaf_classes[:, here], leaf_classes[:, there] = (
-        tree.leaf_classes[:, there],
-        tree.leaf_classes[:, here],
+    leaf_values[:, here], leaf_values[:, there] = (
+        tree.leaf_values[:, there],
+        tree.leaf_values[:, here],
     )
-    return TreeParameters(weights, thresholds, leaf_classes)
+    return TreeParameters(weights, thresholds, leaf_values)
 
 
 @given(case=named_cases(), share=st.floats(0, 1, exclude_max=True))

@@ -323,8 +323,8 @@ def test_importances_of_large_trees_are_compiled_by_their_unit():
     known = list(add_spreads.dispatcher.signatures)
     rng = np.random.default_rng(0)
     tree = TreeParameters(rng.normal(size=(40, 31)), rng.normal(size=31), np.full((2, 32), 0.5))
-    tree.leaf_classes[0] = rng.uniform(size=32)
-    tree.leaf_classes[1] = 1.0 - tree.leaf_classes[0]
+    tree.leaf_values[0] = rng.uniform(size=32)
+    tree.leaf_values[1] = 1.0 - tree.leaf_values[0]
     shares = feature_importances(tree, 5.0, rng.uniform(size=(40, 900)), np.ones(900))
     assert shares.sum() == pytest.approx(1.0)
     assert list(add_spreads.dispatcher.signatures) == known

@@ -82,7 +82,7 @@ def test_settings_for_some_of_the_classes():
     settings = ModelSettings(
         cost_matrix=costs, class_weight={"a": 1, "c": 2}, min_class_rate=[0.1, 0.2, 0.3]
     )
-    some = settings.for_classes(np.array(["a", "b", "c"]), np.array([True, False, True]))
+    some = settings.with_leaves(np.array(["a", "b", "c"]), np.array([True, False, True]))
     assert_array_equal(some.cost_matrix, [[0, 2], [6, 8]])
     assert some.class_weight == {"a": 1, "c": 2}
     assert_array_equal(some.min_class_rate, [0.1, 0.3])

@@ -45,7 +45,7 @@ def test_starts_lie_in_the_box_with_leaf_distributions(problem, rule):
     tree = draw_start(rule, problem, np.random.default_rng(0)).parameters
     assert np.max(np.abs(tree.weights)) <= 1
     assert np.max(np.abs(tree.thresholds)) <= 1
-    np.testing.assert_allclose(tree.leaf_classes.sum(axis=0), 1)
+    np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1)
 
 
 def test_points_start_cuts_through_the_data(problem):
@@ -72,7 +72,7 @@ def test_starts_keep_the_anchor_outside_the_block(problem):
     tree = draw_start("uniform", part, np.random.default_rng(0)).parameters
     assert not np.any(tree.weights[:, [0, 2]])
     assert np.any(tree.weights[:, 1])
-    np.testing.assert_array_equal(tree.leaf_classes[:, 2:], anchor.leaf_classes[:, 2:])
+    np.testing.assert_array_equal(tree.leaf_values[:, 2:], anchor.leaf_values[:, 2:])
 
 
 def test_unknown_rule_lists_the_known_ones(problem):
@@ -138,10 +138,10 @@ def test_later_starts_have_the_leaves_of_the_best_of_the_first(problem):
     solver = Seen(exploring=2)
     found = multistart(problem, solver, n_starts=5, seed=3)
     best = min(found[:2], key=lambda solution: solution.objective).parameters
-    labels = np.argmax(best.leaf_classes, axis=0)
+    labels = np.argmax(best.leaf_values, axis=0)
     assert all(start.candidates for start in solver.starts[:2])
     for start in solver.starts[2:]:
-        np.testing.assert_array_equal(np.argmax(start.parameters.leaf_classes, axis=0), labels)
+        np.testing.assert_array_equal(np.argmax(start.parameters.leaf_values, axis=0), labels)
     splits = [start.parameters.splits for start in solver.starts[2:]]
     assert not np.allclose(splits[0], splits[1])
     # Neither how many starts there are nor how they are spread changes a bit.

@@ -72,7 +72,7 @@ def random_tree(problem, used, seed=0):
     rng = np.random.default_rng(seed)
     weights = np.zeros((problem.n_features, problem.topology.n_branches))
     weights[used] = rng.normal(0, 0.4, (len(used), weights.shape[1]))
-    leaves = rng.dirichlet(np.ones(problem.n_classes), problem.topology.n_leaves).T
+    leaves = rng.dirichlet(np.ones(problem.n_groups), problem.topology.n_leaves).T
     centres = weights.T @ np.full(problem.n_features, 0.5) / problem.n_features
     return TreeParameters(weights, centres, leaves)
 

@@ -50,12 +50,12 @@ def random_pass(seed, depth, counts, steepness):
     """Arguments of a pass over classes with the given numbers of rows."""
     rng = np.random.default_rng([seed, depth, *counts])
     n_rows, n_classes = sum(counts), len(counts)
-    leaf_classes = random_leaf_classes(rng, n_classes, 2**depth)
+    leaf_values = random_leaf_classes(rng, n_classes, 2**depth)
     return {
         "scores": random_scores(rng, depth, n_rows),
         "starts": np.concatenate([[0], np.cumsum(counts)]),
         "weights": rng.uniform(0.1, 2.0, n_rows),
-        "table": random_costs(rng, n_classes) @ leaf_classes,
+        "table": random_costs(rng, n_classes) @ leaf_values,
         "steepness": steepness,
     }
 

@@ -50,7 +50,7 @@ def route(request):
 def by_hand(model, X):
     """Class probabilities row by row from the paper's formulas, on scaled rows."""
     tree = model.parameters
-    a, mu, c = tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_classes.tolist()
+    a, mu, c = tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_values.tolist()
     return np.array(
         [
             brute_force.class_probabilities(x, a, mu, c, model.topology.depth, model.steepness)
@@ -95,7 +95,7 @@ def test_answers_are_those_of_the_slow_formulas(seed, depth, kind, steepness, n_
     same_to_rounding(found, by_hand(model, X), rounding(model, X))
     assert_allclose(found.sum(axis=1), 1, rtol=1e-14)
     assert_allclose(leaves.sum(axis=1), 1, rtol=1e-14)
-    assert_allclose(leaves @ model.parameters.leaf_classes.T, found, rtol=0, atol=1e-14)
+    assert_allclose(leaves @ model.parameters.leaf_values.T, found, rtol=0, atol=1e-14)
 
 
 def test_scores_gates_leaves_and_the_hard_tree_are_of_one_tree(route):
@@ -216,7 +216,7 @@ def test_a_tree_without_features_says_the_same_of_every_row(kind, route):
     tree = model.parameters
     bare = replace(
         model,
-        parameters=TreeParameters(np.zeros_like(tree.weights), tree.thresholds, tree.leaf_classes),
+        parameters=TreeParameters(np.zeros_like(tree.weights), tree.thresholds, tree.leaf_values),
     )
     found = bare.predict_proba(X)
     same_to_rounding(found, by_hand(bare, X), np.full(len(X), 1e-14))
@@ -283,7 +283,7 @@ def test_leaf_classes_may_lie_in_memory_either_way(route):
     leaves = np.random.default_rng(0).dirichlet(np.ones(60), size=32).T
     found = []
     for order in ("C", "F"):
-        tree = replace(model.parameters, leaf_classes=np.array(leaves, order=order))
+        tree = replace(model.parameters, leaf_values=np.array(leaves, order=order))
         found.append(replace(model, parameters=tree, classes=np.arange(60)).predict_proba(X))
     assert_array_equal(*found)
 

@@ -81,16 +81,16 @@ def test_numbers_of_branches_without_a_complete_tree_are_refused(n_branches):
     ("n_classes", "depth"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (26, 5)]
 )
 def test_the_smallest_tree_with_a_leaf_for_each_class(n_classes, depth):
-    assert Topology.for_classes(n_classes).depth == depth
+    assert Topology.with_leaves(n_classes).depth == depth
 
 
 @every_depth
 def test_neutral_parameters(depth):
     tree = TreeParameters.neutral(4, 3, Topology(depth))
-    assert (tree.n_features, tree.n_classes, tree.topology) == (4, 3, Topology(depth))
+    assert (tree.n_features, tree.n_groups, tree.topology) == (4, 3, Topology(depth))
     assert not tree.weights.any() and not tree.thresholds.any()
-    np.testing.assert_allclose(tree.leaf_classes.sum(axis=0), 1)
-    assert np.all(tree.leaf_classes == 1 / 3)
+    np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1)
+    assert np.all(tree.leaf_values == 1 / 3)
 
 
 @pytest.mark.parametrize(

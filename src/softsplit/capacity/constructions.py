@@ -153,11 +153,11 @@ class Construction:
         thresholds = np.zeros(topology.n_branches)
         weights[:, :above], thresholds[:above] = self.upper_weights, self.upper_thresholds
         weights[:, above:last], thresholds[above:last] = self._last_branches(signs)
-        leaf_classes = np.zeros((2, topology.n_leaves))
+        leaf_values = np.zeros((2, topology.n_leaves))
         for branch in range(above, last):
-            leaf_classes[1, topology.leaves_below(2 * branch + 1)] = 1.0
-            leaf_classes[0, topology.leaves_below(2 * branch + 2)] = 1.0
-        return TreeParameters(weights, thresholds, leaf_classes)
+            leaf_values[1, topology.leaves_below(2 * branch + 1)] = 1.0
+            leaf_values[0, topology.leaves_below(2 * branch + 2)] = 1.0
+        return TreeParameters(weights, thresholds, leaf_values)
 
     def _last_branches(self, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights (n_features, n_clusters) and thresholds (n_clusters,) that meet the labels."""

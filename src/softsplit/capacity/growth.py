@@ -116,16 +116,16 @@ class TreeSize:
     def of(cls, tree: Any) -> TreeSize:
         """The size of a fitted ``SoftTreeClassifier``; exact zeros do not count."""
         try:
-            weights, leaf_classes = np.asarray(tree.weights_), np.asarray(tree.leaf_classes_)
+            weights, leaf_values = np.asarray(tree.weights_), np.asarray(tree.leaf_classes_)
         except AttributeError:
             raise ValueError(
                 f"a fitted SoftTreeClassifier or a TreeSize is needed, got {type(tree).__name__}"
                 f"{' that is not fitted' if hasattr(tree, 'fit') else ''}."
             ) from None
         return cls(
-            depth=int(leaf_classes.shape[1]).bit_length() - 1,
+            depth=int(leaf_values.shape[1]).bit_length() - 1,
             n_features=int(weights.shape[0]),
-            n_classes=int(leaf_classes.shape[0]),
+            n_classes=int(leaf_values.shape[0]),
             n_coefficients=int(np.count_nonzero(weights)),
         )
 

@@ -378,9 +378,7 @@ class NodeDecomposition(Solver, BaseEstimator):
 
     def _first_tree(self, problem: TrainingProblem, start: Start) -> TreeParameters:
         if self.initialisation == "neutral":
-            neutral = TreeParameters.neutral(
-                problem.n_features, problem.n_classes, problem.topology
-            )
+            neutral = TreeParameters.neutral(problem.n_features, problem.n_groups, problem.topology)
             return with_better_leaves(problem, problem.pin(neutral))
         return best_start(problem, (start.parameters, *start.candidates))
 

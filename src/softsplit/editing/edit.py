@@ -397,21 +397,21 @@ def set_leaf(model: TreeModel, leaf: Any, value: Any) -> TreeModel:
         shares = _probabilities(model, value)
         k = int(np.argmax(_gains(model).T @ shares))
     places = list(end.leaves)
-    leaf_classes = model.parameters.leaf_classes.copy()
+    leaf_values = model.parameters.leaf_values.copy()
     distributions, walk = model.distributions, model.walk
     if distributions is not None:
         distributions = distributions.copy()
         distributions[:, places] = shares[:, None]
-        leaf_classes[:, places] = np.eye(len(shares))[:, [k]]
+        leaf_values[:, places] = np.eye(len(shares))[:, [k]]
     else:
-        leaf_classes[:, places] = shares[:, None]
+        leaf_values[:, places] = shares[:, None]
     if walk is not None:
         classes = walk.classes.copy()
         classes[places] = k
         walk = replace(walk, classes=classes)
     return changed_model(
         model,
-        parameters=replace(model.parameters, leaf_classes=leaf_classes),
+        parameters=replace(model.parameters, leaf_values=leaf_values),
         distributions=distributions,
         walk=walk,
         edits=model.edits.holding(leaves=places),
@@ -499,7 +499,7 @@ def _as_leaf(model: TreeModel, t: int) -> tuple[TreeModel, tuple[int, ...]]:
         worth = _gains(model).T @ (known if np.nansum(known) > 0 else shares)
         best = int(np.argmax(worth))
     elif model.distributions is not None:
-        best = int(np.argmax(model.parameters.leaf_classes[:, leaves] @ rows))
+        best = int(np.argmax(model.parameters.leaf_values[:, leaves] @ rows))
     made, branches = pruned_model(model, t, leaf=(shares, best))
     return changed_model(made), branches
 
@@ -571,14 +571,14 @@ def _renamed_classes(model: TreeModel, names: Mapping[Any, Any]) -> TreeModel:
             for v in coding.variables
         )
         coding = replace(coding, variables=variables)
-    leaves = model.parameters.leaf_classes[order]
+    leaves = model.parameters.leaf_values[order]
     return replace(
         model,
         held_out=None,
         monotone=None,
         profile=None if model.profile is None else model.profile.with_classes(order),
         classes=np.array([called[k] for k in order], dtype=kind),
-        parameters=replace(model.parameters, leaf_classes=leaves),
+        parameters=replace(model.parameters, leaf_values=leaves),
         distributions=None if model.distributions is None else model.distributions[order],
         call_costs=None if costs is None else costs[np.ix_(order, order)],
         walk=walk,

@@ -133,7 +133,7 @@ def training_loss(prepared: Prepared, model: TreeModel, rows: Rows) -> float:
     for costs the expected cost."""
     weight = rows.training_weight(prepared.settings)
     if model.distributions is not None:
-        called = model.leaf_proba(rows.X) @ model.parameters.leaf_classes.T
+        called = model.leaf_proba(rows.X) @ model.parameters.leaf_values.T
         costs = prepared.problem.loss.table(np.eye(len(model.classes)))[rows.labels]
         return float(weight @ np.sum(called * costs, axis=1) / weight.sum())
     proba = model.predict_proba(rows.X)[np.arange(len(rows.labels)), rows.labels]
@@ -240,7 +240,7 @@ def lead_of(coefficients: FloatArray) -> int:
 
 def free_leaves(model: TreeModel, edits: Edits) -> list[list[int]]:
     """Leaves that are free, those together that are printed as one."""
-    shares = model.parameters.leaf_classes
+    shares = model.parameters.leaf_values
     groups = [[leaf] for leaf in range(model.topology.n_leaves)]
     if model.walk is not None:
         groups = []
@@ -304,7 +304,7 @@ def _descent(
     leaves: Sequence[list[int]],
 ) -> tuple[TreeParameters, Numbers]:
     """L-BFGS over the free numbers; the end is the start where nothing was gained."""
-    odds = [np.log(np.maximum(tree.leaf_classes[:, group[0]], LEAST_SHARE)) for group in leaves]
+    odds = [np.log(np.maximum(tree.leaf_values[:, group[0]], LEAST_SHARE)) for group in leaves]
     begin = np.concatenate([*start, *odds, np.zeros(0)])
     if not len(begin):
         return tree, start
@@ -318,7 +318,7 @@ def _descent(
         weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
         for q, own in zip(questions, parts, strict=False):
             *weights[q.used, q.branch], thresholds[q.branch] = q.matrix @ own
-        shares = tree.leaf_classes.copy()
+        shares = tree.leaf_values.copy()
         for group, own in zip(leaves, parts[len(questions) :], strict=True):
             share = np.exp(own - own.max())
             shares[:, group] = (share / share.sum())[:, None]
@@ -332,8 +332,8 @@ def _descent(
             slopes.append(q.matrix.T @ by_number)
         for group in leaves:
             share, by_share = (
-                there.leaf_classes[:, group[0]],
-                cost.leaf_classes[:, group].sum(axis=1),
+                there.leaf_values[:, group[0]],
+                cost.leaf_values[:, group].sum(axis=1),
             )
             slopes.append(share * (by_share - share @ by_share))
         return cost.value, np.concatenate(slopes)
@@ -354,7 +354,7 @@ def _fitted(prepared: Prepared, model: TreeModel, tree: TreeParameters, edits: E
     """The tree with these parameters, rounded where it predicts by its walk."""
     shares, walk, costs, problem = None, None, model.call_costs, prepared.problem
     rows, steepness = problem.rows, problem.steepness
-    mass = rows.evaluate(tree.splits, tree.leaf_classes, IDENTITY, steepness).mass.sum(axis=0)
+    mass = rows.evaluate(tree.splits, tree.leaf_values, IDENTITY, steepness).mass.sum(axis=0)
     if model.distributions is not None:
         shares = prepared.leaf_shares(tree)
         kept = list(edits.leaves)

@@ -6,8 +6,8 @@ loss, an engine returns
 
     value        sum_i weight_i f(V_i),   V_i = sum_l P_il W[class(i), l]
     splits       d value / d theta,                             (n_branches, n_features + 1)
-    mass         sum of weight_i P_il over the rows of a class, (n_classes, n_leaves)
-    table        d value / d W: the same with weight_i f'(V_i), (n_classes, n_leaves)
+    mass         sum of weight_i P_il over the rows of a class, (n_groups, n_leaves)
+    table        d value / d W: the same with weight_i f'(V_i), (n_groups, n_leaves)
 
 ``compiled.py`` is the engine of rows in memory, ``block.py`` that of a restricted problem, in which
 a part of the tree is fixed. An engine must add its sums in an order that does not depend on the
@@ -71,19 +71,19 @@ class RowEngine(Protocol):
         """Number of columns."""
 
     @property
-    def n_classes(self) -> int:
+    def n_groups(self) -> int:
         """Number of classes."""
 
     @property
-    def class_totals(self) -> FloatArray:
-        """Sum of the weights of each class, (n_classes,)."""
+    def group_totals(self) -> FloatArray:
+        """Sum of the weights of each class, (n_groups,)."""
 
     @property
     def mean_weight(self) -> float:
         """Mean weight of a distinct row."""
 
     @property
-    def class_samples(self) -> Samples:
+    def group_samples(self) -> Samples:
         """A small sample of each class in this process, from which class centres are computed."""
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
@@ -101,7 +101,7 @@ class RowEngine(Protocol):
     def reweighed(self, seed: int, power: float) -> RowEngine:
         """Return the same rows, weights multiplied by exponential variates to the ``power``."""
 
-    def of_class(self, k: int) -> RowEngine:
+    def of_group(self, k: int) -> RowEngine:
         """Return the rows of class ``k`` alone."""
 
 

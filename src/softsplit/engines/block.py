@@ -65,7 +65,7 @@ class GateCache:
     steepness : float
     left, right : arrays (n_branches, n_rows)
         Gate probabilities.
-    mass : array (n_classes, n_leaves)
+    mass : array (n_groups, n_leaves)
         Weight of each class that reaches each leaf.
     """
 
@@ -138,7 +138,7 @@ class CollapsedRows(InMemory):
     """The rows of a block, with the fixed part of the tree collapsed to numbers per row.
 
     Trees must agree with that of the cache outside the block; outer function and steepness must be
-    those of the construction. ``n_rows``, ``class_totals`` and the like are those of all rows.
+    those of the construction. ``n_rows``, ``group_totals`` and the like are those of all rows.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class CollapsedRows(InMemory):
     parents, on_left, factors
         As in ``BlockRows``.
     sides : one pair (left, right) per free branch
-    fixed_mass : array (n_classes, n_leaves)
+    fixed_mass : array (n_groups, n_leaves)
         Mass of the leaves that no free branch leads to; zero for the others.
     """
 
@@ -216,20 +216,20 @@ class CollapsedRows(InMemory):
         return self.whole.n_features
 
     @property
-    def n_classes(self) -> int:
-        return self.whole.n_classes
+    def n_groups(self) -> int:
+        return self.whole.n_groups
 
     @property
-    def class_totals(self) -> FloatArray:
-        return self.whole.class_totals
+    def group_totals(self) -> FloatArray:
+        return self.whole.group_totals
 
     @property
     def mean_weight(self) -> float:
         return self.whole.mean_weight
 
     @property
-    def class_samples(self) -> Samples:
-        return self.whole.class_samples
+    def group_samples(self) -> Samples:
+        return self.whole.group_samples
 
     def metric(self) -> Metric:
         """Return the diagonal metric: blocks are solved by Newton steps, and inverting a matrix for
@@ -244,22 +244,22 @@ class CollapsedRows(InMemory):
         factors = np.where((self.parents < 0)[:, None], self.factors * shares, self.factors)
         return replace(self, factors=factors, _recent={})
 
-    def of_class(self, k: int) -> CompiledRows:
-        return self.whole.of_class(k)
+    def of_group(self, k: int) -> CompiledRows:
+        return self.whole.of_group(k)
 
     def block_rows(
-        self, cost_table: FloatArray, leaf_classes: FloatArray | None = None
+        self, cost_table: FloatArray, leaf_values: FloatArray | None = None
     ) -> BlockRows:
         """Return the rows with the bases of a loss table and, if given, of the leaf classes."""
         cost_left, cost_right = self.bases(cost_table)
-        if leaf_classes is None:
+        if leaf_values is None:
             rate_left, rate_right = np.zeros_like(cost_left), np.zeros_like(cost_left)
             constants = np.zeros(len(cost_table))
         else:
-            rate_left, rate_right = self.bases(leaf_classes)
-            constants = np.sum(self.fixed_mass * leaf_classes, axis=1)
+            rate_left, rate_right = self.bases(leaf_values)
+            constants = np.sum(self.fixed_mass * leaf_values, axis=1)
         return BlockRows(
-            self.reaching.features, self.reaching.starts, self.class_totals, self.parents,
+            self.reaching.features, self.reaching.starts, self.group_totals, self.parents,
             self.on_left, self.factors, cost_left, cost_right, rate_left, rate_right,
             float(np.sum(self.fixed_mass * cost_table)), constants,
         )  # fmt: skip
@@ -313,25 +313,25 @@ class CollapsedRows(InMemory):
 
     def passes(self, n_branches: int, n_leaves: int, outer: int, nonlinear: bool = False) -> Passes:
         self._check(outer, self.steepness)
-        unset, each = np.zeros((self.n_classes, n_leaves)), self.factors.shape
+        unset, each = np.zeros((self.n_groups, n_leaves)), self.factors.shape
         return Passes(
-            rows=self.block_rows(unset, unset), table=unset, leaf_classes=unset,
+            rows=self.block_rows(unset, unset), table=unset, leaf_values=unset,
             steepness=self.steepness, outer=outer, scores=np.empty(each), slopes=np.empty(each),
             rate_slopes=NO_ROWS, outer_curvature=NOTHING, mass=unset,
-            correct_mass=np.empty(self.n_classes),
-            price=np.zeros(self.n_classes), priced=unset, gates=NO_GATES, room=NO_ROWS,
+            correct_mass=np.empty(self.n_groups),
+            price=np.zeros(self.n_groups), priced=unset, gates=NO_GATES, room=NO_ROWS,
             **room_for_curvature(each[1], self.n_features),
         )  # fmt: skip
 
     def with_table(
-        self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
+        self, passes: Passes, table: FloatArray, leaf_values: FloatArray, steepness: float
     ) -> Passes:
         """Return ``passes`` for a table; bases of unchanged leaf classes are not computed again."""
         self._check(passes.outer, steepness)
-        if np.array_equal(leaf_classes, passes.leaf_classes):
+        if np.array_equal(leaf_values, passes.leaf_values):
             return passes._replace(rows=passes.rows._replace(factors=self.factors))
-        rows = self.block_rows(table, leaf_classes)
-        return passes._replace(rows=rows, table=table, leaf_classes=np.array(leaf_classes))
+        rows = self.block_rows(table, leaf_values)
+        return passes._replace(rows=rows, table=table, leaf_values=np.array(leaf_values))
 
     def mass(self, passes: Passes) -> FloatArray:
         return self.leaf_mass(passes.scores)
@@ -344,7 +344,7 @@ class CollapsedRows(InMemory):
             )
 
     def leaf_mass(self, scores: FloatArray) -> FloatArray:
-        """Return the leaf masses for scores of the free branches, shape (n_classes, n_leaves)."""
+        """Return the leaf masses for scores of the free branches, shape (n_groups, n_leaves)."""
         left, right = gate_probabilities(scores, self.steepness)
         sides_reach: list[tuple[FloatArray, FloatArray]] = []  # (left, right) of each free branch
         mass = self.fixed_mass.copy()

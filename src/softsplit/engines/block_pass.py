@@ -33,8 +33,8 @@ class BlockRows(NamedTuple):
     """The free branches, in heap order (a parent before its children), and the fixed part."""
 
     features: FloatArray  # (n_features, n_rows) of the rows that reach a free branch
-    starts: NDArray[np.int64]  # (n_classes + 1,)
-    class_totals: FloatArray  # (n_classes,) of all rows
+    starts: NDArray[np.int64]  # (n_groups + 1,)
+    group_totals: FloatArray  # (n_groups,) of all rows
     parents: NDArray[np.int64]  # (n_free,): position of the next free branch above, or -1
     on_left: NDArray[np.bool_]  # (n_free,): on which side of it
     factors: FloatArray
@@ -43,7 +43,7 @@ class BlockRows(NamedTuple):
     rate_left: FloatArray
     rate_right: FloatArray
     cost_constant: float  # of the leaves that no free branch leads to
-    rate_constants: FloatArray  # (n_classes,): the correct mass of those leaves
+    rate_constants: FloatArray  # (n_groups,): the correct mass of those leaves
 
 
 @shared
@@ -56,8 +56,8 @@ def block_pass(scores, slopes, block, steepness, cost_share, price, correct_mass
         ``slopes`` is overwritten; may be ``scores`` itself.
     block : BlockRows
     steepness, cost_share : float
-    price : array (n_classes,)
-    correct_mass : array (n_classes,)
+    price : array (n_groups,)
+    correct_mass : array (n_groups,)
         Overwritten with the total of the rate bases: the correctly classified mass.
     """
     n_free = scores.shape[0]

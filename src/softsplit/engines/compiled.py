@@ -59,9 +59,9 @@ class TreeRows(NamedTuple):
     """The arguments of the compiled pass over the whole tree."""
 
     features: FloatArray  # (n_features, n_rows)
-    starts: NDArray[np.int64]  # (n_classes + 1,)
+    starts: NDArray[np.int64]  # (n_groups + 1,)
     weights: FloatArray  # (n_rows,)
-    class_totals: FloatArray  # (n_classes,)
+    group_totals: FloatArray  # (n_groups,)
     parents: NDArray[np.int64]  # (n_branches,): the branch above, or -1
     on_left: NDArray[np.bool_]  # (n_branches,): on which side of it
 
@@ -70,18 +70,18 @@ class Passes(NamedTuple):
     """Arguments, results and work arrays of the compiled passes over rows in memory."""
 
     rows: Any  # TreeRows, or BlockRows of block_pass.py
-    table: FloatArray  # (n_classes, n_leaves)
-    leaf_classes: FloatArray  # (n_classes, n_leaves): the table of the class rates
+    table: FloatArray  # (n_groups, n_leaves)
+    leaf_values: FloatArray  # (n_groups, n_leaves): the table of the class rates
     steepness: float
     outer: int
     scores: FloatArray  # (n_branches, n_rows)
     slopes: FloatArray  # (n_branches, n_rows): d value / d score
     rate_slopes: FloatArray  # the same for the class rates; (0, 0) under the identity
     outer_curvature: FloatArray  # (n_rows,): see tree_pass; (0,) under the identity
-    mass: FloatArray  # (n_classes, n_leaves): d value / d table
-    correct_mass: FloatArray  # (n_classes,): correctly classified mass
-    price: FloatArray  # (n_classes,): price of a unit of that mass
-    priced: FloatArray  # (n_classes, n_leaves): the table less these prices
+    mass: FloatArray  # (n_groups, n_leaves): d value / d table
+    correct_mass: FloatArray  # (n_groups,): correctly classified mass
+    price: FloatArray  # (n_groups,): price of a unit of that mass
+    priced: FloatArray  # (n_groups, n_leaves): the table less these prices
     gates: FloatArray  # (2, n_branches, n_rows or TILE): see pass_tiles
     room: FloatArray  # (2 n_branches + 1, TILE): the same
     chosen: NDArray[np.uint64]  # (CHUNK,) or fewer: see curvature.py, like the next two
@@ -114,7 +114,7 @@ def _passes_reference(p):  # type: ignore[no-untyped-def]
 def passes_of(p):  # type: ignore[no-untyped-def]
     """Return the arrays of a ``PassesReference``, for functions compiled without refcounts."""
     return Passes(
-        p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
+        p.rows, p.table, p.leaf_values, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
         p.outer_curvature, p.mass, p.correct_mass, p.price, p.priced, p.gates, p.room, p.chosen,
         p.lines, p.chunk,
     )  # fmt: skip
@@ -139,7 +139,7 @@ class InMemory(ABC):
 
     @abstractmethod
     def with_table(
-        self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
+        self, passes: Passes, table: FloatArray, leaf_values: FloatArray, steepness: float
     ) -> Passes:
         """Return ``passes`` with this table and, for the class rates, these leaf classes.
 
@@ -148,7 +148,7 @@ class InMemory(ABC):
 
     @abstractmethod
     def mass(self, passes: Passes) -> FloatArray:
-        """Return d value / d table at the last evaluation, shape (n_classes, n_leaves)."""
+        """Return d value / d table at the last evaluation, shape (n_groups, n_leaves)."""
 
 
 def room_for_curvature(n_rows: int, n_features: int) -> dict[str, Any]:
@@ -199,8 +199,8 @@ class CompiledRows(OfSamples, InMemory):
         shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
         return CompiledRows(self.samples.with_weights(self.samples.weights * shares**power))
 
-    def of_class(self, k: int) -> CompiledRows:
-        return CompiledRows(self.samples.of_class(k))
+    def of_group(self, k: int) -> CompiledRows:
+        return CompiledRows(self.samples.of_group(k))
 
     def of_columns(self, columns: NDArray[np.intp]) -> ThreadedRows:
         """Return the same rows with a subset of their columns, not copied."""
@@ -271,15 +271,15 @@ class CompiledRows(OfSamples, InMemory):
     def passes(self, n_branches: int, n_leaves: int, outer: int, nonlinear: bool = False) -> Passes:
         samples = self.samples
         each = (n_branches, self.n_rows)
-        shape = (self.n_classes, n_leaves)
+        shape = (self.n_groups, n_leaves)
         kept = n_branches * self.n_rows <= self.options.kept_gates
         return Passes(
             rows=TreeRows(
-                np.asarray(samples.features), samples.starts, samples.weights, samples.class_totals,
+                np.asarray(samples.features), samples.starts, samples.weights, samples.group_totals,
                 *tree_shape(n_branches),
             ),
             table=np.zeros(shape),
-            leaf_classes=np.zeros(shape),
+            leaf_values=np.zeros(shape),
             steepness=1.0,
             outer=outer,
             scores=np.empty(each),
@@ -287,8 +287,8 @@ class CompiledRows(OfSamples, InMemory):
             rate_slopes=np.zeros(each) if nonlinear else NO_ROWS,  # zeros: no price is subtracted
             outer_curvature=np.empty(self.n_rows) if nonlinear else NOTHING,
             mass=np.empty(shape),
-            correct_mass=np.empty(self.n_classes),
-            price=np.zeros(self.n_classes),
+            correct_mass=np.empty(self.n_groups),
+            price=np.zeros(self.n_groups),
             priced=np.empty(shape),
             gates=np.empty((2, n_branches, self.n_rows if kept else TILE)),
             room=np.empty((2 * n_branches + 1, TILE)),
@@ -296,10 +296,10 @@ class CompiledRows(OfSamples, InMemory):
         )  # fmt: skip
 
     def with_table(
-        self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
+        self, passes: Passes, table: FloatArray, leaf_values: FloatArray, steepness: float
     ) -> Passes:
         passes.table[...] = table
-        passes.leaf_classes[...] = leaf_classes
+        passes.leaf_values[...] = leaf_values
         if passes.steepness == steepness and passes.rows.weights is self.samples.weights:
             return passes
         rows = passes.rows._replace(weights=self.samples.weights)
@@ -341,8 +341,8 @@ class ThreadedRows(OfSamples):
         shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
         return self._with(self.samples.with_weights(self.samples.weights * shares**power))
 
-    def of_class(self, k: int) -> ThreadedRows:
-        return self._with(self.samples.of_class(k))
+    def of_group(self, k: int) -> ThreadedRows:
+        return self._with(self.samples.of_group(k))
 
     def of_columns(self, columns: NDArray[np.intp]) -> ThreadedRows:
         """Return the same rows with a subset of their columns."""

@@ -39,30 +39,30 @@ def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
 
     A ``priced`` pass follows one without prices at the same scores, so that its gates are known.
     """
-    table, leaf_classes, mass = passes.table, passes.leaf_classes, passes.mass
-    n_classes, n_leaves = table.shape
+    table, leaf_values, mass = passes.table, passes.leaf_values, passes.mass
+    n_groups, n_leaves = table.shape
     if passes.outer != IDENTITY:
         return _pass_nonlinear(rows, passes, priced, rated)
     if priced:
         # W - price c: both terms are linear in the leaf probabilities.
         table = passes.priced
-        for k in range(n_classes):
+        for k in range(n_groups):
             for leaf in range(n_leaves):
-                price = passes.price[k] * leaf_classes[k, leaf]
+                price = passes.price[k] * leaf_values[k, leaf]
                 table[k, leaf] = passes.table[k, leaf] - price
     value = pass_tiles(
         passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness,
         IDENTITY, mass, passes.outer_curvature, passes.gates, passes.room, priced,
     )  # fmt: skip
     if rated:
-        _sum_correct_mass(mass, leaf_classes, passes.correct_mass)
+        _sum_correct_mass(mass, leaf_values, passes.correct_mass)
     return value
 
 
 @compiled
 def _pass_nonlinear(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     """The same for an outer function that is not the identity: rates take a pass of their own."""
-    n_classes, n_leaves = passes.table.shape
+    n_groups, n_leaves = passes.table.shape
     slopes, rate_slopes = passes.slopes, passes.rate_slopes
     value = pass_tiles(
         passes.scores, slopes, rows.starts, rows.weights, passes.table, passes.steepness,
@@ -70,16 +70,16 @@ def _pass_nonlinear(rows, passes, priced, rated):  # type: ignore[no-untyped-def
     )  # fmt: skip
     if rated:
         # Correct mass and its slopes: the table c under the identity.
-        mass = np.empty((n_classes, n_leaves))
+        mass = np.empty((n_groups, n_leaves))
         pass_tiles(
-            passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_classes,
+            passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_values,
             passes.steepness, IDENTITY, mass, np.empty(0), passes.gates, passes.room,
             True,
         )  # fmt: skip
-        _sum_correct_mass(mass, passes.leaf_classes, passes.correct_mass)
+        _sum_correct_mass(mass, passes.leaf_values, passes.correct_mass)
     if priced:
         # value - sum_k price_k correct_k, and its slopes.
-        for k in range(n_classes):
+        for k in range(n_groups):
             price = passes.price[k]
             for t in range(slopes.shape[0]):
                 for i in range(rows.starts[k], rows.starts[k + 1]):
@@ -89,19 +89,19 @@ def _pass_nonlinear(rows, passes, priced, rated):  # type: ignore[no-untyped-def
 
 
 @compiled_uncounted
-def _sum_correct_mass(mass, leaf_classes, correct_mass):  # type: ignore[no-untyped-def]
+def _sum_correct_mass(mass, leaf_values, correct_mass):  # type: ignore[no-untyped-def]
     """correct_mass[k] = sum_l mass[k, l] c[k, l]."""
     for k in range(mass.shape[0]):
         total = 0.0
         for leaf in range(mass.shape[1]):
-            total += mass[k, leaf] * leaf_classes[k, leaf]
+            total += mass[k, leaf] * leaf_values[k, leaf]
         correct_mass[k] = total
 
 
 @compiled
 def _pass_block(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
-    n_classes = rows.class_totals.size
-    price = passes.price if priced else np.zeros(n_classes)
+    n_groups = rows.group_totals.size
+    price = passes.price if priced else np.zeros(n_groups)
     return block_pass(
         passes.scores, passes.slopes, rows, passes.steepness, 1.0, price, passes.correct_mass
     )
@@ -122,10 +122,10 @@ def _all_rate_slopes_tree(rows, passes, k):  # type: ignore[no-untyped-def]
 
 @compiled
 def _all_rate_slopes_block(rows, passes, k):  # type: ignore[no-untyped-def]
-    n_classes = rows.class_totals.size
-    slopes, price = np.empty(passes.scores.shape), np.zeros(n_classes)
-    price[k] = -1.0 / rows.class_totals[k]  # cost_share 0 and this price give rate_k
-    block_pass(passes.scores, slopes, rows, passes.steepness, 0.0, price, np.empty(n_classes))
+    n_groups = rows.group_totals.size
+    slopes, price = np.empty(passes.scores.shape), np.zeros(n_groups)
+    price[k] = -1.0 / rows.group_totals[k]  # cost_share 0 and this price give rate_k
+    block_pass(passes.scores, slopes, rows, passes.steepness, 0.0, price, np.empty(n_groups))
     return slopes
 
 
@@ -143,7 +143,7 @@ def _rate_slopes_tree(rows, passes, k, begin, size, every, slopes):  # type: ign
     table, mass = np.empty((1, n_leaves)), np.empty((1, n_leaves))
     # rate_k = sum_i weight_i sum_l P_il c_kl / n_k: a pass over rows of one class.
     for leaf in range(n_leaves):
-        table[0, leaf] = passes.leaf_classes[k, leaf] / rows.class_totals[k]
+        table[0, leaf] = passes.leaf_values[k, leaf] / rows.group_totals[k]
     for t in range(n_branches):
         for i in range(size):
             scores[t, i] = passes.scores[t, begin + i]

@@ -26,8 +26,8 @@ ENGINES: dict[str, EngineMaker] = {"memory": CompiledRows}
 
 
 PARTS = (
-    "n_rows", "n_features", "n_classes", "class_totals", "mean_weight", "class_samples", "evaluate",
-    "metric", "sample", "reweighed", "of_class",
+    "n_rows", "n_features", "n_groups", "group_totals", "mean_weight", "group_samples", "evaluate",
+    "metric", "sample", "reweighed", "of_group",
 )  # fmt: skip
 """Required members of an engine."""
 
@@ -64,7 +64,7 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
 def make_samples(
     X: Any,
     y: NDArray[np.int64],
-    n_classes: int,
+    n_groups: int,
     weight: FloatArray,
     scaling: Scaling,
     *,
@@ -79,20 +79,20 @@ def make_samples(
     """
     if isinstance(X, HingedTable):
         if hinged and stay_single and isinstance(scaling, LinearScaling):
-            return Samples.from_hinged(X, y, n_classes, weight, scaling)
+            return Samples.from_hinged(X, y, n_groups, weight, scaling)
         X = np.asarray(X)
     if device is not None and len(X) > ROWS.sorted_on_device and isinstance(scaling, LinearScaling):
         made: Samples = _devices(device).make_samples(
-            X, y, n_classes, weight, scaling, device=device, stay_single=stay_single
+            X, y, n_groups, weight, scaling, device=device, stay_single=stay_single
         )
         return made
-    return Samples.from_arrays(X, y, n_classes, weight, scaling.transform, stay_single=stay_single)
+    return Samples.from_arrays(X, y, n_groups, weight, scaling.transform, stay_single=stay_single)
 
 
 def arrived(
     X: Any,
     y: NDArray[np.int64],
-    n_classes: int,
+    n_groups: int,
     weight: FloatArray,
     kind: str,
     *,
@@ -106,7 +106,7 @@ def arrived(
     """
     if device is None or len(X) <= ROWS.sorted_on_device:
         return None
-    return _devices(device).arrived(X, y, n_classes, weight, kind, device=device, counts=counts)
+    return _devices(device).arrived(X, y, n_groups, weight, kind, device=device, counts=counts)
 
 
 def check_engine(rows: RowEngine, n_branches: int) -> None:
@@ -123,7 +123,7 @@ def check_engine(rows: RowEngine, n_branches: int) -> None:
         raise ValueError(
             f"the engine must be an object with {', '.join(lacking)}; the function gave {name}."
         )
-    wide = (rows.n_classes, n_branches + 1)
+    wide = (rows.n_groups, n_branches + 1)
     shapes = {"value": (), "splits": (n_branches, rows.n_features + 1), "mass": wide, "table": wide}
     found = rows.evaluate(np.zeros(shapes["splits"]), np.ones(wide), IDENTITY, 1.0)
     for part, shape in shapes.items():

@@ -41,7 +41,7 @@ class TargetRows:
     Attributes
     ----------
     features : array of shape (n_features, n_rows)
-    targets : array of shape (n_classes, n_rows)
+    targets : array of shape (n_groups, n_rows)
         Weight of a row times the probability of a class.
     """
 
@@ -65,11 +65,11 @@ class Samples:
     features : array of shape (n_features, n_rows), C order
         One contiguous line per feature; in single precision only if ``stay_single`` was given.
         Of many rows that bend they may be ``HingedLines``, which are read like such an array.
-    starts : int array of shape (n_classes + 1,)
+    starts : int array of shape (n_groups + 1,)
         Rows ``starts[k] .. starts[k + 1] - 1`` belong to class ``k``.
     weights : array of shape (n_rows,)
         Total sample weight of each distinct row.
-    class_totals : array of shape (n_classes,)
+    group_totals : array of shape (n_groups,)
         Sum of the weights of each class.
     per_row : float
         Mean number of entries of a caller's row: more than one where rows have class probabilities
@@ -79,7 +79,7 @@ class Samples:
     features: FloatArray
     starts: NDArray[np.int64]
     weights: FloatArray
-    class_totals: FloatArray
+    group_totals: FloatArray
     per_row: float = 1.0
 
     @property
@@ -91,19 +91,19 @@ class Samples:
         return int(self.features.shape[1])
 
     @property
-    def n_classes(self) -> int:
+    def n_groups(self) -> int:
         return len(self.starts) - 1
 
     @property
     def labels(self) -> NDArray[np.int64]:
         """Class index of each row, shape (n_rows,)."""
-        return np.repeat(np.arange(self.n_classes), np.diff(self.starts))
+        return np.repeat(np.arange(self.n_groups), np.diff(self.starts))
 
     @cached_property
-    def class_means(self) -> FloatArray:
-        """Weighted mean of each class, shape (n_classes, n_features)."""
+    def group_means(self) -> FloatArray:
+        """Weighted mean of each class, shape (n_groups, n_features)."""
         sums = np.add.reduceat(self.features * self.weights, self.starts[:-1], axis=1)
-        return np.ascontiguousarray(sums.T / self.class_totals[:, None])
+        return np.ascontiguousarray(sums.T / self.group_totals[:, None])
 
     @property
     def mean(self) -> FloatArray:
@@ -131,12 +131,12 @@ class Samples:
         return Gram(self.features, self.weights)
 
     @cached_property
-    def class_samples(self) -> Samples:
-        """The first ROWS.class_centre rows of each class, or all of them if they are fewer."""
-        if np.all(np.diff(self.starts) <= ROWS.class_centre):
+    def group_samples(self) -> Samples:
+        """The first ROWS.group_centre rows of each class, or all of them if they are fewer."""
+        if np.all(np.diff(self.starts) <= ROWS.group_centre):
             return self
-        found = self.first(np.minimum(np.diff(self.starts), ROWS.class_centre))
-        return replace(found, class_totals=np.add.reduceat(found.weights, found.starts[:-1]))
+        found = self.first(np.minimum(np.diff(self.starts), ROWS.group_centre))
+        return replace(found, group_totals=np.add.reduceat(found.weights, found.starts[:-1]))
 
     @cached_property
     def distinct(self) -> TargetRows | None:
@@ -182,7 +182,7 @@ class Samples:
         starts = np.searchsorted(rows, self.starts).astype(np.int64)
         weights = self.weights[rows]
         totals = np.add.reduceat(weights, starts[:-1])
-        weights = weights * np.repeat(self.class_totals / totals, take)
+        weights = weights * np.repeat(self.group_totals / totals, take)
         return DrawnRows(self, rows, starts, weights)
 
     def stratified(
@@ -203,7 +203,7 @@ class Samples:
         take = np.minimum(counts, np.maximum(smallest, counts * limit // self.n_rows))
         found = self.first(take, columns)
         totals = np.add.reduceat(found.weights, found.starts[:-1])
-        found = found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
+        found = found.with_weights(found.weights * np.repeat(self.group_totals / totals, take))
         if columns is None:
             self._held[limit, smallest] = found
         return found
@@ -221,22 +221,22 @@ class Samples:
         return np.concatenate([np.arange(low, low + size) for low, size in pairs])
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp] | None = None) -> Samples:
-        """Return ``rows``, which ascend, in double precision; ``class_totals`` is unchanged."""
+        """Return ``rows``, which ascend, in double precision; ``group_totals`` is unchanged."""
         starts = np.searchsorted(rows, self.starts).astype(np.int64)
         chosen = self.features[:, rows] if columns is None else self.features[np.ix_(columns, rows)]
         features = np.ascontiguousarray(chosen, dtype=float)
-        return Samples(features, starts, self.weights[rows], self.class_totals, self.per_row)
+        return Samples(features, starts, self.weights[rows], self.group_totals, self.per_row)
 
     def with_weights(self, weights: FloatArray) -> Samples:
-        """Return the same rows with other weights; ``class_totals`` is unchanged."""
+        """Return the same rows with other weights; ``group_totals`` is unchanged."""
         return replace(self, weights=weights)
 
     def with_totals(self, totals: FloatArray) -> Samples:
         """Return the same rows with the weights of each class scaled to its entry of ``totals``."""
         weights = _weights_of_totals(self.weights, self.starts, totals)
-        return self if weights is None else replace(self, weights=weights, class_totals=totals)
+        return self if weights is None else replace(self, weights=weights, group_totals=totals)
 
-    def of_class(self, k: int) -> Samples:
+    def of_group(self, k: int) -> Samples:
         """Return the rows of class ``k`` as views; the other classes are empty."""
         low, high = self.starts[k], self.starts[k + 1]
         lines = self.features
@@ -244,7 +244,7 @@ class Samples:
             lines.between(low, high) if isinstance(lines, HingedLines) else lines[:, low:high],
             np.clip(self.starts - low, 0, high - low),
             self.weights[low:high],
-            self.class_totals,
+            self.group_totals,
             self.per_row,
         )
 
@@ -253,12 +253,12 @@ class Samples:
         cls,
         X: NDArray[np.floating],
         y: NDArray[np.integer],
-        n_classes: int,
+        n_groups: int,
         sample_weight: FloatArray | None = None,
         transform: Callable[[FloatArray], FloatArray] | None = None,
         stay_single: bool = False,
     ) -> Samples:
-        """Group the rows of ``X`` by ``y`` (integers below ``n_classes``).
+        """Group the rows of ``X`` by ``y`` (integers below ``n_groups``).
 
         Rows of zero weight are dropped. ``transform`` is applied to rows as they are copied, so
         that no scaled copy of X is needed. The bits of the result are the same for numbers given in
@@ -273,8 +273,8 @@ class Samples:
         weight = (
             np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight, float)
         )
-        if np.any(classes < 0) or np.any(classes >= n_classes):
-            raise ValueError(f"class indices must lie between 0 and {n_classes - 1}.")
+        if np.any(classes < 0) or np.any(classes >= n_groups):
+            raise ValueError(f"class indices must lie between 0 and {n_groups - 1}.")
         if not np.all(weight >= 0):
             raise ValueError("sample weights must be numbers >= 0.")
         stay_single = stay_single and single and len(values) > ROWS.double_precision
@@ -282,14 +282,14 @@ class Samples:
         def copied(rows: NDArray[np.intp]) -> FloatArray:
             return _copy_rows(values, rows, transform, stay_single)
 
-        return cls._grouped(values, values, classes, n_classes, weight, copied)
+        return cls._grouped(values, values, classes, n_groups, weight, copied)
 
     @classmethod
     def from_hinged(
         cls,
         table: HingedTable,
         y: NDArray[np.int64],
-        n_classes: int,
+        n_groups: int,
         weight: FloatArray,
         scaling: LinearScaling,
     ) -> Samples:
@@ -302,7 +302,7 @@ class Samples:
             lines = HingedLines.of(table, rows, scaling)
             return lines if len(rows) > ROWS.row_sums else np.asarray(lines)
 
-        return cls._grouped(table, table.values, y, n_classes, weight, copied)
+        return cls._grouped(table, table.values, y, n_groups, weight, copied)
 
     @classmethod
     def _grouped(
@@ -310,7 +310,7 @@ class Samples:
         X: NDArray[np.floating] | HingedTable,
         values: NDArray[np.floating],
         classes: NDArray[np.int64],
-        n_classes: int,
+        n_groups: int,
         weight: FloatArray,
         copied: Callable[[NDArray[np.intp]], FloatArray],
     ) -> Samples:
@@ -322,7 +322,7 @@ class Samples:
         labels = classes[order[first]]
         # Integers add exactly in floats, so that weight 3 equals three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
-        counts = np.bincount(labels, minlength=n_classes)
+        counts = np.bincount(labels, minlength=n_groups)
         if len(order) == 0 or np.any(counts == 0):
             missing = np.flatnonzero(counts == 0)
             raise ValueError(f"class indices {missing.tolist()} have no sample of positive weight.")
@@ -353,7 +353,7 @@ class DrawnRows:
     @property
     def labels(self) -> NDArray[np.int64]:
         """Class index of each row, shape (n_rows,)."""
-        return np.repeat(np.arange(self.source.n_classes), np.diff(self.starts))
+        return np.repeat(np.arange(self.source.n_groups), np.diff(self.starts))
 
     @property
     def n_features(self) -> int:
@@ -420,11 +420,11 @@ def first_rows(
 ) -> NDArray[np.intp]:
     """Return the ascending positions of a stratified sample of about ``limit`` rows.
 
-    It consists of the first rows of each class in canonical order, at least ROWS.smallest_class.
+    It consists of the first rows of each class in canonical order, at least ROWS.smallest_group.
     """
     order = _canonical_order(X, y, weight)
     counts = np.bincount(y[order])
-    take = np.minimum(counts, np.maximum(ROWS.smallest_class, counts * limit // len(order)))
+    take = np.minimum(counts, np.maximum(ROWS.smallest_group, counts * limit // len(order)))
     begins = np.cumsum(counts) - counts
     pairs = zip(begins, take, strict=True)
     return np.sort(np.concatenate([order[low : low + size] for low, size in pairs]))
@@ -521,17 +521,17 @@ class OfSamples:
         return self.samples.n_rows
 
     @property
-    def n_classes(self) -> int:
-        return self.samples.n_classes
+    def n_groups(self) -> int:
+        return self.samples.n_groups
 
     @property
-    def class_totals(self) -> FloatArray:
-        return self.samples.class_totals
+    def group_totals(self) -> FloatArray:
+        return self.samples.group_totals
 
     @cached_property
     def mean_weight(self) -> float:
         return float(self.samples.weights.mean()) * self.samples.per_row
 
     @property
-    def class_samples(self) -> Samples:
-        return self.samples.class_samples
+    def group_samples(self) -> Samples:
+        return self.samples.group_samples

@@ -208,20 +208,20 @@ class SparseRows:
         return self.block.n_features
 
     @property
-    def n_classes(self) -> int:
-        return self.block.n_classes
+    def n_groups(self) -> int:
+        return self.block.n_groups
 
     @property
-    def class_totals(self) -> FloatArray:
-        return self.block.class_totals
+    def group_totals(self) -> FloatArray:
+        return self.block.group_totals
 
     @property
     def mean_weight(self) -> float:
         return self.block.mean_weight
 
     @property
-    def class_samples(self) -> Samples:
-        return self.block.class_samples
+    def group_samples(self) -> Samples:
+        return self.block.group_samples
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         return self.block.evaluate(splits, table, outer, steepness)
@@ -235,8 +235,8 @@ class SparseRows:
     def reweighed(self, seed: int, power: float) -> RowEngine:
         return self.block.reweighed(seed, power)
 
-    def of_class(self, k: int) -> RowEngine:
-        return self.block.of_class(k)
+    def of_group(self, k: int) -> RowEngine:
+        return self.block.of_group(k)
 
 
 def dense_block(X: Any, columns: NDArray[np.intp]) -> FloatArray:

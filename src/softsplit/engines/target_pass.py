@@ -11,8 +11,8 @@ With the weight w_ik = weight_i target_ik of row i in class k, the pass computes
 
 so that gates, reach and slopes are computed once for all classes of a row; what is left for a class
 are sums over the leaves. Rows are processed in tiles, and a class only from the first to the last
-row of a tile in which it has weight. Shapes: scores (n_branches, n_rows), targets (n_classes,
-n_rows), table and mass (n_classes, n_leaves).
+row of a tile in which it has weight. Shapes: scores (n_branches, n_rows), targets (n_groups,
+n_rows), table and mass (n_groups, n_leaves).
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def _pass_tiles(  # type: ignore[no-untyped-def]
 ):
     """``target_pass`` with work arrays; ``none`` is empty."""
     n_branches, n_rows = scores.shape
-    n_classes, n_leaves = mass.shape
+    n_groups, n_leaves = mass.shape
     n_nodes = n_branches + n_leaves
     left, right = gates[0], gates[1]
     reach, pulls = room[:n_nodes], room[n_nodes : 2 * n_nodes]
     mixed, factors, powers = room[2 * n_nodes], room[2 * n_nodes + 1], room[2 * n_nodes + 2]
     bits = powers.view(np.int64)
-    for k in range(n_classes):
+    for k in range(n_groups):
         for leaf in range(n_leaves):
             mass[k, leaf] = 0.0
     total = 0.0
@@ -67,7 +67,7 @@ def _pass_tiles(  # type: ignore[no-untyped-def]
         for node in range(n_branches, n_nodes):
             for i in range(size):
                 pulls[node, i] = 0.0
-        for k in range(n_classes):
+        for k in range(n_groups):
             weights, low, high = targets[k], 0, size
             while low < high and weights[begin + low] == 0.0:
                 low += 1

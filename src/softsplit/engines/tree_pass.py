@@ -11,7 +11,7 @@ by a table ``W[class, leaf]``. The pass computes, without any array of rows x le
     mass[class, leaf]   = sum of reach[leaf] over the rows of a class = d value / d W[class, leaf]
 
 which is reverse-mode differentiation by hand. Shapes: scores (n_branches, n_rows), table and mass
-(n_classes, n_leaves). Rows are grouped by class and processed in tiles that stay in the first-level
+(n_groups, n_leaves). Rows are grouped by class and processed in tiles that stay in the first-level
 cache; a tile may hold rows of several classes, which matters at the branches above leaves alone.
 """
 
@@ -33,14 +33,14 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, ou
     scores : array (n_branches, n_rows)
     slopes : array (n_branches, n_rows)
         Overwritten with the derivative of the returned value; may be ``scores`` itself.
-    starts : int array (n_classes + 1,)
+    starts : int array (n_groups + 1,)
         Rows ``starts[k] .. starts[k + 1] - 1`` are of class k.
     weights : array (n_rows,)
-    table : array (n_classes, n_leaves)
+    table : array (n_groups, n_leaves)
     steepness : float
     outer : int
         Number of the outer function f.
-    mass : array (n_classes, n_leaves)
+    mass : array (n_groups, n_leaves)
         Overwritten with sum_i weight_i f'(V_i) P_il = d value / d table.
     outer_curvature : array (n_rows,), or of length 0 if it is not needed
         Overwritten with f'' / (weight f'^2): times a product of two slopes it is the second
@@ -95,7 +95,7 @@ def pass_tiles(  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def part_of_class(starts, group, begin, size):  # type: ignore[no-untyped-def]
+def part_of_group(starts, group, begin, size):  # type: ignore[no-untyped-def]
     """Return first and last + 1 of the rows of a class in a tile; low >= high if it has none."""
     return max(starts[group] - begin, 0), min(starts[group + 1] - begin, size)
 
@@ -113,7 +113,7 @@ def lift_values(left, right, at, table, starts, begin, size, values):  # type: i
             # Both children are leaves: V is an entry of the table, by the class of the row.
             leaf = 2 * t + 1 - n_branches
             for group in range(len(starts) - 1):
-                low, high = part_of_class(starts, group, begin, size)
+                low, high = part_of_group(starts, group, begin, size)
                 if low < high:
                     _lift_leaves(
                         p[low:high], q[low:high], table[group, leaf], table[group, leaf + 1],
@@ -179,7 +179,7 @@ def _spread(  # type: ignore[no-untyped-def]
             # Both children are leaves: V[left] - V[right] is a number of the class.
             leaf = 2 * t + 1 - n_branches
             for group in range(len(starts) - 1):
-                low, high = part_of_class(starts, group, begin, size)
+                low, high = part_of_group(starts, group, begin, size)
                 if low < high:
                     gain = steepness * (table[group, leaf] - table[group, leaf + 1])
                     mass_left, mass_right = _end_in_leaves(

@@ -76,7 +76,7 @@ class FittedTree(TreeHolder, BaseEstimator):
     @property
     def leaf_classes_(self) -> FloatArray:
         """What training put in each leaf: its class, or class shares, (n_classes, n_leaves)."""
-        return self.tree_.parameters.leaf_classes
+        return self.tree_.parameters.leaf_values
 
     @property
     def leaf_distributions_(self) -> FloatArray:

@@ -241,7 +241,9 @@ def _numbers_of_features(prepared: Prepared, most: int) -> list[int]:
     problem = prepared.problem
     if not problem.penalties.counts:
         raise ValueError("by='n_features' needs loss='log' and penalty='count'.")
-    known = problem.n_features if problem.groups is None else len(problem.groups.sizes)
+    known = (
+        problem.n_features if problem.feature_groups is None else len(problem.feature_groups.sizes)
+    )
     least = 1 if problem.rules is None else max(1, len(problem.rules.required))
     return [*range(max(least, min(most, known, problem.limits.features or known)), least - 1, -1)]
 

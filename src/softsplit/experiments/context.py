@@ -95,7 +95,7 @@ def _problem(fold: Fold, training: Training) -> TrainingProblem:
     return TrainingProblem(
         rows=rows,
         topology=topology,
-        loss=formulation.loss(settings, classes, rows.class_totals, 1.0),
+        loss=formulation.loss(settings, classes, rows.group_totals, 1.0),
         penalties=PenaltyPair.of(linear()),
         minimum_rates=np.full(n_classes, training.min_class_rate),
         steepness=units.steepness,

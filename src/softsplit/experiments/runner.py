@@ -183,7 +183,7 @@ def pending_jobs(chains: list[Chain], store: Store) -> list[ChainJob]:
 def _effort(datasets: dict[str, Dataset]) -> Callable[[Chain], float]:
     """How long a cell may take beside others: rows x features x branches, and something fixed."""
     size = {
-        name: 2e4 + data.X.size * Topology.for_classes(len(data.class_names)).n_branches
+        name: 2e4 + data.X.size * Topology.with_leaves(len(data.class_names)).n_branches
         for name, data in datasets.items()
     }
     return lambda chain: size[chain.dataset]

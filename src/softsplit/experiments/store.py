@@ -117,9 +117,9 @@ class Row:
 
 def encode_tree(tree: TreeParameters) -> bytes:
     """All bits of a tree: three sizes, then weights, thresholds and leaf classes."""
-    sizes = np.array([tree.n_features, len(tree.thresholds), tree.n_classes], dtype="<i4")
+    sizes = np.array([tree.n_features, len(tree.thresholds), tree.n_groups], dtype="<i4")
     values = np.concatenate(
-        [tree.weights.ravel(), tree.thresholds, tree.leaf_classes.ravel()], dtype="<f8"
+        [tree.weights.ravel(), tree.thresholds, tree.leaf_values.ravel()], dtype="<f8"
     )
     return sizes.tobytes() + values.tobytes()
 

@@ -78,6 +78,6 @@ def calibrated(
     if model.walk is None:
         made = replace(model, distributions=shares)
     else:
-        made = replace(model, parameters=replace(model.parameters, leaf_classes=shares))
+        made = replace(model, parameters=replace(model.parameters, leaf_values=shares))
     held_out = HeldOutScores.of(made.predict_proba(X), labels, weight)
     return replace(made, held_out=held_out)

@@ -122,21 +122,21 @@ def _parts(
 
     The stakes say how much hangs on the decision of each branch.
     """
-    widest = max(len(features), 2 * parameters.leaf_classes.size)
+    widest = max(len(features), 2 * parameters.leaf_values.size)
     at_once = max(1, NUMBERS_AT_ONCE // widest)
     for low in range(0, features.shape[1], at_once):
         part = slice(low, low + at_once)
         gates = gate_probabilities(split_scores(parameters, features[:, part]), steepness)[0]
         reach = node_reach(gates, 1.0 - gates)[: len(gates)]
-        stakes = reach * _apart(gates, parameters.leaf_classes) * weights[part]
+        stakes = reach * _apart(gates, parameters.leaf_values) * weights[part]
         yield part, gates, stakes
 
 
-def _apart(gates: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+def _apart(gates: FloatArray, leaf_values: FloatArray) -> FloatArray:
     """d_ti: how far the answers on both sides of a branch differ, (n_branches, n_rows)."""
     n_branches, n_rows = gates.shape
-    answers = np.empty((2 * n_branches + 1, len(leaf_classes), n_rows))  # below each node
-    answers[n_branches:] = leaf_classes.T[:, :, None]
+    answers = np.empty((2 * n_branches + 1, len(leaf_values), n_rows))  # below each node
+    answers[n_branches:] = leaf_values.T[:, :, None]
     apart = np.empty_like(gates)
     for t in range(n_branches - 1, -1, -1):
         right = answers[2 * t + 2]

@@ -51,30 +51,30 @@ ALIKE = 0.005
 
 
 def smoothed_shares(
-    mass: FloatArray, leaf_classes: FloatArray, class_totals: FloatArray, pseudo: float
+    mass: FloatArray, leaf_values: FloatArray, class_totals: FloatArray, pseudo: float
 ) -> FloatArray:
     """Class shares of every leaf, (n_classes, n_leaves), from the masses it is responsible for.
 
     Parameters
     ----------
-    mass, leaf_classes : array of shape (n_classes, n_leaves)
+    mass, leaf_values : array of shape (n_classes, n_leaves)
     class_totals : array of shape (n_classes,)
     pseudo : float
         s, in the unit of the masses.
     """
-    mass = _pooled(mass, leaf_classes)
+    mass = _pooled(mass, leaf_values)
     prior = class_totals / class_totals.sum()
     made = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
-    level = consistent_with(made.T, np.argmax(leaf_classes, axis=0)).T
+    level = consistent_with(made.T, np.argmax(leaf_values, axis=0)).T
     return np.where(mass.sum(axis=0) < pseudo, level, made)
 
 
-def _pooled(mass: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+def _pooled(mass: FloatArray, leaf_values: FloatArray) -> FloatArray:
     """For leaves that count as one, the mass of all of them; from pairs of leaves upwards."""
     n_classes, n_leaves = mass.shape
     pooled, width = np.array(mass, order="C"), 2
     while width <= n_leaves:
-        below = leaf_classes.reshape(n_classes, -1, width)
+        below = leaf_values.reshape(n_classes, -1, width)
         one = np.all(np.abs(below - below[:, :, :1]) <= ALIKE, axis=(0, 2))
         sums = mass.reshape(n_classes, -1, width).sum(axis=2, keepdims=True)
         pooled.reshape(n_classes, -1, width)[:, one] = sums[:, one]

@@ -62,8 +62,8 @@ class TreeModel:
     n_iter : int, optional
         What training ended with, and after how many iterations, as far as it is known.
     distributions : array of shape (n_classes, n_leaves), optional
-        Class shares of the training rows that reach each leaf, of a tree whose ``leaf_classes`` say
-        what to predict there; see ``softsplit.fitted.leaf_shares``. None: ``leaf_classes`` are
+        Class shares of the training rows that reach each leaf, of a tree whose ``leaf_values`` say
+        what to predict there; see ``softsplit.fitted.leaf_shares``. None: ``leaf_values`` are
         shares.
     call_costs : array of shape (n_classes, n_classes), optional
         What it costs to predict k (column) for class y (row), where the prediction is that of least
@@ -222,7 +222,7 @@ class TreeModel:
     @property
     def leaf_shares(self) -> FloatArray:
         """How likely a row in each leaf is of each class, (n_classes, n_leaves)."""
-        return self.parameters.leaf_classes if self.distributions is None else self.distributions
+        return self.parameters.leaf_values if self.distributions is None else self.distributions
 
     @cached_property
     def leaf_votes(self) -> FloatArray:
@@ -232,8 +232,8 @@ class TreeModel:
         training. Otherwise they are the shares, or what each prediction saves under a cost matrix.
         """
         if self.distributions is not None or self.call_costs is None:
-            return self.parameters.leaf_classes
-        return decision_gains(self.call_costs).T @ self.parameters.leaf_classes
+            return self.parameters.leaf_values
+        return decision_gains(self.call_costs).T @ self.parameters.leaf_values
 
     def decision_threshold(self, k: int) -> float:
         """The probability from which on a tree of two classes predicts class k."""

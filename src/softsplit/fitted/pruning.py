@@ -75,11 +75,11 @@ def simplified_model(model: TreeModel, tol: float, X: FloatArray | None = None) 
     if model.distributions is None:
         found = _simplified(tree, model.steepness, tol, features, votes)
         return _edited(model.with_parameters(found.tree), found)
-    both = replace(tree, leaf_classes=np.vstack([tree.leaf_classes, model.distributions]))
+    both = replace(tree, leaf_values=np.vstack([tree.leaf_values, model.distributions]))
     votes = np.eye(n_classes, 2 * n_classes)
     found = _simplified(both, model.steepness, tol, features, votes)
-    classes, shares = np.split(found.tree.leaf_classes, 2)
-    return _edited(model.with_parameters(replace(found.tree, leaf_classes=classes), shares), found)
+    classes, shares = np.split(found.tree.leaf_values, 2)
+    return _edited(model.with_parameters(replace(found.tree, leaf_values=classes), shares), found)
 
 
 def _edited(model: TreeModel, found: Pruned) -> TreeModel:
@@ -100,9 +100,9 @@ def pruned_model(
     second result says where each branch was before (-1: padding).
     """
     n_classes, shares = len(model.classes), model.distributions
-    below = model.parameters.leaf_classes
+    below = model.parameters.leaf_values
     below = below if shares is None else np.vstack([below, shares])
-    tree = replace(model.parameters, leaf_classes=below)
+    tree = replace(model.parameters, leaf_values=below)
 
     def rebuilt(t: int) -> _Node:
         found = _unpacked(tree, t)
@@ -122,9 +122,9 @@ def pruned_model(
         return replace(found, left=left, right=right)
 
     found = _packed(rebuilt(0), tree.n_features)
-    classes = found.tree.leaf_classes[:n_classes]
-    kept = None if shares is None else found.tree.leaf_classes[n_classes:]
-    made = _edited(model.with_parameters(replace(found.tree, leaf_classes=classes), kept), found)
+    classes = found.tree.leaf_values[:n_classes]
+    kept = None if shares is None else found.tree.leaf_values[n_classes:]
+    made = _edited(model.with_parameters(replace(found.tree, leaf_values=classes), kept), found)
     if model.walk is None:
         return made, found.branches
     walk = _pruned_walk(model.walk, found)
@@ -147,10 +147,10 @@ def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | N
         )
 
     own = np.eye(n_classes)[:, walk.classes]
-    both = replace(model.parameters, leaf_classes=np.vstack([model.parameters.leaf_classes, own]))
+    both = replace(model.parameters, leaf_values=np.vstack([model.parameters.leaf_values, own]))
     votes = np.zeros((1, 2 * n_classes))  # classes are compared by ``agrees``
     found = _simplified(both, model.steepness, tol, features, votes, agrees)
-    parameters = replace(found.tree, leaf_classes=found.tree.leaf_classes[:n_classes])
+    parameters = replace(found.tree, leaf_values=found.tree.leaf_values[:n_classes])
     made = replace(model.with_parameters(parameters), walk=_pruned_walk(walk, found))
     return _edited(made, found)
 
@@ -215,7 +215,7 @@ def _unpacked(parameters: TreeParameters, node: int, known: Pruned | None = None
     if node >= n_branches:
         leaf = node - n_branches
         origins = (leaf,) if known is None else known.leaves[leaf]
-        return _Leaf(parameters.leaf_classes[:, leaf], origins)
+        return _Leaf(parameters.leaf_values[:, leaf], origins)
     return _Branch(
         parameters.weights[:, node],
         float(parameters.thresholds[node]),
@@ -378,5 +378,5 @@ def oriented(parameters: TreeParameters, mass: FloatArray) -> TreeParameters:
     return TreeParameters(
         weights=parameters.weights[:, branches] * flips + 0.0,  # -0.0 becomes 0.0
         thresholds=parameters.thresholds[branches] * flips + 0.0,
-        leaf_classes=parameters.leaf_classes[:, leaves],
+        leaf_values=parameters.leaf_values[:, leaves],
     )

@@ -424,11 +424,11 @@ class RowPlan:
         return answers
 
     def class_proba(
-        self, X: FloatArray, leaf_classes: FloatArray, dtype: DTypeLike = np.float64
+        self, X: FloatArray, leaf_values: FloatArray, dtype: DTypeLike = np.float64
     ) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
-        answers = np.empty((len(X), len(leaf_classes)), dtype=dtype)
-        self._run(X, Entries.of_leaves(leaf_classes.T), answers)
+        answers = np.empty((len(X), len(leaf_values)), dtype=dtype)
+        self._run(X, Entries.of_leaves(leaf_values.T), answers)
         return answers
 
     def _run(

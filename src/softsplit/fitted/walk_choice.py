@@ -229,7 +229,7 @@ def chosen_walk(
     ``scores`` are the split scores of the rows, if they are known.
     """
     scores = split_scores(tree, rows.features) if scores is None else scores
-    leaf_votes = gains.T @ tree.leaf_classes
+    leaf_votes = gains.T @ tree.leaf_values
     mixed = np.argmax(leaf_votes @ leaf_probabilities(scores, steepness), axis=0)
     agreement = np.zeros((len(leaf_votes), len(mixed)))
     agreement[mixed, np.arange(len(mixed))] = rows.weights

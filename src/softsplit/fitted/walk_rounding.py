@@ -139,9 +139,9 @@ def _rounded(
             weights[used, t] = slope * question.coefficients * scaling.span[used] * n_features
             offset = float(question.coefficients @ scaling.low[used])
             thresholds[t] = slope * (question.centre - offset)
-    shares = rounded_shares(tree.leaf_classes)
+    shares = rounded_shares(tree.leaf_values)
     if fixed is not None:
-        shares = np.where(fixed.classes >= 0, tree.leaf_classes, shares)
+        shares = np.where(fixed.classes >= 0, tree.leaf_values, shares)
     walk = Walk(printed, bounds, upwards, ranked, np.zeros(shares.shape), chosen.classes)
     return TreeParameters(weights, thresholds, shares), walk
 
@@ -233,12 +233,12 @@ def shortest(near: float, low: float, high: float) -> float:
     return near
 
 
-def rounded_shares(leaf_classes: FloatArray) -> FloatArray:
+def rounded_shares(leaf_values: FloatArray) -> FloatArray:
     """Class probabilities of leaves: the smaller ones rounded, the largest is the rest."""
     shares = np.array(
-        [[significant(c, OPTIONS.share_digits) for c in column] for column in leaf_classes.T]
+        [[significant(c, OPTIONS.share_digits) for c in column] for column in leaf_values.T]
     ).T
-    largest = np.argmax(leaf_classes, axis=0)
+    largest = np.argmax(leaf_values, axis=0)
     columns = np.arange(shares.shape[1])
     shares[largest, columns] = 0.0
     shares[largest, columns] = np.round(1.0 - shares.sum(axis=0), 15)

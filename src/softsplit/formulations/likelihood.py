@@ -168,7 +168,7 @@ class LikelihoodFormulation(Formulation):
     def depth(self, depth: Any, n_classes: int) -> Any:
         if not is_auto(depth):
             return depth
-        smallest = Topology.for_classes(n_classes).depth
+        smallest = Topology.with_leaves(n_classes).depth
         return max(smallest, min(smallest + 1, OPTIONS.deepest))
 
     def n_knots(self, n_rows: float, n_columns: int) -> int:

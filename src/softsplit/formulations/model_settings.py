@@ -51,7 +51,7 @@ class ModelSettings:
     def with_strengths(self, local: float, global_: float) -> ModelSettings:
         return replace(self, local_strength=local, global_strength=global_)
 
-    def for_classes(self, classes: NDArray[Any], present: NDArray[np.bool_]) -> ModelSettings:
+    def with_leaves(self, classes: NDArray[Any], present: NDArray[np.bool_]) -> ModelSettings:
         """Costs, rates and class weights of those classes that there are rows of."""
         kept = set(classes[present].tolist())
         changed: dict[str, Any] = {}

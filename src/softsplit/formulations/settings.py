@@ -78,7 +78,7 @@ PENALTIES = ("l1", "l0", "power", "inverse_power", "log", "count", None)
 def make_topology(depth: Any, n_classes: int) -> Topology:
     """The tree for ``depth``; ``"auto"`` is the smallest with a leaf per class."""
     if is_auto(depth):
-        return Topology.for_classes(n_classes)
+        return Topology.with_leaves(n_classes)
     whole = isinstance(depth, Integral) and not isinstance(depth, bool)
     if not whole or not 1 <= depth <= MAX_DEPTH:
         raise ValueError(

@@ -71,14 +71,14 @@ class IpoptProgress:
 
 def tidy(problem: TrainingProblem, parameters: TreeParameters) -> TreeParameters:
     """Remove violations of bounds and of the leaf simplex the size of IPOPT's tolerance."""
-    leaf_classes = np.clip(parameters.leaf_classes, 0.0, 1.0)
-    totals = leaf_classes.sum(axis=0)
-    leaf_classes = leaf_classes / np.where(totals > 0, totals, 1.0)
+    leaf_values = np.clip(parameters.leaf_values, 0.0, 1.0)
+    totals = leaf_values.sum(axis=0)
+    leaf_values = leaf_values / np.where(totals > 0, totals, 1.0)
     return problem.pin(
         TreeParameters(
             problem.bounds.project(parameters.weights),
             problem.bounds.project_thresholds(parameters.thresholds),
-            leaf_classes,
+            leaf_values,
         )
     )
 

@@ -66,20 +66,20 @@ class ExplicitProgram:
         return probabilities
 
     def _mass(self, x: FloatArray) -> FloatArray:
-        """M_kl from the variables P_il, (n_classes, n_leaves)."""
+        """M_kl from the variables P_il, (n_groups, n_leaves)."""
         weighted = self._leaf_probabilities(x) * self.problem.samples.weights
         return np.add.reduceat(weighted, self.problem.samples.starts[:-1], axis=1).T
 
     def objective(self, x: FloatArray) -> float:
-        table = self.problem.loss.table(self.tree(x).leaf_classes)
+        table = self.problem.loss.table(self.tree(x).leaf_values)
         return float(np.sum(table * self._mass(x))) + self.variables.penalty(x)
 
     def gradient(self, x: FloatArray) -> FloatArray:
         problem, variables = self.problem, self.variables
         gradient = np.zeros(self.size)
         by_leaf = problem.loss.leaf_gradient(self._mass(x))
-        gradient[variables.leaf_classes] = by_leaf[:, variables.leaves]
-        table = problem.loss.table(self.tree(x).leaf_classes)
+        gradient[variables.leaf_values] = by_leaf[:, variables.leaves]
+        table = problem.loss.table(self.tree(x).leaf_values)
         per_row = table[self._labels].T * problem.samples.weights
         gradient[self.probabilities] = per_row[self.moving]
         variables.add_penalty_gradient(x, gradient)
@@ -99,7 +99,7 @@ class ExplicitProgram:
         rows, columns = [variables.linear_rows], [variables.linear_columns]
         for position, k in enumerate(self.classes):
             own = self.probabilities[:, samples.starts[k] : samples.starts[k + 1]].ravel()
-            reached = np.concatenate([own, variables.leaf_classes[k]])
+            reached = np.concatenate([own, variables.leaf_values[k]])
             rows.append(np.full(len(reached), n_linear + position))
             columns.append(reached)
         first = n_linear + n_rates
@@ -120,7 +120,7 @@ class ExplicitProgram:
         shares = self.problem.shares(self._mass(x))
         for k in self.classes:
             own = samples.weights[samples.starts[k] : samples.starts[k + 1]]
-            per_leaf = tree.leaf_classes[k, self.moving] / samples.class_totals[k]
+            per_leaf = tree.leaf_values[k, self.moving] / samples.group_totals[k]
             parts += [np.outer(per_leaf, own).ravel(), shares[k, variables.leaves]]
         parts.append(np.ones(self.probabilities.size))
         routed = self.blocks.routed(tree)
@@ -141,7 +141,7 @@ class ExplicitProgram:
     def _mixed_positions(self) -> tuple[IntArray, IntArray]:
         """Between c_kl and P_il, for the (class of the row, k) that may have a nonzero."""
         problem, variables = self.problem, self.variables
-        coupled = problem.loss.call_costs(problem.n_classes) != 0
+        coupled = problem.loss.call_costs(problem.n_groups) != 0
         coupled[self.classes, self.classes] = True
         self._coupled = coupled[self._labels].T
         rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
@@ -151,21 +151,21 @@ class ExplicitProgram:
         self._n_mixed = len(shared)
         for m, free in zip(at_moving, at_free, strict=True):
             classes, samples = np.nonzero(self._coupled)
-            rows.append(variables.leaf_classes[classes, free])
+            rows.append(variables.leaf_values[classes, free])
             columns.append(self.probabilities[m, samples])
         return np.concatenate(rows), np.concatenate(columns)
 
     def hessian(self, x: FloatArray, factor: float, multipliers: FloatArray) -> FloatArray:
         problem, samples, tree = self.problem, self.problem.samples, self.tree(x)
         n_linear, n_rates = len(self.variables.linear_lower), len(self.classes)
-        price = np.zeros(problem.n_classes)
+        price = np.zeros(problem.n_groups)
         rate_multipliers = multipliers[n_linear : n_linear + n_rates]
-        price[self.classes] = rate_multipliers / samples.class_totals[self.classes]
+        price[self.classes] = rate_multipliers / samples.group_totals[self.classes]
         routed = self.blocks.routed(tree)
         leaf_values = np.zeros((problem.topology.n_leaves, samples.n_rows))
         equations = multipliers[n_linear + n_rates :]
         leaf_values[self.moving] = -equations.reshape(self.probabilities.shape)
-        per_class = factor * problem.loss.call_costs(problem.n_classes) + np.diag(price)
+        per_class = factor * problem.loss.call_costs(problem.n_groups) + np.diag(price)
         mixed = (per_class[self._labels].T * samples.weights)[self._coupled]
         return np.concatenate(
             [

@@ -213,7 +213,7 @@ def conclude(
 
 
 def _finite(parameters: TreeParameters) -> bool:
-    arrays = (parameters.weights, parameters.thresholds, parameters.leaf_classes)
+    arrays = (parameters.weights, parameters.thresholds, parameters.leaf_values)
     return all(bool(np.all(np.isfinite(array))) for array in arrays)
 
 

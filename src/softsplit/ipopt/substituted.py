@@ -78,7 +78,7 @@ class SubstitutedProgram:
         by_feature = np.vstack([found.weights, found.thresholds])
         for b, t in enumerate(variables.branches):
             gradient[variables.columns(b)] = variables.expand(by_feature[:, t])
-        gradient[variables.leaf_classes] = found.leaf_classes[:, variables.leaves]
+        gradient[variables.leaf_values] = found.leaf_values[:, variables.leaves]
         variables.add_penalty_gradient(x, gradient)
         return gradient
 
@@ -95,7 +95,7 @@ class SubstitutedProgram:
         rows, columns = [variables.linear_rows], [variables.linear_columns]
         branches = [variables.columns(b) for b in range(len(variables.branches))]
         for position, k in enumerate(self.classes):
-            reached = np.concatenate([*branches, variables.leaf_classes[k]])
+            reached = np.concatenate([*branches, variables.leaf_values[k]])
             rows.append(np.full(len(reached), n_linear + position))
             columns.append(reached)
         shape = (n_linear + len(self.classes), variables.size)
@@ -110,7 +110,7 @@ class SubstitutedProgram:
         for k in self.classes:
             by_branch = np.zeros((len(variables.branches), self.problem.n_features + 1))
             for position, (leaf, step) in enumerate(self.blocks.leaf_steps):
-                weight = tree.leaf_classes[k, leaf] / self.problem.samples.class_totals[k]
+                weight = tree.leaf_values[k, leaf] / self.problem.samples.group_totals[k]
                 by_branch[self.blocks.place[step.branch]] += weight * slopes[k, position]
             parts += [variables.expand(by_branch).ravel(), shares[k, variables.leaves]]
         return np.concatenate(parts)
@@ -133,7 +133,7 @@ class SubstitutedProgram:
         self._mixed = [s for s, (leaf, _) in enumerate(self.blocks.leaf_steps) if leaf in place]
         for s in self._mixed:
             leaf, step = self.blocks.leaf_steps[s]
-            classes = variables.leaf_classes[:, place[leaf]]
+            classes = variables.leaf_values[:, place[leaf]]
             block = outer_positions(classes, self.blocks.columns(step.branch))
             mirrored = upper_triangle(*block)
             rows.append(mirrored[0])
@@ -142,14 +142,14 @@ class SubstitutedProgram:
 
     def hessian(self, x: FloatArray, factor: float, multipliers: FloatArray) -> FloatArray:
         problem, samples, tree = self.problem, self.blocks.samples, self.tree(x)
-        price = np.zeros(problem.n_classes)
+        price = np.zeros(problem.n_groups)
         n_linear = len(self.variables.linear_lower)
-        price[self.classes] = multipliers[n_linear:] / samples.class_totals[self.classes]
-        table = factor * problem.loss.table(tree.leaf_classes)
-        table = table + price[:, None] * tree.leaf_classes
+        price[self.classes] = multipliers[n_linear:] / samples.group_totals[self.classes]
+        table = factor * problem.loss.table(tree.leaf_values)
+        table = table + price[:, None] * tree.leaf_values
         routed = self.blocks.moving(tree)
         slopes = self.blocks.mass_slopes(routed)
-        per_class = factor * problem.loss.call_costs(problem.n_classes).T + np.diag(price)
+        per_class = factor * problem.loss.call_costs(problem.n_groups).T + np.diag(price)
         mixed = np.einsum("ky,ysj->skj", per_class, slopes[:, self._mixed])
         return np.concatenate(
             [
@@ -165,15 +165,15 @@ class LikelihoodProgram(SubstitutedProgram):
 
     def _hessian_pattern(self) -> Pattern:
         variables, width = self.variables, self.problem.n_features + 1
-        n_branches, leaf_classes = len(variables.branches), variables.leaf_classes.ravel()
+        n_branches, leaf_values = len(variables.branches), variables.leaf_values.ravel()
         index, sign = variables.expansion
         numbers = [b * width + index for b in range(n_branches)]
-        leaves = n_branches * width + np.arange(len(leaf_classes))
+        leaves = n_branches * width + np.arange(len(leaf_values))
         # For each variable but beta its line in a matrix over (a_t, mu_t) and c.
         self._numbers = np.concatenate([*numbers, leaves])
         self._signs = np.concatenate([np.tile(sign, n_branches), np.ones(len(leaves))])
         moved = [variables.columns(b) for b in range(n_branches)]
-        place = np.concatenate([*moved, leaf_classes])
+        place = np.concatenate([*moved, leaf_values])
         rows, columns = outer_positions(place, place)
         self._upper: NDArray[np.bool_] = rows <= columns
         sparse = variables.penalty_positions()
@@ -184,10 +184,10 @@ class LikelihoodProgram(SubstitutedProgram):
     def hessian(self, x: FloatArray, factor: float, multipliers: FloatArray) -> FloatArray:
         samples, tree = self.blocks.samples, self.tree(x)
         routed = self.blocks.routed(tree)
-        price = np.zeros(self.problem.n_classes)
+        price = np.zeros(self.problem.n_groups)
         first = len(self.variables.linear_lower)
-        price[self.classes] = multipliers[first:] / samples.class_totals[self.classes]
-        values = tree.leaf_classes[samples.labels].T
+        price[self.classes] = multipliers[first:] / samples.group_totals[self.classes]
+        values = tree.leaf_values[samples.labels].T
         truth = np.sum(routed.leaf_probabilities * values, axis=0)
         slopes = routed.score_slopes(values)
         along = self._slopes(routed, slopes)
@@ -195,7 +195,7 @@ class LikelihoodProgram(SubstitutedProgram):
         self._add_curvature(
             matrix, routed, slopes, samples.weights * (price[samples.labels] - factor / truth)
         )
-        self._add_ridge_and_prior(matrix, tree.leaf_classes, factor)
+        self._add_ridge_and_prior(matrix, tree.leaf_values, factor)
         full = matrix[np.ix_(self._numbers, self._numbers)] * np.outer(self._signs, self._signs)
         curvatures = factor * self.variables.penalty_curvatures(x)
         return np.concatenate([full.ravel()[self._upper], curvatures])
@@ -205,7 +205,7 @@ class LikelihoodProgram(SubstitutedProgram):
         variables, rows = self.variables, self.blocks.rows
         by_branch = [slopes[t] * rows for t in variables.branches]
         reach = routed.leaf_probabilities[variables.leaves]
-        labels, classes = self.blocks.samples.labels, range(self.problem.n_classes)
+        labels, classes = self.blocks.samples.labels, range(self.problem.n_groups)
         by_class = [np.where(labels == k, reach, 0.0) for k in classes]
         return np.vstack([*by_branch, *by_class])
 
@@ -228,13 +228,13 @@ class LikelihoodProgram(SubstitutedProgram):
                 continue
             moved = weights * routed.leaf_slope(leaf, step) * blocks.rows
             by_class = np.add.reduceat(moved, blocks.samples.starts[:-1], axis=1)
-            lines = first + place[leaf] + n_leaves * np.arange(self.problem.n_classes)
+            lines = first + place[leaf] + n_leaves * np.arange(self.problem.n_groups)
             own = slice(blocks.place[step.branch] * width, (blocks.place[step.branch] + 1) * width)
             matrix[own, lines] += by_class
             matrix[lines, own] += by_class.T
 
     def _add_ridge_and_prior(
-        self, matrix: FloatArray, leaf_classes: FloatArray, factor: float
+        self, matrix: FloatArray, leaf_values: FloatArray, factor: float
     ) -> None:
         width, diagonal = self.problem.n_features + 1, np.einsum("ii->i", matrix)
         first = len(self.variables.branches) * width
@@ -242,5 +242,5 @@ class LikelihoodProgram(SubstitutedProgram):
         by_branch[:, :-1] += factor * self.problem.ridge
         rule = self.problem.loss.leaf_rule
         if isinstance(rule, CountedDistributions):
-            held = leaf_classes[:, self.variables.leaves]
+            held = leaf_values[:, self.variables.leaves]
             diagonal[first:] += (factor * rule.pseudo_counts[:, None] / held**2).ravel()

@@ -19,7 +19,7 @@ twice the time. Under a prior the shares of a leaf stay above a floor that no be
     leaf steps       every (leaf, step on its path) whose branch is free
     mass slopes      S[k, step] = sum over rows of class k of weight_i dP_il / d(branch of step)
 
-Leaf values V have the sample weights in them; S is (n_classes, n_steps, n_features + 1).
+Leaf values V have the sample weights in them; S is (n_groups, n_steps, n_features + 1).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TreeVariables:
         Positions of a_plus, or of a where it is not split.
     negative : the same for a_minus, or None
     thresholds : int array (n_free_branches,)
-    leaf_classes : int array (n_classes, n_free_leaves)
+    leaf_values : int array (n_groups, n_free_leaves)
     caps : int array (n_features,), of beta, or one for each group of features; empty without a
         global penalty
     """
@@ -90,7 +90,7 @@ class TreeVariables:
         self.weights = self._take(n_free, p).T
         self.negative = self._take(n_free, p).T if local.strength > 0 else None
         self.thresholds = self._take(1, n_free)[0]
-        self.leaf_classes = self._take(problem.n_classes, len(self.leaves))
+        self.leaf_values = self._take(problem.n_groups, len(self.leaves))
         n_caps = len(problem.global_floor)
         self.caps = self._take(1, n_caps if global_.strength > 0 and n_free else 0)[0]
         self._set_bounds()
@@ -110,10 +110,10 @@ class TreeVariables:
             self.upper[self.negative] = -low
         self.lower[self.thresholds] = bounds.threshold_low[self.branches]
         self.upper[self.thresholds] = bounds.threshold_high[self.branches]
-        self.lower[self.leaf_classes], self.upper[self.leaf_classes] = 0.0, 1.0
+        self.lower[self.leaf_values], self.upper[self.leaf_values] = 0.0, 1.0
         if isinstance(rule, CountedDistributions):
-            counts, total = rule.pseudo_counts, float(self.problem.rows.class_totals.sum())
-            self.lower[self.leaf_classes] = (OPTIONS.low * counts / (counts.sum() + total))[:, None]
+            counts, total = rule.pseudo_counts, float(self.problem.rows.group_totals.sum())
+            self.lower[self.leaf_values] = (OPTIONS.low * counts / (counts.sum() + total))[:, None]
         if len(self.caps):
             sizes = np.maximum(bounds.high, -bounds.low)
             most = np.max(self.problem.penalties.global_.rows(sizes), axis=1)
@@ -145,16 +145,16 @@ class TreeVariables:
         """The tree at x; fixed variables keep their anchor."""
         problem = self.problem
         anchor = problem.anchor or TreeParameters.neutral(
-            problem.n_features, problem.n_classes, problem.topology
+            problem.n_features, problem.n_groups, problem.topology
         )
         weights = np.array(anchor.weights, dtype=float)
         thresholds = np.array(anchor.thresholds, dtype=float)
-        leaf_classes = np.array(anchor.leaf_classes, dtype=float)
+        leaf_values = np.array(anchor.leaf_values, dtype=float)
         negative = 0.0 if self.negative is None else x[self.negative]
         weights[:, self.branches] = x[self.weights] - negative
         thresholds[self.branches] = x[self.thresholds]
-        leaf_classes[:, self.leaves] = x[self.leaf_classes]
-        return TreeParameters(weights, thresholds, leaf_classes)
+        leaf_values[:, self.leaves] = x[self.leaf_values]
+        return TreeParameters(weights, thresholds, leaf_values)
 
     def start(self, parameters: TreeParameters) -> FloatArray:
         """The point that stands for a tree, with beta_j = max_t |a_jt|."""
@@ -165,7 +165,7 @@ class TreeVariables:
         else:
             x[self.weights], x[self.negative] = np.maximum(weights, 0), np.maximum(-weights, 0)
         x[self.thresholds] = parameters.thresholds[self.branches]
-        x[self.leaf_classes] = parameters.leaf_classes[:, self.leaves]
+        x[self.leaf_values] = parameters.leaf_values[:, self.leaves]
         if len(self.caps):
             x[self.caps] = self.problem.penalties.global_.magnitudes(weights)
         return np.clip(x, self.lower, self.upper)
@@ -223,8 +223,8 @@ class TreeVariables:
             gradient[self.negative] -= pull
         shift = strength * (tree.thresholds - centre.thresholds)
         gradient[self.thresholds] += shift[self.branches]
-        change = strength * (tree.leaf_classes - centre.leaf_classes)
-        gradient[self.leaf_classes] += change[:, self.leaves]
+        change = strength * (tree.leaf_values - centre.leaf_values)
+        gradient[self.leaf_values] += change[:, self.leaves]
 
     def penalty_positions(self) -> tuple[IntArray, IntArray]:
         """Where the second derivatives of the penalties are, in the upper triangle."""
@@ -287,10 +287,10 @@ class TreeVariables:
         ).tocsr()
 
     def _simplex(self) -> _Block:
-        n_classes, n_leaves = self.leaf_classes.shape
+        n_groups, n_leaves = self.leaf_values.shape
         ones = np.ones(n_leaves)
-        rows = np.tile(np.arange(n_leaves), n_classes)
-        return rows, self.leaf_classes.ravel(), np.ones(len(rows)), ones, ones
+        rows = np.tile(np.arange(n_leaves), n_groups)
+        return rows, self.leaf_values.ravel(), np.ones(len(rows)), ones, ones
 
     def _coverage(self) -> _Block:
         """sum_l c_kl >= what the fixed leaves leave open.
@@ -301,22 +301,22 @@ class TreeVariables:
         """
         if not isinstance(self.problem.loss.leaf_rule, ClassAssignment):
             return _no_rows()
-        n_classes, n_leaves = self.leaf_classes.shape
-        needed = np.ones(n_classes)
+        n_groups, n_leaves = self.leaf_values.shape
+        needed = np.ones(n_groups)
         if self.problem.anchor is not None:
-            fixed = self.problem.anchor.leaf_classes[:, ~self.problem.free_leaves]
+            fixed = self.problem.anchor.leaf_values[:, ~self.problem.free_leaves]
             needed = np.maximum(needed - fixed.sum(axis=1), 0.0)
         needed[needed < OPTIONS.covered] = 0.0
         classes = np.flatnonzero(needed) if n_leaves else np.zeros(0, dtype=int)
         tight = n_leaves > 0 and needed.sum() >= n_leaves - OPTIONS.covered
-        upper = np.full(n_classes, np.inf)
+        upper = np.full(n_groups, np.inf)
         if tight:
             needed *= n_leaves / needed.sum()
             upper = needed
-            self.upper[self.leaf_classes[needed == 0]] = 0.0
+            self.upper[self.leaf_values[needed == 0]] = 0.0
             classes = classes[:-1]
         rows = np.repeat(np.arange(len(classes)), n_leaves)
-        columns = self.leaf_classes[classes].ravel()
+        columns = self.leaf_values[classes].ravel()
         return rows, columns, np.ones(len(rows)), needed[classes], upper[classes]
 
     def _cap_constraints(self) -> _Block:
@@ -324,7 +324,7 @@ class TreeVariables:
         if len(self.caps) == 0:
             return _no_rows()
         positive = self.weights.ravel()
-        groups = self.problem.groups
+        groups = self.problem.feature_groups
         caps = self.caps if groups is None else self.caps[groups.of]
         caps = np.repeat(caps, len(self.branches))
         n_rows = len(positive)

@@ -50,7 +50,7 @@ class CellRows:
     Attributes
     ----------
     asked : mapping
-    classes : array of shape (n_classes,)
+    classes : array of shape (n_groups,)
     places : list of dict
         Position of each value of each column.
     keys : array of int, shape (n_combinations,)

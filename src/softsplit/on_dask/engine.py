@@ -42,7 +42,7 @@ class DrawOptions:
     most, least, cells : int
         Rows of the sample, fewer where they have many columns: ``cells`` over columns, within
         ``least`` and ``most``.
-    of_class : int
+    of_group : int
         Rows that a sample has of each class at least, as ``Samples.stratified``.
     spread : float
         More rows are asked of a part than its share, by this many standard deviations of it.
@@ -51,7 +51,7 @@ class DrawOptions:
     most: int = 100_000
     least: int = 20_000
     cells: int = 20_000_000
-    of_class: int = 30
+    of_group: int = 30
     spread: float = 4.0
 
 
@@ -86,20 +86,20 @@ class DaskRows:
         return self.drawn.n_features
 
     @property
-    def n_classes(self) -> int:
+    def n_groups(self) -> int:
         return len(self.moments.classes)
 
     @property
-    def class_totals(self) -> FloatArray:
-        return self.drawn.class_totals
+    def group_totals(self) -> FloatArray:
+        return self.drawn.group_totals
 
     @property
     def mean_weight(self) -> float:
-        return float(self.class_totals.sum()) / self.n_rows
+        return float(self.group_totals.sum()) / self.n_rows
 
     @property
-    def class_samples(self) -> Samples:
-        return self.drawn.class_samples
+    def group_samples(self) -> Samples:
+        return self.drawn.group_samples
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         return added(self.parts.ask(part_sums, self.reading, splits, table, outer, steepness))
@@ -113,11 +113,11 @@ class DaskRows:
         if self.drawn.n_rows == self.n_rows <= limit:
             return self.drawn
         counts = self.moments.counts
-        share = np.maximum(DRAW.of_class, counts * limit // self.n_rows)
+        share = np.maximum(DRAW.of_group, counts * limit // self.n_rows)
         take = np.minimum(np.diff(self.drawn.starts), share)
         found = self.drawn.first(take)
         totals = np.add.reduceat(found.weights, found.starts[:-1])
-        return found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
+        return found.with_weights(found.weights * np.repeat(self.group_totals / totals, take))
 
     def summed(self, work: Callable[[Samples], FloatArray]) -> FloatArray:
         return reduce(np.add, self.parts.ask(part_summed, self.reading, work))
@@ -125,9 +125,9 @@ class DaskRows:
     def reweighed(self, seed: int, power: float) -> DaskRows:
         return replace(self, reading=replace(self.reading, drawn=(seed, power)))
 
-    def of_class(self, k: int) -> DaskRows:
+    def of_group(self, k: int) -> DaskRows:
         """Other classes stay, with weights of zero."""
-        factors = np.zeros(self.n_classes)
+        factors = np.zeros(self.n_groups)
         factors[k] = 1.0 if self.reading.factors is None else self.reading.factors[k]
         return replace(self, reading=replace(self.reading, factors=factors))
 
@@ -146,7 +146,7 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
     """
     counts, n_features = moments.counts, len(moments.low)
     limit = min(DRAW.most, max(DRAW.least, DRAW.cells // n_features))
-    wanted = np.minimum(counts, np.maximum(ROWS.class_centre, counts * limit // counts.sum()))
+    wanted = np.minimum(counts, np.maximum(ROWS.group_centre, counts * limit // counts.sum()))
     quotas = []
     for part in parts.parts:
         at, here = np.searchsorted(moments.classes, part.classes), np.diff(part.starts)
@@ -165,4 +165,4 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
         np.concatenate([weights for _, weights in found]),
     )
     kept = ordered.first(np.minimum(wanted, np.diff(ordered.starts)))
-    return replace(kept, class_totals=moments.totals)
+    return replace(kept, group_totals=moments.totals)

@@ -50,15 +50,15 @@ class Moments:
 
     Attributes
     ----------
-    classes : array of shape (n_classes,)
-    counts : array of int, shape (n_classes,)
+    classes : array of shape (n_groups,)
+    counts : array of int, shape (n_groups,)
         Rows, equal ones of a part counted once.
-    totals : array of shape (n_classes,)
+    totals : array of shape (n_groups,)
         Sums of weights.
     low, high : arrays of shape (n_features,)
     whole : array of bool, shape (n_features,)
         Whether all values are integers.
-    means, squares : arrays of shape (n_classes, n_features)
+    means, squares : arrays of shape (n_groups, n_features)
     """
 
     classes: NDArray[Any]
@@ -76,13 +76,13 @@ class Moments:
         means, squares = np.empty((2, len(classes), samples.n_features))
         whole = np.array([bool(np.all(line == np.rint(line))) for line in samples.features])
         for k in range(len(classes)):
-            one = samples.of_class(k)
+            one = samples.of_group(k)
             shares = one.weights / one.weights.sum()
             means[k] = one.features @ shares
             for j, line in enumerate(one.features):  # no copy of all of them
                 squares[k, j] = one.weights @ (line - means[k, j]) ** 2
         return cls(
-            classes, np.diff(samples.starts), samples.class_totals,
+            classes, np.diff(samples.starts), samples.group_totals,
             samples.features.min(axis=1), samples.features.max(axis=1), whole, means, squares,
         )  # fmt: skip
 
@@ -173,10 +173,10 @@ class Part:
     n_rows, n_features : int
     kind : str
         "f4" or "f8".
-    classes : array of shape (n_classes of the part,)
+    classes : array of shape (n_groups of the part,)
         Labels of its rows, in ascending order; under requirements on rates the numbers of their
         cells (cells.py), which are classes that are smaller.
-    starts : array of int, shape (n_classes of the part + 1,)
+    starts : array of int, shape (n_groups of the part + 1,)
         As of ``Samples``.
     weighted : bool
         Whether the file has weights.
@@ -261,17 +261,17 @@ class Reading:
 
     Attributes
     ----------
-    classes : array of shape (n_classes,)
+    classes : array of shape (n_groups,)
         Those of the whole table.
     scaling : Scaling
         Of the columns that are read.
     columns : array of int, optional
         Those columns; all if None.
-    factors : array of shape (n_classes,), optional
+    factors : array of shape (n_groups,), optional
         Factors on the weights of each class.
     drawn : (seed, power), optional
         Weights are multiplied by exponential random numbers to that power.
-    joined : array of int, shape (n_classes of the files,), optional
+    joined : array of int, shape (n_groups of the files,), optional
         Where the parts are grouped by cells, the class of each, which ascends: cells of a class are
         read as that class, and ``factors`` are of these.
     """
@@ -284,13 +284,13 @@ class Reading:
     joined: NDArray[np.intp] | None = None
 
     @property
-    def n_classes(self) -> int:
+    def n_groups(self) -> int:
         """Classes as which rows are read."""
         return len(self.classes) if self.joined is None else int(self.joined[-1]) + 1
 
     def starts(self, part: Part) -> NDArray[np.int64]:
         """Where the classes of the table begin among the rows of a part."""
-        counts = np.zeros(self.n_classes, dtype=np.int64)
+        counts = np.zeros(self.n_groups, dtype=np.int64)
         at = np.searchsorted(self.classes, part.classes)
         np.add.at(counts, at if self.joined is None else self.joined[at], np.diff(part.starts))
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -311,7 +311,7 @@ class Reading:
                 weights = weights * np.repeat(self.factors, np.diff(here))
             if shares is not None:
                 weights = weights * shares[rows]
-            yield Samples(self.scaled(features), here, weights, np.zeros(self.n_classes))
+            yield Samples(self.scaled(features), here, weights, np.zeros(self.n_groups))
 
     def scaled(self, features: FloatArray) -> FloatArray:
         """Features (n_columns, n_rows) in scaled units."""

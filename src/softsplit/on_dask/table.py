@@ -93,7 +93,7 @@ class TableCells:
             weights = weights * (share * self.moments.totals / held)[cells]
         labels = self.labels[cells]
         made = Samples.from_arrays(drawn.features.T, labels, len(totals), weights)
-        return replace(made, class_totals=totals)
+        return replace(made, group_totals=totals)
 
     @property
     def _complete(self) -> bool:

@@ -52,7 +52,7 @@ class SamplesThere(Samples):
         cls, pieces: Pieces, starts: NDArray[np.int64], weights: FloatArray, totals: FloatArray
     ) -> SamplesThere:
         made = cls.__new__(cls)
-        vars(made).update(pieces=pieces, starts=starts, weights=weights, class_totals=totals)
+        vars(made).update(pieces=pieces, starts=starts, weights=weights, group_totals=totals)
         return made
 
     @cached_property
@@ -75,7 +75,7 @@ class SamplesThere(Samples):
         starts = np.searchsorted(rows, self.starts).astype(np.int64)
         features = self._fetched(rows).to(torch.float64).cpu().numpy()
         chosen = features if columns is None else np.ascontiguousarray(features[columns])
-        return Samples(chosen, starts, self.weights[rows], self.class_totals)
+        return Samples(chosen, starts, self.weights[rows], self.group_totals)
 
     def _fetched(self, rows: NDArray[np.intp]) -> torch.Tensor:
         """Chosen rows, on the device, (n_features, n)."""
@@ -88,7 +88,7 @@ class SamplesThere(Samples):
 def arrive(
     X: Any,
     y: NDArray[np.int64],
-    n_classes: int,
+    n_groups: int,
     weight: FloatArray,
     kind: str,
     device: Any,
@@ -115,7 +115,7 @@ def arrive(
         rows, merged = order[first], weights[order].cpu().numpy()
         if len(rows) < len(order):
             merged = np.add.reduceat(merged, torch.nonzero(first).flatten().cpu().numpy())
-        sizes = torch.bincount(classes[rows], minlength=n_classes).cpu().numpy()
+        sizes = torch.bincount(classes[rows], minlength=n_groups).cpu().numpy()
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         pieces = Pieces.empty(sizes[None], X.shape[1], device, values.dtype)
         means = _fill(pieces, values, rows, starts, scaling, merged)

@@ -30,7 +30,7 @@ def row_maker(device: Any, single: bool) -> Callable[[Samples], RowEngine]:
 def make_samples(
     X: NDArray[np.floating],
     y: NDArray[np.int64],
-    n_classes: int,
+    n_groups: int,
     weight: FloatArray,
     scaling: LinearScaling,
     *,
@@ -41,13 +41,13 @@ def make_samples(
     found = find_device(device)
     from softsplit.on_torch.grouping import grouped_samples
 
-    return grouped_samples(X, y, n_classes, weight, scaling, found, stay_single=stay_single)
+    return grouped_samples(X, y, n_groups, weight, scaling, found, stay_single=stay_single)
 
 
 def arrived(
     X: Any,
     y: NDArray[np.int64],
-    n_classes: int,
+    n_groups: int,
     weight: FloatArray,
     kind: str,
     *,
@@ -63,4 +63,4 @@ def arrived(
 
     if kind not in KINDS:
         return None
-    return arrive(X, y, n_classes, weight, kind, found, counts=counts)
+    return arrive(X, y, n_groups, weight, kind, found, counts=counts)

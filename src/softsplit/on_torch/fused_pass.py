@@ -102,7 +102,7 @@ def _halved(matrices, COUNT: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[
 @triton.jit
 def _pass(  # type: ignore[no-untyped-def]
     features, weights, classes, filled, splits, leaves, tables, weightings, found,
-    n_features, width, n_pieces, n_classes,
+    n_features, width, n_pieces, n_groups,
     DEPTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr,
     OUTER: tl.constexpr, MASS: tl.constexpr,
 ):  # fmt: skip
@@ -126,7 +126,7 @@ def _pass(  # type: ignore[no-untyped-def]
 
     leaf = ()
     for i in tl.static_range(LEAVES):
-        leaf = leaf + (tl.load(leaves + (tree * n_classes + group) * LEAVES + i),)
+        leaf = leaf + (tl.load(leaves + (tree * n_groups + group) * LEAVES + i),)
     side = tl.arange(0, SIDE)
     lines = tl.load(
         splits + side[:, None] * WIDTH + feature[None, :],
@@ -218,7 +218,7 @@ def launch(
         pieces.features, pieces.weights, pieces.classes, pieces.filled,
         splits.to(torch.float32).contiguous(), trees.leaves.to(torch.float32).contiguous(),
         trees.tables, trees.weightings, found,
-        pieces.n_features, pieces.width, pieces.n_pieces, pieces.n_classes,
+        pieces.n_features, pieces.width, pieces.n_pieces, pieces.n_groups,
         DEPTH=trees.depth, WIDTH=width, ROWS=rows, PIECE=pieces.piece_rows, OUTER=outer,
         MASS=mass, num_warps=plan.warps, num_stages=plan.stages,
     )  # fmt: skip

@@ -31,7 +31,7 @@ SIGN = -(2**63)
 def grouped_samples(
     X: NDArray[np.floating],
     y: NDArray[np.int64],
-    n_classes: int,
+    n_groups: int,
     weight: FloatArray,
     scaling: LinearScaling,
     device: Any,
@@ -47,7 +47,7 @@ def grouped_samples(
         rows = order[first]
         single = stay_single and X.dtype == np.float32 and len(X) > ROWS.double_precision
         features = _scaled(values, rows, scaling, torch.float32 if single else torch.float64)
-        counts = torch.bincount(classes[rows], minlength=n_classes).cpu().numpy()
+        counts = torch.bincount(classes[rows], minlength=n_groups).cpu().numpy()
         merged = weights[order].cpu().numpy()
         if len(rows) < len(order):
             merged = np.add.reduceat(merged, torch.nonzero(first).flatten().cpu().numpy())

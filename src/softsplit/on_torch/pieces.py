@@ -48,7 +48,7 @@ class Trees(NamedTuple):
     """Trees of one shape."""
 
     splits: torch.Tensor  # (n_trees, n_branches, n_features + 1), intercept last
-    leaves: torch.Tensor  # (n_trees, n_classes, n_leaves): W of engines/base.py
+    leaves: torch.Tensor  # (n_trees, n_groups, n_leaves): W of engines/base.py
     tables: torch.Tensor  # (n_trees,), int32: the table of each
     weightings: torch.Tensor  # (n_trees,), int32: its weighting
 
@@ -70,8 +70,8 @@ class BatchSums(NamedTuple):
 
     value: torch.Tensor  # (n_trees,)
     splits: torch.Tensor  # (n_trees, n_branches, n_features + 1)
-    mass: torch.Tensor  # (n_trees, n_classes, n_leaves)
-    table: torch.Tensor  # (n_trees, n_classes, n_leaves): see engines/base.py
+    mass: torch.Tensor  # (n_trees, n_groups, n_leaves)
+    table: torch.Tensor  # (n_trees, n_groups, n_leaves): see engines/base.py
 
 
 class Parts(NamedTuple):
@@ -79,7 +79,7 @@ class Parts(NamedTuple):
 
     splits: torch.Tensor  # (n_trees, n_parts, n_branches, n_features + 1)
     classes: torch.Tensor  # (n_parts,), int64
-    mass: torch.Tensor  # (n_trees, n_classes, n_leaves): of whole classes, in double precision
+    mass: torch.Tensor  # (n_trees, n_groups, n_leaves): of whole classes, in double precision
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Pieces:
     classes : int32 tensor (n_pieces,)
     filled : int32 tensor (n_tables, n_pieces)
         Rows of a piece up to the last one, in whole tiles.
-    n_classes : int
+    n_groups : int
     n_rows : int
         Rows of all tables together.
     """
@@ -103,7 +103,7 @@ class Pieces:
     weights: torch.Tensor
     classes: torch.Tensor
     filled: torch.Tensor
-    n_classes: int
+    n_groups: int
     n_rows: int
 
     @property
@@ -133,12 +133,12 @@ class Pieces:
 
     @cached_property
     def _membership(self) -> torch.Tensor:
-        """1 where a piece is of a class, (n_classes, n_pieces)."""
-        numbers = torch.arange(self.n_classes, device=self.classes.device)
+        """1 where a piece is of a class, (n_groups, n_pieces)."""
+        numbers = torch.arange(self.n_groups, device=self.classes.device)
         return (numbers[:, None] == self.classes[None, :]).to(torch.float64)
 
     def by_class(self, sums: torch.Tensor) -> torch.Tensor:
-        """Sums of pieces (n_trees, n_pieces, m) added up by class, (n_trees, n_classes, m)."""
+        """Sums of pieces (n_trees, n_pieces, m) added up by class, (n_trees, n_groups, m)."""
         return torch.matmul(self._membership, sums.to(torch.float64))
 
     @classmethod
@@ -150,7 +150,7 @@ class Pieces:
         units: Sequence[Units] | None = None,
     ) -> Pieces:
         """The rows of some samples, in their own or in other units; each has its own weighting."""
-        counts = np.array([np.diff(one.starts) for one in tables])  # (n_tables, n_classes)
+        counts = np.array([np.diff(one.starts) for one in tables])  # (n_tables, n_groups)
         made = cls.empty(counts, tables[0].n_features, device, dtype)
         for number, one in enumerate(tables):
             for k, at, _ in made.runs:
@@ -165,7 +165,7 @@ class Pieces:
     def empty(
         cls, counts: NDArray[np.int64], n_features: int, device: Any, dtype: torch.dtype
     ) -> Pieces:
-        """Room for ``counts`` rows of every table and class, (n_tables, n_classes); all zeros."""
+        """Room for ``counts`` rows of every table and class, (n_tables, n_groups); all zeros."""
         most = counts.max(axis=0)
         size = int(min(PIECE, -(-most.max() // TILE) * TILE))
         per_class = -(-most // size)
@@ -195,7 +195,7 @@ class Pieces:
         """The same rows with the weights of ``samples``."""
         return replace(self, weights=self.weights_of(samples)[None])
 
-    def of_class(self, k: int) -> Pieces:
+    def of_group(self, k: int) -> Pieces:
         """The same rows, those of other classes with weight zero."""
         weights = torch.zeros_like(self.weights)
         for group, low, high in self.runs:

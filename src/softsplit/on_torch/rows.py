@@ -90,7 +90,7 @@ class DeviceRows(OfSamples):
         slabs = []
         with enough_memory(f"{samples.n_rows} rows"):
             # A piece of every class may be filled up with rows of weight zero.
-            size = max(PIECE, most - PIECE * samples.n_classes)
+            size = max(PIECE, most - PIECE * samples.n_groups)
             for low in range(0, samples.n_rows, size):
                 part = _rows_of(samples, low, min(low + size, samples.n_rows))
                 home = "cpu" if streamed else device
@@ -215,9 +215,9 @@ class DeviceRows(OfSamples):
         weights = self.samples.weights * shares**power
         return self._with_weights(self.samples.with_weights(weights))
 
-    def of_class(self, k: int) -> DeviceRows:
-        slabs = tuple(slab.of_class(k) for slab in self.slabs)
-        return replace(self, samples=self.samples.of_class(k), slabs=slabs)
+    def of_group(self, k: int) -> DeviceRows:
+        slabs = tuple(slab.of_group(k) for slab in self.slabs)
+        return replace(self, samples=self.samples.of_group(k), slabs=slabs)
 
     def _with_weights(self, samples: Samples) -> DeviceRows:
         """The same rows on the device with the weights of ``samples``."""
@@ -235,7 +235,7 @@ def _rows_of(samples: Samples, low: int, high: int) -> Samples:
         samples.features[:, low:high],
         np.clip(samples.starts - low, 0, high - low),
         samples.weights[low:high],
-        samples.class_totals,
+        samples.group_totals,
     )
 
 

@@ -48,5 +48,5 @@ def part_sums(pieces: Pieces, trees: Trees) -> Parts:
         parts: Parts = kernel.fused_parts(pieces, trees)
         return parts
     found = class_sums(pieces, trees, IDENTITY)
-    classes = torch.arange(pieces.n_classes, device=pieces.features.device)
+    classes = torch.arange(pieces.n_groups, device=pieces.features.device)
     return Parts(found.splits.to(trees.splits.dtype), classes, found.table)

@@ -28,9 +28,9 @@ def tensor_sums(pieces: Pieces, trees: Trees, outer: int) -> BatchSums:
 
 
 def class_sums(pieces: Pieces, trees: Trees, outer: int) -> BatchSums:
-    """The same with splits by classes, (n_trees, n_classes, n_branches, n_features + 1)."""
+    """The same with splits by classes, (n_trees, n_groups, n_branches, n_features + 1)."""
     n_trees, n_branches, wide = trees.splits.shape
-    shape = (n_trees, pieces.n_classes, n_branches + 1)
+    shape = (n_trees, pieces.n_groups, n_branches + 1)
     device = pieces.features.device
     made = BatchSums(
         torch.zeros(n_trees, dtype=torch.float64, device=device),
@@ -57,7 +57,7 @@ def _over_table(pieces: Pieces, number: int, trees: Trees, outer: int) -> BatchS
     n_trees, n_branches, wide = trees.splits.shape
     dtype = features.dtype
     value = torch.zeros(n_trees, dtype=torch.float64, device=features.device)
-    shape = (n_trees, pieces.n_classes, n_branches, wide)
+    shape = (n_trees, pieces.n_groups, n_branches, wide)
     by_split = torch.zeros(shape, dtype=torch.float64, device=features.device)
     mass = torch.zeros_like(trees.leaves, dtype=torch.float64)
     table = torch.zeros_like(mass)

@@ -335,7 +335,7 @@ class _Graph:
         labels = _labels(self.tree.classes)
         self.add("Gather", self.constant(labels), best, name="label", axis=0)
         label_type = helper.np_dtype_to_tensor_dtype(labels.dtype)
-        double, k = TensorProto.DOUBLE, self.tree.parameters.n_classes
+        double, k = TensorProto.DOUBLE, self.tree.parameters.n_groups
         graph = helper.make_graph(
             self.nodes,
             "softsplit",

@@ -34,7 +34,7 @@ def written_tree(model: TreeModel) -> dict[str, Any]:
             }
             for t in range(len(used))
         ],
-        "leaves": model.parameters.leaf_classes.T.tolist(),
+        "leaves": model.parameters.leaf_values.T.tolist(),
     }
     if model.distributions is not None:
         written["distributions"] = model.distributions.T.tolist()

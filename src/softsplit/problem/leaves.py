@@ -10,7 +10,7 @@ where R_kl = M_kl / n_k is the share of class k that reaches leaf l. The paper a
 
     sum_l c_kl >= 1                         for each class    class coverage
 
-A *leaf rule* belongs to a loss. With G = dE/dc, shape (n_classes, n_leaves), for a fixed routing:
+A *leaf rule* belongs to a loss. With G = dE/dc, shape (n_groups, n_leaves), for a fixed routing:
 
     ClassAssignment      the expected cost sum_kl G_kl c_kl is linear in c and minimal where every
                          leaf has one class: an assignment problem (Kuhn 1955), or a linear program
@@ -65,10 +65,10 @@ class LeafRule(Protocol):
     def exact(self) -> bool:
         """Whether ``step`` returns the optimal leaves of a loss that is linear in them."""
 
-    def check(self, topology: Topology, n_classes: int) -> None:
+    def check(self, topology: Topology, n_groups: int) -> None:
         """Raise ``ValueError`` if a tree of this topology has no feasible leaves."""
 
-    def coverage(self, leaf_classes: FloatArray) -> float:
+    def coverage(self, leaf_values: FloatArray) -> float:
         """Return the largest violation of class coverage."""
 
     def without_features(self, shares: FloatArray) -> FloatArray | None:
@@ -85,18 +85,18 @@ class LeafRule(Protocol):
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
-        """Return better leaves for a fixed routing, shape (n_classes, n_leaves).
+        """Return better leaves for a fixed routing, shape (n_groups, n_leaves).
 
         Parameters
         ----------
-        gradient : array (n_classes, n_leaves)
+        gradient : array (n_groups, n_leaves)
             G_kl = dE / dc_kl.
-        shares : array (n_classes, n_leaves)
+        shares : array (n_groups, n_leaves)
             R_kl: share of class k that reaches leaf l; ignored without minimum rates.
-        minimum_rates : array (n_classes,), or None if there are none
+        minimum_rates : array (n_groups,), or None if there are none
         free : bool array (n_leaves,), optional
             Leaves that may change; the others keep their column of ``current``.
-        current : array (n_classes, n_leaves), optional
+        current : array (n_groups, n_leaves), optional
 
         Raises
         ------
@@ -109,7 +109,7 @@ class LeafRule(Protocol):
         gradient: FloatArray,
         shares: FloatArray,
         free: NDArray[np.bool_] | None,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
     ) -> float:
         """Return the first-order gain of the best leaves; zero at a stationary point."""
 
@@ -121,7 +121,7 @@ def violation(
     bounds: Bounds,
 ) -> Violation:
     """Return the violation of each family of constraints; ``shortfalls`` are what rates lack."""
-    c = parameters.leaf_classes
+    c = parameters.leaf_values
     return Violation(
         box=bounds.violation(parameters),
         leaves=_worst(_largest(c.sum(axis=0) - 1), -float(c.min())),
@@ -156,16 +156,16 @@ class ClassAssignment:
 
     exact: bool = True
 
-    def check(self, topology: Topology, n_classes: int) -> None:
-        if topology.n_leaves < n_classes:
+    def check(self, topology: Topology, n_groups: int) -> None:
+        if topology.n_leaves < n_groups:
             raise ValueError(
-                f"depth {topology.depth} gives {topology.n_leaves} leaves for {n_classes} "
+                f"depth {topology.depth} gives {topology.n_leaves} leaves for {n_groups} "
                 f"classes; each class needs a leaf, so raise depth to at least "
-                f"{Topology.for_classes(n_classes).depth} or use depth='auto'."
+                f"{Topology.with_leaves(n_groups).depth} or use depth='auto'."
             )
 
-    def coverage(self, leaf_classes: FloatArray) -> float:
-        return _worst(1.0 - float(leaf_classes.sum(axis=1).min()))
+    def coverage(self, leaf_values: FloatArray) -> float:
+        return _worst(1.0 - float(leaf_values.sum(axis=1).min()))
 
     def without_features(self, shares: FloatArray) -> None:
         """Return None: every class has leaves of its own, to which thresholds route at random."""
@@ -207,19 +207,19 @@ class ClassAssignment:
         assigned = cheapest_assignment(gradient)
         if np.all(np.tensordot(lines, assigned) >= least - RATE_SLACK):
             return assigned
-        n_classes, n_leaves = gradient.shape
-        one_per_leaf = np.tile(np.eye(n_leaves), n_classes)
-        coverage = np.kron(np.eye(n_classes), np.ones(n_leaves))
+        n_groups, n_leaves = gradient.shape
+        one_per_leaf = np.tile(np.eye(n_leaves), n_groups)
+        coverage = np.kron(np.eye(n_groups), np.ones(n_leaves))
         solved = linprog(
             gradient.ravel() / max(float(np.max(np.abs(gradient))), TINY_SHARE),
             A_ub=-np.vstack([coverage, lines.reshape(len(lines), -1)]),
-            b_ub=-np.concatenate([np.ones(n_classes), least - RATE_SLACK]),
+            b_ub=-np.concatenate([np.ones(n_groups), least - RATE_SLACK]),
             A_eq=one_per_leaf, b_eq=np.ones(n_leaves), bounds=(0, 1), method="highs",
             options=PROGRAM_TOLERANCES,
         )  # fmt: skip
         if solved.status != 0:
             raise InfeasibleLeafStep("no leaf assignment meets the rates for this routing.")
-        found = np.clip(solved.x.reshape(n_classes, n_leaves), 0.0, 1.0)
+        found = np.clip(solved.x.reshape(n_groups, n_leaves), 0.0, 1.0)
         leaves: FloatArray = found / found.sum(axis=0)
         return leaves
 
@@ -228,15 +228,15 @@ class ClassAssignment:
         gradient: FloatArray,
         shares: FloatArray,
         free: NDArray[np.bool_] | None,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
     ) -> float:
         try:
-            best = self.step(gradient, shares, None, free, leaf_classes)
+            best = self.step(gradient, shares, None, free, leaf_values)
         except InfeasibleLeafStep:
             # Fixed leaves miss coverage by a rounding error: no leaves are feasible, and
             # ``violation`` reports it.
             return 0.0
-        return float(max(0.0, np.sum(gradient * (leaf_classes - best))))
+        return float(max(0.0, np.sum(gradient * (leaf_values - best))))
 
 
 def cheapest_assignment(costs: FloatArray) -> FloatArray:
@@ -250,21 +250,21 @@ def cheapest_assignment(costs: FloatArray) -> FloatArray:
 @compiled
 def cheapest_labels(costs):  # type: ignore[no-untyped-def]
     """Return the class of each leaf in the assignment of minimum cost, shape (n_leaves,)."""
-    n_classes, n_leaves = costs.shape
-    labels, seen = np.zeros(n_leaves, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
+    n_groups, n_leaves = costs.shape
+    labels, seen = np.zeros(n_leaves, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)
     # The cheapest class of each leaf is optimal if it leaves no class without a leaf.
     for leaf in range(n_leaves):
-        for k in range(1, n_classes):
+        for k in range(1, n_groups):
             if costs[k, leaf] < costs[labels[leaf], leaf]:
                 labels[leaf] = k
         seen[labels[leaf]] = 1
-    if seen.sum() == n_classes:
+    if seen.sum() == n_groups:
         return labels
     # Otherwise each class owns one leaf, and the others keep their cheapest class: the regret
     # costs[k, leaf] - min_k costs[k, leaf] of the owned leaves is minimal.
-    regret = np.empty((n_classes, n_leaves))
+    regret = np.empty((n_groups, n_leaves))
     for leaf in range(n_leaves):
-        for k in range(n_classes):
+        for k in range(n_groups):
             regret[k, leaf] = costs[k, leaf] - costs[labels[leaf], leaf]
     owners = _owners(regret)
     for leaf in range(n_leaves):
@@ -279,13 +279,13 @@ def _owners(costs):  # type: ignore[no-untyped-def]
 
     The Hungarian method (Kuhn 1955) by shortest augmenting paths (Jonker and Volgenant 1987): the
     classes are assigned one after the other, each along a path of minimum reduced cost
-    costs - of_class - of_leaf >= 0, with the dual variables of classes and leaves. Index 0 of the
+    costs - of_group - of_leaf >= 0, with the dual variables of classes and leaves. Index 0 of the
     arrays stands for no class and no leaf.
     """
-    n_classes, n_leaves = costs.shape
-    of_class, of_leaf = np.zeros(n_classes + 1), np.zeros(n_leaves + 1)
+    n_groups, n_leaves = costs.shape
+    of_group, of_leaf = np.zeros(n_groups + 1), np.zeros(n_leaves + 1)
     owner, way = np.zeros(n_leaves + 1, dtype=np.int64), np.zeros(n_leaves + 1, dtype=np.int64)
-    for k in range(1, n_classes + 1):
+    for k in range(1, n_groups + 1):
         owner[0], here = k, 0
         shortest, visited = np.full(n_leaves + 1, np.inf), np.zeros(n_leaves + 1, dtype=np.bool_)
         # Dijkstra's method from class k to a leaf without an owner.
@@ -295,7 +295,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
             for leaf in range(1, n_leaves + 1):
                 if visited[leaf]:
                     continue
-                gap = costs[owner[here] - 1, leaf - 1] - of_class[owner[here]] - of_leaf[leaf]
+                gap = costs[owner[here] - 1, leaf - 1] - of_group[owner[here]] - of_leaf[leaf]
                 if gap < shortest[leaf]:
                     shortest[leaf], way[leaf] = gap, here
                 if shortest[leaf] < length:
@@ -305,7 +305,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
             # Dual variables that keep reduced costs >= 0, and zero on the tree of shortest paths.
             for leaf in range(n_leaves + 1):
                 if visited[leaf]:
-                    of_class[owner[leaf]] += length
+                    of_group[owner[leaf]] += length
                     of_leaf[leaf] -= length
                 else:
                     shortest[leaf] -= length
@@ -331,7 +331,7 @@ def _leaf_program(
 
     Rates may be below their minimum by ``slack``.
     """
-    n_classes, n_leaves = costs.shape
+    n_groups, n_leaves = costs.shape
     result = np.zeros_like(costs) if current is None else np.array(current, dtype=float)
     index = np.arange(n_leaves) if free is None else np.flatnonzero(free)
     if len(index) == 0:
@@ -340,7 +340,7 @@ def _leaf_program(
         return result
     fixed = result.copy()
     fixed[:, index] = 0.0
-    rows, columns = _program_layout(n_classes, len(index))
+    rows, columns = _program_layout(n_groups, len(index))
     one_per_leaf = coo_array((np.ones(len(rows)), (columns, np.arange(len(rows)))))
     coverage = coo_array((-np.ones(len(rows)), (rows, np.arange(len(rows)))))
     rates = coo_array((-shares[:, index].ravel(), (rows, np.arange(len(rows)))))
@@ -363,14 +363,14 @@ def _leaf_program(
         raise InfeasibleLeafStep(
             "no leaf assignment meets the minimum class rates for this routing."
         )
-    columns_found = np.clip(solved.x.reshape(n_classes, len(index)), 0.0, 1.0)
+    columns_found = np.clip(solved.x.reshape(n_groups, len(index)), 0.0, 1.0)
     result[:, index] = columns_found / columns_found.sum(axis=0)
     return result
 
 
-def _program_layout(n_classes: int, n_leaves: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _program_layout(n_groups: int, n_leaves: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return class and leaf index of each variable of the leaf program, in row-major order."""
-    classes, leaves = np.divmod(np.arange(n_classes * n_leaves), n_leaves)
+    classes, leaves = np.divmod(np.arange(n_groups * n_leaves), n_leaves)
     return classes, leaves
 
 
@@ -392,10 +392,10 @@ class Distributions(ABC):
 
     exact = False
 
-    def check(self, topology: Topology, n_classes: int) -> None:  # noqa: B027 (nothing to refuse)
+    def check(self, topology: Topology, n_groups: int) -> None:  # noqa: B027 (nothing to refuse)
         """Accept any number of leaves."""
 
-    def coverage(self, leaf_classes: FloatArray) -> float:
+    def coverage(self, leaf_values: FloatArray) -> float:
         return 0.0
 
     @abstractmethod
@@ -435,9 +435,9 @@ class ClassDistributions(Distributions):
     def without_features(self, shares: FloatArray) -> FloatArray:
         return self.soften(shares)
 
-    def soften(self, leaf_classes: FloatArray) -> FloatArray:
+    def soften(self, leaf_values: FloatArray) -> FloatArray:
         """Return the mixture with the uniform distribution, so that no row has probability zero."""
-        return (1 - self.smoothing) * leaf_classes + self.smoothing / len(leaf_classes)
+        return (1 - self.smoothing) * leaf_values + self.smoothing / len(leaf_values)
 
     def expected(self, responsibility: FloatArray) -> FloatArray:
         return self.soften(responsibility / np.maximum(responsibility.sum(axis=0), TINY_SHARE))
@@ -447,11 +447,11 @@ class ClassDistributions(Distributions):
         gradient: FloatArray,
         shares: FloatArray,
         free: NDArray[np.bool_] | None,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
     ) -> float:
-        """Return the gap over distributions with at least smoothing / n_classes of each class."""
-        least = self.smoothing / len(leaf_classes)
-        movable = leaf_classes - least
+        """Return the gap over distributions with at least smoothing / n_groups of each class."""
+        least = self.smoothing / len(leaf_values)
+        movable = leaf_values - least
         gain = np.sum(gradient * movable, axis=0) - gradient.min(axis=0) * movable.sum(axis=0)
         if free is not None:
             gain = np.where(free, gain, 0.0)
@@ -462,15 +462,15 @@ class ClassDistributions(Distributions):
 class LeafPrior(Protocol):
     """A leaf rule with a prior: a term of the leaf classes in the objective."""
 
-    def prior(self, leaf_classes: FloatArray) -> tuple[float, FloatArray]:
-        """Return the term and its gradient, shape (n_classes, n_leaves)."""
+    def prior(self, leaf_values: FloatArray) -> tuple[float, FloatArray]:
+        """Return the term and its gradient, shape (n_groups, n_leaves)."""
 
 
 @dataclass(frozen=True)
 class CountedDistributions(Distributions):
     """A class distribution in every leaf under a Dirichlet prior.
 
-    ``pseudo_counts`` s_k, shape (n_classes,), add -sum_kl s_k log c_kl to the loss: no class has
+    ``pseudo_counts`` s_k, shape (n_groups,), add -sum_kl s_k log c_kl to the loss: no class has
     probability zero, and a leaf that hardly any row reaches has the shares of the pseudo-counts.
     """
 
@@ -479,8 +479,8 @@ class CountedDistributions(Distributions):
     def without_features(self, shares: FloatArray) -> FloatArray:
         return shares
 
-    def prior(self, leaf_classes: FloatArray) -> tuple[float, FloatArray]:
-        counts, held = self.pseudo_counts[:, None], np.maximum(leaf_classes, TINY_SHARE)
+    def prior(self, leaf_values: FloatArray) -> tuple[float, FloatArray]:
+        counts, held = self.pseudo_counts[:, None], np.maximum(leaf_values, TINY_SHARE)
         return -float(np.sum(counts * np.log(held))), -counts / held
 
     def expected(self, responsibility: FloatArray) -> FloatArray:
@@ -493,11 +493,11 @@ class CountedDistributions(Distributions):
         gradient: FloatArray,
         shares: FloatArray,
         free: NDArray[np.bool_] | None,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
     ) -> float:
         """Return the largest derivative by a log-odds of a leaf; ``gradient`` includes prior."""
-        mean = np.sum(leaf_classes * gradient, axis=0)
-        residual = np.abs(leaf_classes * (gradient - mean))
+        mean = np.sum(leaf_values * gradient, axis=0)
+        residual = np.abs(leaf_values * (gradient - mean))
         return float(np.max(residual if free is None else residual[:, free], initial=0.0))
 
 

@@ -9,7 +9,7 @@ A loss gives an engine a table ``W[class, leaf]`` and the number of an outer fun
     expected cost  W = cost @ c,   f = identity
     log-loss       W = c,          f = -log
 
-With T = dE / dW, shape (n_classes, n_leaves), which the engine returns,
+With T = dE / dW, shape (n_groups, n_leaves), which the engine returns,
 
     dE / dc        = cost' @ T   (expected cost),   T   (log-loss)
 
@@ -45,7 +45,7 @@ class Evaluation:
     value: float
     weights: FloatArray
     thresholds: FloatArray
-    leaf_classes: FloatArray
+    leaf_values: FloatArray
     mass: FloatArray
 
 
@@ -64,20 +64,20 @@ class Loss(Protocol):
     def unit(self) -> float:
         """The loss of a typical error, relative to 0.5: the unit of tolerances."""
 
-    def table(self, leaf_classes: FloatArray) -> FloatArray:
+    def table(self, leaf_values: FloatArray) -> FloatArray:
         """Return W[class, leaf] for the given leaves."""
 
     def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
-        """Return dE / d leaf_classes from dE / d table."""
+        """Return dE / d leaf_values from dE / d table."""
 
-    def featureless(self, class_totals: FloatArray) -> float:
+    def featureless(self, group_totals: FloatArray) -> float:
         """Return the loss of the best tree that uses no feature."""
 
-    def call_costs(self, n_classes: int) -> FloatArray:
-        """Return the approximate cost of predicting k for class y, shape (n_classes, n_classes)."""
+    def call_costs(self, n_groups: int) -> FloatArray:
+        """Return the approximate cost of predicting k for class y, shape (n_groups, n_groups)."""
 
 
-def check_loss(loss: Loss, n_classes: int, n_leaves: int) -> None:
+def check_loss(loss: Loss, n_groups: int, n_leaves: int) -> None:
     """Check the members of a loss and their shapes, on which compiled code relies.
 
     Raises
@@ -85,8 +85,8 @@ def check_loss(loss: Loss, n_classes: int, n_leaves: int) -> None:
     ValueError
         If a member is absent or has a wrong shape; the message names it.
     """
-    leaves = np.full((n_classes, n_leaves), 1.0 / n_classes)
-    square, wide = (n_classes, n_classes), (n_classes, n_leaves)
+    leaves = np.full((n_groups, n_leaves), 1.0 / n_groups)
+    square, wide = (n_groups, n_groups), (n_groups, n_leaves)
     if loss.outer not in OUTERS:
         _refuse(loss, "outer", f"one of the numbers {OUTERS} of softsplit.engines.outer")
     lacking = [name for name in RULE_PARTS if not hasattr(loss.leaf_rule, name)]
@@ -95,8 +95,8 @@ def check_loss(loss: Loss, n_classes: int, n_leaves: int) -> None:
     parts = {
         "table": (lambda: loss.table(leaves), wide),
         "leaf_gradient": (lambda: loss.leaf_gradient(np.ones(wide)), wide),
-        "call_costs": (lambda: loss.call_costs(n_classes), square),
-        "featureless": (lambda: loss.featureless(np.ones(n_classes)), ()),
+        "call_costs": (lambda: loss.call_costs(n_groups), square),
+        "featureless": (lambda: loss.featureless(np.ones(n_groups)), ()),
         "unit": (lambda: loss.unit, ()),
     }
     for name, (ask, shape) in parts.items():
@@ -124,9 +124,9 @@ class ExpectedCost:
     leaf_rule: LeafRule = ASSIGNMENT
 
     @classmethod
-    def uniform(cls, n_classes: int, cost: float = 0.5) -> ExpectedCost:
+    def uniform(cls, n_groups: int, cost: float = 0.5) -> ExpectedCost:
         """Return the costs of the paper: the same for every error, 0 on the diagonal."""
-        return cls(cost * (1.0 - np.eye(n_classes)))
+        return cls(cost * (1.0 - np.eye(n_groups)))
 
     def weighted(self, class_weights: FloatArray) -> ExpectedCost:
         """Return the loss with the costs of each true class multiplied by its weight."""
@@ -136,21 +136,21 @@ class ExpectedCost:
     def unit(self) -> float:
         return float(np.max(self.costs)) / 0.5
 
-    def table(self, leaf_classes: FloatArray) -> FloatArray:
-        return self.costs @ leaf_classes
+    def table(self, leaf_values: FloatArray) -> FloatArray:
+        return self.costs @ leaf_values
 
     def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
         return self.costs.T @ by_table
 
-    def call_costs(self, n_classes: int) -> FloatArray:
+    def call_costs(self, n_groups: int) -> FloatArray:
         return self.costs
 
-    def featureless(self, class_totals: FloatArray) -> float:
+    def featureless(self, group_totals: FloatArray) -> float:
         """Return the cost of predicting the cheapest class for all rows.
 
         If it is zero, that of the most expensive class: strengths need a positive unit.
         """
-        costs = class_totals @ self.costs
+        costs = group_totals @ self.costs
         return float(np.min(costs)) or float(np.max(costs)) or 1.0
 
 
@@ -163,19 +163,19 @@ class LogLoss:
     unit: float = 1.0
 
     @classmethod
-    def counted(cls, class_totals: FloatArray, count: float = 1.0) -> LogLoss:
+    def counted(cls, group_totals: FloatArray, count: float = 1.0) -> LogLoss:
         """Return the loss with ``count`` pseudo-rows in every leaf, in the class proportions."""
-        return cls(leaf_rule=CountedDistributions(count * class_totals / class_totals.sum()))
+        return cls(leaf_rule=CountedDistributions(count * group_totals / group_totals.sum()))
 
-    def table(self, leaf_classes: FloatArray) -> FloatArray:
-        return np.array(leaf_classes)
+    def table(self, leaf_values: FloatArray) -> FloatArray:
+        return np.array(leaf_values)
 
     def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
         return by_table
 
-    def call_costs(self, n_classes: int) -> FloatArray:
-        return 1.0 - np.eye(n_classes)
+    def call_costs(self, n_groups: int) -> FloatArray:
+        return 1.0 - np.eye(n_groups)
 
-    def featureless(self, class_totals: FloatArray) -> float:
+    def featureless(self, group_totals: FloatArray) -> float:
         """Return the entropy of the class shares times the total weight."""
-        return float(-np.sum(class_totals * np.log(class_totals / class_totals.sum())))
+        return float(-np.sum(group_totals * np.log(group_totals / group_totals.sum())))

@@ -189,7 +189,7 @@ def _in_order(
     assert problem.order is not None
     chart = problem.order.chart_of(parameters, problem.steepness)
     moves, gap = chart.residual(
-        parameters.weights.T, slope.weights.T, parameters.leaf_classes, slope.leaf_classes
+        parameters.weights.T, slope.weights.T, parameters.leaf_values, slope.leaf_values
     )
     return max(moves, float(np.max(np.abs(slope.thresholds), initial=0.0))), gap
 
@@ -198,5 +198,5 @@ def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evalu
     """Return the first-order gain of the best leaf classes, with rates priced by multipliers."""
     free = None if problem.block is None else problem.free_leaves
     return problem.loss.leaf_rule.gap(
-        slope.leaf_classes, problem.shares(slope.mass), free, parameters.leaf_classes
+        slope.leaf_values, problem.shares(slope.mass), free, parameters.leaf_values
     )

@@ -76,7 +76,7 @@ class MonotoneOrder:
         1 or -1 for each variable.
     units : array (n_features,)
         What a weight is divided by to be a slope in original units, up to a common factor.
-    levels : int array (n_classes,)
+    levels : int array (n_groups,)
         Level of each class.
     """
 
@@ -150,13 +150,13 @@ class MonotoneOrder:
         weights = chart.weights_of(np.where(wrong, -OPTIONS.reflected * weights, weights)).T + 0.0
         # scores at the middle of the scaled features stay
         moved = 0.5 * (weights - tree.weights).sum(axis=0) / len(weights)
-        leaves = chart.ordered(np.log(np.maximum(tree.leaf_classes, 1e-12)))
+        leaves = chart.ordered(np.log(np.maximum(tree.leaf_values, 1e-12)))
         return TreeParameters(weights, tree.thresholds + moved, np.exp(leaves))
 
     def _turned(self, tree: TreeParameters) -> TreeParameters:
         """Swap the sides of branches whose left has the higher mean level."""
         n_branches = len(tree.thresholds)
-        mean = np.concatenate([np.zeros(n_branches), self.levels @ tree.leaf_classes])
+        mean = np.concatenate([np.zeros(n_branches), self.levels @ tree.leaf_values])
         for t in reversed(range(n_branches)):
             mean[t] = 0.5 * (mean[2 * t + 1] + mean[2 * t + 2])
         order, flips = list(range(2 * n_branches + 1)), np.ones(n_branches)
@@ -169,7 +169,7 @@ class MonotoneOrder:
         return TreeParameters(
             tree.weights[:, branches] * flips + 0.0,
             tree.thresholds[branches] * flips + 0.0,
-            tree.leaf_classes[:, leaves],
+            tree.leaf_values[:, leaves],
         )
 
     def violation(self, tree: TreeParameters, steepness: float) -> float:
@@ -178,7 +178,7 @@ class MonotoneOrder:
         slopes = chart.slopes_of(tree.weights.T)
         worst = float(np.max(-chart.sign * slopes, initial=0.0))
         levels = np.arange(1, self.levels.max() + 1)
-        share = (self.levels >= levels[:, None]).astype(float) @ tree.leaf_classes
+        share = (self.levels >= levels[:, None]).astype(float) @ tree.leaf_values
         for chain in chart.chains:
             worst = max(worst, float(np.max(-np.diff(share[:, chain], axis=1), initial=0.0)))
         return worst
@@ -272,7 +272,7 @@ class OrderedChart:
     # --- leaves -----------------------------------------------------------------------------------
 
     def steps_of(self, log_shares: FloatArray) -> FloatArray:
-        """Coordinates of leaves, (n_steps + n_classes, n_leaves), nearest to log-odds of classes.
+        """Coordinates of leaves, (n_steps + n_groups, n_leaves), nearest to log-odds of classes.
 
         Continuation log-odds that are not in order become so (isotonic regression); in a chain all
         but the first are differences.
@@ -310,7 +310,7 @@ class OrderedChart:
     def by_steps(self, steps: FloatArray, by_log_odds: FloatArray) -> FloatArray:
         """Derivatives by the coordinates from those by the log-odds of the classes.
 
-        ``by_log_odds`` may be several, (..., n_classes, n_leaves).
+        ``by_log_odds`` may be several, (..., n_groups, n_leaves).
         """
         odds = self._odds(steps)
         found = np.zeros((*by_log_odds.shape[:-2], *steps.shape))
@@ -357,7 +357,7 @@ class OrderedChart:
         self,
         weights: FloatArray,
         by_weights: FloatArray,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
         by_leaves: FloatArray,
     ) -> tuple[float, float]:
         """Largest changes of a projected gradient step: of slopes in use, and of leaves.
@@ -368,9 +368,9 @@ class OrderedChart:
         stepped = slopes - by_slopes
         stepped = np.where(self.sign * stepped < 0, 0.0, stepped)
         moved = np.where(weights != 0, np.abs(slopes - stepped), 0.0)
-        steps = self.steps_of(np.log(np.maximum(leaf_classes, 1e-300)))
-        mean = np.sum(leaf_classes * by_leaves, axis=0)
-        gradient = self.by_steps(steps, leaf_classes * (by_leaves - mean))
+        steps = self.steps_of(np.log(np.maximum(leaf_values, 1e-300)))
+        mean = np.sum(leaf_values * by_leaves, axis=0)
+        gradient = self.by_steps(steps, leaf_values * (by_leaves - mean))
         after = steps - gradient
         held = after[: self.n_steps, self.differences]
         after[: self.n_steps, self.differences] = np.maximum(held, 0.0)

@@ -46,8 +46,8 @@ IntArray = NDArray[np.int64]
 class Groups:
     """Groups of features; ``of`` (n_features,) is the group of each feature, 0, 1, ....
 
-    ``prices`` (n_groups,), if given, are factors of the groups in the global penalty, which is then
-    strength * sum_g price_g phi(u_g).
+    ``prices`` (n_feature_groups,), if given, are factors of the groups in the global penalty, which
+    is then strength * sum_g price_g phi(u_g).
     """
 
     def __init__(self, of: NDArray[np.integer], prices: FloatArray | None = None) -> None:
@@ -76,10 +76,14 @@ class Groups:
 
     def rows(self, weights: FloatArray) -> FloatArray:
         """Return weights (n_features, n_branches) as padded rows, one for each group."""
-        n_groups, widest, n_branches = len(self.sizes), int(self.sizes.max()), weights.shape[1]
-        lines = np.zeros((n_groups * widest, n_branches))
+        n_feature_groups, widest, n_branches = (
+            len(self.sizes),
+            int(self.sizes.max()),
+            weights.shape[1],
+        )
+        lines = np.zeros((n_feature_groups * widest, n_branches))
         lines[self._slots] = weights
-        return lines.reshape(n_groups, widest * n_branches)
+        return lines.reshape(n_feature_groups, widest * n_branches)
 
     def weights(self, rows: FloatArray) -> FloatArray:
         """Return the weights of which ``rows`` was made (the inverse of ``rows``)."""
@@ -257,7 +261,7 @@ class Penalty:
         return None if self.groups is None else self.groups.prices
 
     def magnitudes(self, weights: FloatArray) -> FloatArray:
-        """Return u: shape (n_features, n_branches) if local, else (n_features,) or (n_groups,)."""
+        """Return u, (n_features, n_branches) if local, else (n_features,) or a row per group."""
         sizes = np.abs(weights)
         return sizes if self.scope == "local" else np.max(self.rows(sizes), axis=1)
 

@@ -76,7 +76,7 @@ class Proximal:
         squares = (
             np.sum((parameters.weights - centre.weights) ** 2)
             + np.sum((parameters.thresholds - centre.thresholds) ** 2)
-            + np.sum((parameters.leaf_classes - centre.leaf_classes) ** 2)
+            + np.sum((parameters.leaf_values - centre.leaf_values) ** 2)
         )
         return 0.5 * self.strength * float(squares)
 
@@ -92,7 +92,7 @@ class TrainingProblem:
     topology : Topology
     loss : Loss
     penalties : PenaltyPair
-    minimum_rates : array of shape (n_classes,)
+    minimum_rates : array of shape (n_groups,)
         rho_k: minimum of the expected share of class k that is classified correctly.
     steepness : float
         gamma of the gates.
@@ -134,7 +134,7 @@ class TrainingProblem:
     rate_limits: RateLimits | None = None
 
     def __post_init__(self) -> None:
-        self.loss.leaf_rule.check(self.topology, self.n_classes)
+        self.loss.leaf_rule.check(self.topology, self.n_groups)
         if self.block is not None and self.anchor is None:
             raise ValueError("a problem restricted to a block needs the anchor outside it.")
         shape = (self.n_features, self.topology.n_branches)
@@ -151,8 +151,8 @@ class TrainingProblem:
         return self.rows.n_features
 
     @property
-    def n_classes(self) -> int:
-        return self.rows.n_classes
+    def n_groups(self) -> int:
+        return self.rows.n_groups
 
     @cached_property
     def free_branches(self) -> NDArray[np.bool_]:
@@ -168,9 +168,9 @@ class TrainingProblem:
     def global_floor(self) -> FloatArray:
         """Largest |a_jt| over the fixed branches, a lower bound of beta_j = max_t |a_jt|.
 
-        Shape (n_features,), or (n_groups,) with groups of features.
+        Shape (n_features,), or (n_feature_groups,) with groups of features.
         """
-        n_rows = self.n_features if self.groups is None else len(self.groups.sizes)
+        n_rows = self.n_features if self.feature_groups is None else len(self.feature_groups.sizes)
         if self.anchor is None:
             return np.zeros(n_rows)
         fixed = np.abs(self.anchor.weights[:, ~self.free_branches])
@@ -194,13 +194,13 @@ class TrainingProblem:
         """
         prices, rules = self.penalties.global_.prices, self.rules
         known = rules is not None and rules.costs is not None and self.block is None
-        if not known or prices is None or self.groups is None or not np.any(prices > 1.0):
+        if not known or prices is None or self.feature_groups is None or not np.any(prices > 1.0):
             return 0.0
         kept = parameters.weights != 0
         few, dear = self._few_rows, np.maximum(prices - 1.0, 0.0)
         leaves = hard_leaves(split_scores(parameters, few.features))
         mass = np.bincount(leaves, few.weights, self.topology.n_leaves) / few.weights.sum()
-        needed = needed_in_leaves(self.groups.of, len(prices), kept)
+        needed = needed_in_leaves(self.feature_groups.of, len(prices), kept)
         return float(dear @ (needed.any(axis=1) - needed @ mass))
 
     @cached_property
@@ -212,7 +212,7 @@ class TrainingProblem:
         kept = parameters.weights != 0
         if self.binding_rules is not None and not self.binding_rules.allow(kept):
             return False
-        return not self.limits or self.limits.allow(tree_size(kept, self.groups))
+        return not self.limits or self.limits.allow(tree_size(kept, self.feature_groups))
 
     @property
     def binding_rules(self) -> FeatureRules | None:
@@ -220,7 +220,7 @@ class TrainingProblem:
         return self.rules if self.rules is not None and self.rules.binding else None
 
     @property
-    def groups(self) -> Groups | None:
+    def feature_groups(self) -> Groups | None:
         """Groups of features under the global penalty; None if there are none."""
         return self.penalties.global_.groups
 
@@ -252,7 +252,7 @@ class TrainingProblem:
     @property
     def unrated(self) -> TrainingProblem:
         """The same problem without any requirement on rates."""
-        return replace(self, minimum_rates=np.zeros(self.n_classes), rate_limits=None)
+        return replace(self, minimum_rates=np.zeros(self.n_groups), rate_limits=None)
 
     @property
     def boxed(self) -> bool:
@@ -311,7 +311,7 @@ class TrainingProblem:
         if self.rate_limits is not None:
             few, limits = self.rate_limits.on_sample(limit)
             return replace(self, rows=CompiledRows(few), rate_limits=limits)
-        few = self.rows.sample(limit).with_totals(self.rows.class_totals)
+        few = self.rows.sample(limit).with_totals(self.rows.group_totals)
         return replace(self, rows=CompiledRows(few))
 
     @property
@@ -332,7 +332,7 @@ class TrainingProblem:
         return TreeParameters(
             np.where(self.free_branches, parameters.weights, self.anchor.weights),
             np.where(self.free_branches, parameters.thresholds, self.anchor.thresholds),
-            np.where(self.free_leaves, parameters.leaf_classes, self.anchor.leaf_classes),
+            np.where(self.free_leaves, parameters.leaf_values, self.anchor.leaf_values),
         )
 
     def cost(self, parameters: TreeParameters) -> float:
@@ -359,7 +359,7 @@ class TrainingProblem:
 
     def _sums(self, parameters: TreeParameters, prices: FloatArray | None = None) -> Sums:
         """Return the sums of the loss; with ``prices``, plus the expectation of that table."""
-        splits, table = parameters.splits, self.loss.table(parameters.leaf_classes)
+        splits, table = parameters.splits, self.loss.table(parameters.leaf_values)
         outer, steepness = self.loss.outer, self.steepness
         if prices is None:
             return self.rows.evaluate(splits, table, outer, steepness)
@@ -380,9 +380,9 @@ class TrainingProblem:
         if multipliers is None:
             found = self._sums(parameters)
             return self._regularised(parameters, found, self.loss.leaf_gradient(found.table))
-        multipliers, others = np.split(multipliers, [self.n_classes])
-        per_unit = (multipliers / self.rows.class_totals)[:, None]
-        found = self._sums(parameters, -per_unit * parameters.leaf_classes)
+        multipliers, others = np.split(multipliers, [self.n_groups])
+        per_unit = (multipliers / self.rows.group_totals)[:, None]
+        found = self._sums(parameters, -per_unit * parameters.leaf_values)
         by_leaves = self.loss.leaf_gradient(found.table) - per_unit * found.mass
         if self.rate_limits is not None and np.any(others):
             limited, slope = self.rate_limits.priced(parameters, self.steepness, -others)
@@ -398,7 +398,7 @@ class TrainingProblem:
         """Return the sums of the rows plus ridge and prior."""
         rule = self.loss.leaf_rule
         if isinstance(rule, LeafPrior):
-            term, slope = rule.prior(parameters.leaf_classes)
+            term, slope = rule.prior(parameters.leaf_values)
             found, by_leaves = replace(found, value=found.value + term), by_leaves + slope
         if self.ridge > 0:
             weights = parameters.weights
@@ -411,16 +411,16 @@ class TrainingProblem:
     def rate_gradient(self, parameters: TreeParameters, k: int) -> Evaluation:
         """Return the rate of class ``k`` and its gradient, from the rows of that class alone.
 
-        From ``n_classes`` on it is what line k - n_classes of ``rate_limits`` bounds from below.
+        From ``n_groups`` on it is what line k - n_groups of ``rate_limits`` bounds from below.
         """
-        if k >= self.n_classes:
+        if k >= self.n_groups:
             assert self.rate_limits is not None
             one = np.zeros(len(self.rate_limits))
-            one[k - self.n_classes] = 1.0
+            one[k - self.n_groups] = 1.0
             return self._evaluation(*self.rate_limits.priced(parameters, self.steepness, one))
-        totals = self.rows.class_totals[:, None]
-        table = parameters.leaf_classes / totals
-        found = self.rows.of_class(k).evaluate(parameters.splits, table, IDENTITY, self.steepness)
+        totals = self.rows.group_totals[:, None]
+        table = parameters.leaf_values / totals
+        found = self.rows.of_group(k).evaluate(parameters.splits, table, IDENTITY, self.steepness)
         return self._evaluation(found, found.mass / totals)
 
     def _evaluation(self, found: Sums, by_leaves: FloatArray) -> Evaluation:
@@ -439,18 +439,18 @@ class TrainingProblem:
         return TreeParameters(
             found.weights + np.where(self.free_branches, sparse, 0.0),
             found.thresholds,
-            found.leaf_classes,
+            found.leaf_values,
         )
 
     def shares(self, mass: FloatArray) -> FloatArray:
         """Return R_kl, the share of class k that reaches leaf l, from the leaf masses."""
-        return mass / self.rows.class_totals[:, None]
+        return mass / self.rows.group_totals[:, None]
 
     def rates(self, parameters: TreeParameters, mass: FloatArray | None = None) -> FloatArray:
-        """Return the expected share of each class that is classified correctly, (n_classes,)."""
+        """Return the expected share of each class that is classified correctly, (n_groups,)."""
         if mass is None:
             mass = self.evaluate_cost(parameters).mass
-        return np.sum(self.shares(mass) * parameters.leaf_classes, axis=1)
+        return np.sum(self.shares(mass) * parameters.leaf_values, axis=1)
 
     def shortfalls(self, parameters: TreeParameters, mass: FloatArray | None = None) -> FloatArray:
         """Return what the rates lack: those of the classes, then the lines of ``rate_limits``.
@@ -460,7 +460,7 @@ class TrainingProblem:
         of_classes = self.minimum_rates - self.rates(parameters, mass)
         if self.rate_limits is None:
             return of_classes
-        said = self.rate_limits.mass(parameters, self.steepness) @ parameters.leaf_classes.T
+        said = self.rate_limits.mass(parameters, self.steepness) @ parameters.leaf_values.T
         return np.concatenate([of_classes, self.rate_limits.shortfalls(said)])
 
     def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
@@ -500,9 +500,9 @@ class TrainingProblem:
             asked = limits.with_minimum(self.minimum_rates)
             lines = asked.on_leaves(asked.mass(parameters, self.steepness))
             leaves = rule.within(gradient, lines, asked.least)
-            return replace(parameters, leaf_classes=leaves)
-        leaves = self.leaves_for(gradient, found.mass, parameters.leaf_classes, self.minimum_rates)
-        better = replace(parameters, leaf_classes=leaves)
+            return replace(parameters, leaf_values=leaves)
+        leaves = self.leaves_for(gradient, found.mass, parameters.leaf_values, self.minimum_rates)
+        better = replace(parameters, leaf_values=leaves)
         if self.loss.outer == IDENTITY and self.loss.leaf_rule.exact:
             return better
         # A loss that is not linear in the leaves: the step only moves towards the optimum.

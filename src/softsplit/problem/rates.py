@@ -115,13 +115,13 @@ class RateLimits:
     labels : array of int, shape (n_cells,)
         Class of the rows of each cell.
     requirements : tuple of RateRequirement
-    n_classes : int
+    n_groups : int
     """
 
     rows: RowEngine
     labels: NDArray[np.intp]
     requirements: tuple[RateRequirement, ...]
-    n_classes: int
+    n_groups: int
 
     @cached_property
     def _groups(self) -> list[tuple[int, int]]:
@@ -130,9 +130,9 @@ class RateLimits:
 
     @cached_property
     def of_groups(self) -> FloatArray:
-        """Coefficients by which J gives the rate of each group, (n_groups, n_cells, n_classes)."""
-        totals = self.rows.class_totals
-        found = np.zeros((len(self._groups), len(totals), self.n_classes))
+        """Coefficients of J in the rate of each group, (n_rate_groups, n_cells, n_groups)."""
+        totals = self.rows.group_totals
+        found = np.zeros((len(self._groups), len(totals), self.n_groups))
         for share, (n, g) in zip(found, self._groups, strict=True):
             required = self.requirements[n]
             cells = list(required.groups[g].cells)
@@ -159,11 +159,11 @@ class RateLimits:
 
     @cached_property
     def signs(self) -> FloatArray:
-        """Factors of the rates of the groups in each line, (n_lines, n_groups)."""
+        """Factors of the rates of the groups in each line, (n_lines, n_rate_groups)."""
         return np.array([line.signs for line in self._lines]).reshape(-1, len(self._groups))
 
     def with_minimum(self, minimum: FloatArray) -> RateLimits:
-        """Return the limits with the minimum rates of the classes, (n_classes,), among them."""
+        """Return the limits with the minimum rates of the classes, (n_groups,), among them."""
         own = tuple(
             minimum_rate(k, self.labels, float(minimum[k])) for k in np.flatnonzero(minimum)
         )
@@ -196,7 +196,7 @@ class RateLimits:
     def grains(self) -> FloatArray:
         """The share of one row in the smallest group of each requirement, (n_requirements,): rates
         of decisions have such steps."""
-        totals = self.rows.class_totals
+        totals = self.rows.group_totals
         smallest = [
             min(totals[list(group.cells)].sum() for group in one.groups)
             for one in self.requirements
@@ -212,7 +212,7 @@ class RateLimits:
 
     @cached_property
     def coefficients(self) -> FloatArray:
-        """B, shape (n_lines, n_cells, n_classes)."""
+        """B, shape (n_lines, n_cells, n_groups)."""
         return np.tensordot(self.signs, self.of_groups, axes=1)
 
     @cached_property
@@ -246,14 +246,14 @@ class RateLimits:
 
         Cells are in the order of their classes, so that the rows of a class are adjacent.
         """
-        few = self.rows.sample(limit).with_totals(self.rows.class_totals)
-        first = np.searchsorted(self.labels, np.arange(self.n_classes + 1))
-        totals = np.add.reduceat(few.class_totals, first[:-1])
-        by_class = replace(few, starts=few.starts[first], class_totals=totals)
+        few = self.rows.sample(limit).with_totals(self.rows.group_totals)
+        first = np.searchsorted(self.labels, np.arange(self.n_groups + 1))
+        totals = np.add.reduceat(few.group_totals, first[:-1])
+        by_class = replace(few, starts=few.starts[first], group_totals=totals)
         return by_class, replace(self, rows=CompiledRows(few))
 
     def on_leaves(self, mass: FloatArray) -> FloatArray:
-        """Coefficients of the lines in c_kl at M = ``mass``, (n_lines, n_classes, n_leaves)."""
+        """Coefficients of the lines in c_kl at M = ``mass``, (n_lines, n_groups, n_leaves)."""
         found: FloatArray = np.einsum("qgk,gl->qkl", self.coefficients, mass)
         return found
 
@@ -263,17 +263,17 @@ class RateLimits:
 
     def mass(self, parameters: TreeParameters, steepness: float) -> FloatArray:
         """M: weight of each cell that reaches each leaf, (n_cells, n_leaves)."""
-        table = np.zeros((len(self.labels), parameters.leaf_classes.shape[1]))
+        table = np.zeros((len(self.labels), parameters.leaf_values.shape[1]))
         return self.rows.evaluate(parameters.splits, table, IDENTITY, steepness).mass
 
     def shortfalls(self, said: FloatArray) -> FloatArray:
-        """b less what J = ``said`` (n_cells, n_classes) gives, (n_lines,): positive if violated."""
+        """b less what J = ``said`` (n_cells, n_groups) gives, (n_lines,): positive if violated."""
         lines = self.coefficients.reshape(len(self), -1)
         found: FloatArray = self.least - lines @ said.ravel()
         return found
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
-        """P: what a unit of J_gk is worth at these multipliers, (n_cells, n_classes)."""
+        """P: what a unit of J_gk is worth at these multipliers, (n_cells, n_groups)."""
         found: FloatArray = np.tensordot(multipliers, self.coefficients, axes=1)
         return found
 
@@ -282,13 +282,13 @@ class RateLimits:
     ) -> tuple[Sums, FloatArray]:
         """Sums of sum_q multiplier_q sum_gk B_qgk J_gk, and its derivative by the leaves."""
         prices = self.prices(multipliers)
-        table = prices @ parameters.leaf_classes
+        table = prices @ parameters.leaf_values
         found = self.rows.evaluate(parameters.splits, table, IDENTITY, steepness)
         return found, prices.T @ found.mass
 
     def group_rates(self, number: int, said: FloatArray) -> FloatArray:
-        """Rates of the groups of requirement ``number`` at J = ``said``, (n_groups,)."""
-        required, totals = self.requirements[number], self.rows.class_totals
+        """Rates of the groups of requirement ``number`` at J = ``said``, (n_rate_groups,)."""
+        required, totals = self.requirements[number], self.rows.group_totals
         cells = [list(group.cells) for group in required.groups]
         return np.array([said[own, required.of].sum() / totals[own].sum() for own in cells])
 

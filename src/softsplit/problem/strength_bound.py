@@ -32,34 +32,32 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     is stationary in thresholds and leaf classes, provided that their bounds hold the thresholds:
     below a steepness of about ten a threshold of 1 may be too weak to part the classes so.
     """
-    totals = problem.rows.class_totals
+    totals = problem.rows.group_totals
     shared = problem.loss.leaf_rule.without_features(totals / totals.sum())
     if shared is not None:
-        neutral = TreeParameters.neutral(problem.n_features, problem.n_classes, problem.topology)
+        neutral = TreeParameters.neutral(problem.n_features, problem.n_groups, problem.topology)
         leaves = np.repeat(shared[:, None], problem.topology.n_leaves, axis=1)
-        return replace(neutral, leaf_classes=leaves)
+        return replace(neutral, leaf_values=leaves)
     minimum = problem.minimum_rates
     if minimum.sum() > 1 + 1e-12:
         raise ValueError(
             f"a tree with all weights zero cannot meet minimum class rates that add up to "
             f"{minimum.sum():.3g} > 1; lower min_class_rate."
         )
-    cheapest = int(
-        np.argmin(problem.rows.class_totals @ problem.loss.call_costs(problem.n_classes))
-    )
+    cheapest = int(np.argmin(problem.rows.group_totals @ problem.loss.call_costs(problem.n_groups)))
     probabilities = np.array(minimum, dtype=float)
     probabilities[cheapest] += 1 - minimum.sum()
-    spare = problem.topology.n_leaves - problem.n_classes
-    classes = np.sort(np.append(np.arange(problem.n_classes), np.full(spare, cheapest)))
-    counts = np.bincount(classes, minlength=problem.n_classes)
-    leaf_classes = np.zeros((problem.n_classes, problem.topology.n_leaves))
-    leaf_classes[classes, np.arange(len(classes))] = 1.0
+    spare = problem.topology.n_leaves - problem.n_groups
+    classes = np.sort(np.append(np.arange(problem.n_groups), np.full(spare, cheapest)))
+    counts = np.bincount(classes, minlength=problem.n_groups)
+    leaf_values = np.zeros((problem.n_groups, problem.topology.n_leaves))
+    leaf_values[classes, np.arange(len(classes))] = 1.0
     return TreeParameters(
         np.zeros((problem.n_features, problem.topology.n_branches)),
         problem.bounds.project_thresholds(
             _thresholds(problem.topology, (probabilities / counts)[classes], problem.steepness)
         ),
-        leaf_classes,
+        leaf_values,
     )
 
 

@@ -132,7 +132,7 @@ def met_trees(search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) 
             continue
         behind, error = board.behind(key, chosen)
         for tree in board.trees(key):
-            if tree.n_classes < len(search.trainer.rows.classes):
+            if tree.n_groups < len(search.trainer.rows.classes):
                 continue  # a class was absent from the fold
             looks = Looks.of(tree.weights, groups)
             known = pool.get(looks)
@@ -271,7 +271,7 @@ class Compared:
         board.folds[chosen] = self.folds
         if not board.close(key, chosen, OPTIONS.errors):
             return None
-        whole = [s for s in board.folds[key].values() if s.tree.n_classes == len(rows.classes)]
+        whole = [s for s in board.folds[key].values() if s.tree.n_groups == len(rows.classes)]
         if not whole:
             return None
         best = max(whole, key=lambda score: score.score)

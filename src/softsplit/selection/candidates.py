@@ -80,7 +80,7 @@ def make_depths(
 
     A tree of so many questions needs no more levels than these.
     """
-    smallest = Topology.for_classes(n_classes).depth
+    smallest = Topology.with_leaves(n_classes).depth
     if not isinstance(depths, str):
         values = sorted({positive_integer("depths", d) for d in _values("depths", depths)})
         if values[0] < smallest and choice.leaf_per_class:

@@ -279,7 +279,7 @@ class FoldTrainer:
 
         Trees of folds that lack a class are not used.
         """
-        known = {f: t for f, t in trees.items() if t.n_classes == len(prepared.classes)}
+        known = {f: t for f, t in trees.items() if t.n_groups == len(prepared.classes)}
         if not isinstance(prepared.problem.rows, SparseRows):  # all columns are there
             return prepared, list(known.values())
         return prepared.taking([(t, self.fold_rows(f)[0].within) for f, t in known.items()])
@@ -412,7 +412,9 @@ class FoldTrainer:
                 used = np.abs(weights) > self.run.solver.zero_threshold
                 n_used, n_nonzero = prepared.problem.n_used(used), float(np.count_nonzero(used))
                 score, valued = tested.judged(solution)
-                long = family[0].formulation.choice.long_terms(used, prepared.problem.groups)
+                long = family[0].formulation.choice.long_terms(
+                    used, prepared.problem.feature_groups
+                )
                 seen[key] = FoldScore(
                     solution.parameters, score, n_used, n_nonzero, 0.0, valued, long,
                     prepared.problem.price(used) - prepared.problem.unneeded(solution.parameters),
@@ -495,7 +497,7 @@ def prepare_fold(settings: ModelSettings, rows: Rows, known: Placed | None = Non
     if present.sum() < 2:
         raise ValueError("a training fold holds fewer than two classes; use other folds.")
     if not np.all(present):
-        settings, rows = settings.for_classes(rows.classes, present), rows.of_classes(present)
+        settings, rows = settings.with_leaves(rows.classes, present), rows.of_classes(present)
     return prepare(settings, rows, known)
 
 

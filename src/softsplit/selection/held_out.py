@@ -157,7 +157,7 @@ class TestRows:
         """Return the scores of the rows at the branches of ``tree``."""
         training, arriving = self.training, None
         # A single question of two classes turns where the mixture does.
-        if training is not None and (len(tree.thresholds) > 1 or tree.n_classes > 2):
+        if training is not None and (len(tree.thresholds) > 1 or tree.n_groups > 2):
             arriving = training._replace(features=split_scores(tree, training.features))
         steepness = self.prepared.problem.steepness
         return RoutedRows(tree, steepness, self._known, split_scores(tree, self.scaled), arriving)
@@ -178,16 +178,16 @@ class TestRows:
         These are the shares, of a tree for costs those of the training rows in its leaves, made
         consistent with the predicted class as ``TreeModel.predict_proba`` does.
         """
-        prepared, n_leaves = self.prepared, tree.leaf_classes.shape[1]
+        prepared, n_leaves = self.prepared, tree.leaf_values.shape[1]
         factors: FloatArray | None = None
         mixed = tree
         if prepared.assigned:
-            mixed = replace(tree, leaf_classes=prepared.leaf_shares(tree))
-            own = mixed.leaf_classes[np.argmax(tree.leaf_classes, axis=0), np.arange(n_leaves)]
-            if np.all(own >= mixed.leaf_classes.max(axis=0)):
-                factors = np.ones(tree.n_classes)
+            mixed = replace(tree, leaf_values=prepared.leaf_shares(tree))
+            own = mixed.leaf_values[np.argmax(tree.leaf_values, axis=0), np.arange(n_leaves)]
+            if np.all(own >= mixed.leaf_values.max(axis=0)):
+                factors = np.ones(tree.n_groups)
         elif self.training is not None and costs is None:
-            factors = np.ones(tree.n_classes)
+            factors = np.ones(tree.n_groups)
         elif self.training is not None and costs is not None:
             factors = cost_factors(costs[np.ix_(self._known, self._known)])
         proba = class_probabilities(mixed, self.scaled, prepared.problem.steepness).T.copy()
@@ -230,12 +230,12 @@ class RoutedRows:
     def predicted(self, costs: FloatArray | None = None) -> NDArray[np.intp]:
         """Return the predicted class of each row, as ``TestRows.predicted`` does."""
         tree, rows = self.tree, self.arriving
-        gains = np.eye(tree.n_classes)
+        gains = np.eye(tree.n_groups)
         if costs is not None:
             gains = decision_gains(costs[np.ix_(self.known, self.known)])
         if rows is None:
             leaves = leaf_probabilities(self.scores, self.steepness)
-            found = np.argmax(gains.T @ tree.leaf_classes @ leaves, axis=0)
+            found = np.argmax(gains.T @ tree.leaf_values @ leaves, axis=0)
         else:
             walk = chosen_walk(tree, self.steepness, rows, gains, scores=rows.features)
             found = walk.predicted(self.scores)

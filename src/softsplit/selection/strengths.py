@@ -55,7 +55,7 @@ GIVEN_DIGITS = 12
 
 def strength_unit(problem: TrainingProblem) -> float:
     """Return the loss of the best tree that uses no feature."""
-    return problem.loss.featureless(problem.rows.class_totals)
+    return problem.loss.featureless(problem.rows.group_totals)
 
 
 def shared(shares: Pair, strength: float) -> Pair:

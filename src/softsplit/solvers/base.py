@@ -170,7 +170,7 @@ class Solution:
         cls, problem: TrainingProblem, parameters: TreeParameters, cost: float, status: Status
     ) -> Solution:
         """A tree that is only to be compared with others: its residuals are not worked out."""
-        unknown = KKT(np.nan, np.nan, np.nan, np.nan, np.zeros(problem.n_classes))
+        unknown = KKT(np.nan, np.nan, np.nan, np.nan, np.zeros(problem.n_groups))
         return cls(
             parameters=parameters,
             objective=cost + problem.paid(parameters),

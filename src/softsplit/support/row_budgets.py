@@ -51,10 +51,10 @@ class RowBudgets:
     compared_walk: int = 2_000
     """The same for trees that are compared on folds: hundreds of them."""
 
-    smallest_class: int = 100
+    smallest_group: int = 100
     """Rows of a rare class that a sample has at least."""
 
-    class_centre: int = 200
+    group_centre: int = 200
     """Rows of a class that are enough to draw starts from."""
 
     double_precision: int = 20_000

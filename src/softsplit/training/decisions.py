@@ -91,7 +91,7 @@ def decided_by_mixture(
     tree: TreeParameters, steepness: float, limits: RateLimits, gains: FloatArray
 ) -> FloatArray:
     """The same where the class is that of the mixture."""
-    votes = gains.T @ tree.leaf_classes
+    votes = gains.T @ tree.leaf_values
     return summed(limits.rows, partial(_mixed, tree, steepness, votes))
 
 
@@ -100,7 +100,7 @@ def _mixed(
 ) -> FloatArray:
     """Weight of each cell for which each class has the most votes, (n_cells, n_classes)."""
     shares = leaf_probabilities(split_scores(tree, samples.features), steepness)
-    found, said = np.zeros((samples.n_classes, len(votes))), np.argmax(votes @ shares, axis=0)
+    found, said = np.zeros((samples.n_groups, len(votes))), np.argmax(votes @ shares, axis=0)
     np.add.at(found, (samples.labels, said), samples.weights)
     return found
 
@@ -164,7 +164,7 @@ class RatedWalk:
         self.cells, self.weights = samples.labels, samples.weights
         self.n_classes, self.n_leaves = len(gains), len(walk.classes)
         shares = leaf_probabilities(split_scores(tree, samples.features), steepness)
-        self.votes = (gains.T @ tree.leaf_classes @ shares * self.weights).T
+        self.votes = (gains.T @ tree.leaf_values @ shares * self.weights).T
         self.votes /= self.weights.sum()
         self.sums = np.zeros((len(walk.thresholds), len(self.cells)))
         for t, coefficients in enumerate(walk.coefficients):

@@ -99,7 +99,7 @@ def multistart(
     chosen = range(n_starts) if numbers is None else numbers
     # Monotone effects on the expected cost fix the classes of all leaves.
     fixed = problem.order is not None and problem.anchor is not None
-    leaves = problem.anchor.leaf_classes if fixed and problem.anchor is not None else None
+    leaves = problem.anchor.leaf_values if fixed and problem.anchor is not None else None
     jobs = [StartJob(i, children[i], solver.start_rule(problem, i), leaves) for i in chosen]
     explorers = len(jobs)
     if numbers is None:
@@ -121,7 +121,7 @@ def _following(rest: Sequence[StartJob], found: Sequence[Solution]) -> list[Star
     usable = [solution for solution in found if solution.status.usable]
     if not usable:
         return list(rest)
-    leaves = min(usable, key=lambda solution: solution.objective).parameters.leaf_classes
+    leaves = min(usable, key=lambda solution: solution.objective).parameters.leaf_values
     return [job._replace(leaves=leaves) for job in rest]
 
 
@@ -291,11 +291,11 @@ class Unmet(NamedTuple):
 def unmet_requirements(problem: TrainingProblem, tree: TreeParameters) -> list[Unmet]:
     """What was asked for and does not hold for ``tree``."""
     found, short = [], problem.shortfalls(tree)
-    if np.any(short[: problem.n_classes] > FEASIBLE):
+    if np.any(short[: problem.n_groups] > FEASIBLE):
         found.append(Unmet("min_class_rate", "lower min_class_rate"))
     limits = problem.rate_limits
     if limits is not None:
-        missed = np.flatnonzero(short[problem.n_classes :] > FEASIBLE)
+        missed = np.flatnonzero(short[problem.n_groups :] > FEASIBLE)
         for name in dict.fromkeys(limits.requirement_of(int(line)).name for line in missed):
             found.append(Unmet(f"the {name}", "widen its bound"))
     order = problem.order
@@ -439,7 +439,7 @@ def varied(solutions: Sequence[Solution], keep: int) -> list[Solution]:
     chosen: list[Solution] = []
     spare: list[Solution] = []
     for solution in solutions:
-        labels = np.argmax(solution.parameters.leaf_classes, axis=0).tolist()
+        labels = np.argmax(solution.parameters.leaf_values, axis=0).tolist()
         key = structure(tuple(labels))
         counts[key] = counts.get(key, 0) + 1
         (chosen if counts[key] <= OPTIONS.same_structure else spare).append(solution)

@@ -236,7 +236,7 @@ def tiny_likelihood(n_classes: int, depth: int, surrogate: Surrogate) -> Trainin
     return TrainingProblem(
         rows,
         Topology(depth),
-        LogLoss.counted(rows.class_totals),
+        LogLoss.counted(rows.group_totals),
         PenaltyPair.of(surrogate, 0.1, 0.1),
         np.zeros(n_classes),
         steepness=6.0,

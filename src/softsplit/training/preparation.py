@@ -192,10 +192,10 @@ class Prepared:
 
     def structure_of(self, solution: Solution) -> Prepared:
         """Return the problem with the classes on its leaves that a solution has there."""
-        leaves = solution.parameters.leaf_classes
+        leaves = solution.parameters.leaf_values
         for one in self.structures():
             anchor = one.problem.anchor
-            if anchor is not None and np.array_equal(anchor.leaf_classes, leaves):
+            if anchor is not None and np.array_equal(anchor.leaf_values, leaves):
                 return one
         return self
 
@@ -255,7 +255,7 @@ class Prepared:
         some = rows
         if hurried and isinstance(rows, CompiledRows) and rows.n_rows > ROWS.walk:
             some = CompiledRows(rows.sample(ROWS.walk))
-        mass = some.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass
+        mass = some.evaluate(found.splits, found.leaf_values, IDENTITY, steepness).mass
         found = oriented(found, mass)
         assigned = self.assigned
         costs = None if assigned else self.settings.cost_matrix
@@ -302,12 +302,12 @@ class Prepared:
         if limits is None:
             return ()
         steepness, n_classes = self.problem.steepness, len(self.classes)
-        expected = limits.mass(tree, steepness) @ tree.leaf_classes.T
+        expected = limits.mass(tree, steepness) @ tree.leaf_values.T
         gains = np.eye(n_classes) if costs is None else decision_gains(costs)
         decided = decided_by_mixture(tree, steepness, limits, gains)
         if walk is not None:
             decided = decided_cells(walk, limits, self.scaling, n_classes)
-        prices, totals = np.zeros(len(limits)), limits.rows.class_totals
+        prices, totals = np.zeros(len(limits)), limits.rows.group_totals
         if len(solution.kkt.multipliers) > n_classes:
             prices = solution.kkt.multipliers[n_classes:]
         costs_of = limits.per_requirement(prices)
@@ -346,8 +346,8 @@ class Prepared:
         if shares is not None:
             return tree, ordered_leaves(shares, mass, direction, self.monotone)
         again = rounded_shares if rounded else (lambda one: one)
-        leaves = ordered_leaves(tree.leaf_classes, mass, direction, self.monotone, again)
-        return replace(tree, leaf_classes=leaves), None
+        leaves = ordered_leaves(tree.leaf_values, mass, direction, self.monotone, again)
+        return replace(tree, leaf_values=leaves), None
 
     def walk(
         self,
@@ -384,7 +384,7 @@ class Prepared:
             walk = walk.counted(counted, self.scaling, decided, self.class_factors)
             walk = walk if fixed is None else replace(walk, classes=fixed.kept(walk.classes))
             if self.monotone is not None:
-                votes = gains.T @ made.leaf_classes
+                votes = gains.T @ made.leaf_values
                 walk = ordered_walk(walk, self.monotone, gains, votes)
             missed = np.maximum(rates - walk.recall, 0.0)
             if missed.sum() < least:
@@ -442,8 +442,8 @@ class Prepared:
     def leaf_shares(self, tree: TreeParameters) -> FloatArray:
         """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
         rows, steepness = self.problem.rows, self.problem.steepness
-        splits, classes = tree.splits, tree.leaf_classes
-        known = classes, rows.class_totals, rows.mean_weight
+        splits, classes = tree.splits, tree.leaf_values
+        known = classes, rows.group_totals, rows.mean_weight
         mass = rows.evaluate(splits, classes, IDENTITY, steepness).mass
         shares = smoothed_shares(mass, *known)
         for _ in range(EXPECTATION_STEPS):
@@ -484,7 +484,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     n_columns = engine.n_features if wide is None else wide.table.n_columns
     if rows.within is not None:
         n_columns = rows.within.n_columns
-    totals = engine.class_totals
+    totals = engine.group_totals
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
     loss = formulation.loss(settings, rows.classes, totals, row_unit)
     if not isinstance(settings.loss, str):
@@ -579,7 +579,7 @@ def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[T
     Every class has a leaf. In the first problem the others go where most rows for each leaf are,
     and classes of one level stand as they come; the next ones have them otherwise.
     """
-    totals, n_leaves = problem.rows.class_totals, problem.topology.n_leaves
+    totals, n_leaves = problem.rows.group_totals, problem.topology.n_leaves
     neutral = TreeParameters.neutral(problem.n_features, len(totals), problem.topology)
     whole = Block(tuple(range(problem.topology.n_branches)), ())
     counts = np.ones(len(totals), dtype=int)
@@ -599,7 +599,7 @@ def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[T
     for way, shape in pairs:
         classes = np.array([k for own in ways[way] for k in own])
         leaves = np.eye(len(totals))[:, np.repeat(classes, shapes[shape][classes])]
-        found.append(problem.restrict(whole, replace(neutral, leaf_classes=leaves)))
+        found.append(problem.restrict(whole, replace(neutral, leaf_values=leaves)))
     return found
 
 

@@ -221,7 +221,7 @@ def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
 
     def right_by_mixture(solution: Solution) -> float:
         known = solution.parameters, problem.steepness, limits
-        said = decided_by_mixture(*known, np.eye(problem.n_classes))
+        said = decided_by_mixture(*known, np.eye(problem.n_groups))
         return float(said[np.arange(len(said)), limits.labels].sum())
 
     def judged(solution: Solution) -> tuple[bool, float]:
@@ -234,7 +234,7 @@ def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
 
     best, rank = found, judged(found)
     alike = rank[1] >= DECISIONS.alike * right_by_mixture(found)
-    if rank[0] and (alike or not np.any(found.kkt.multipliers[problem.n_classes :])):
+    if rank[0] and (alike or not np.any(found.kkt.multipliers[problem.n_groups :])):
         return found  # the walk holds the requirements and gives up little, or no bound binds
     for part in DECISIONS.margins:
         if run.budget.exhausted:
@@ -319,8 +319,8 @@ def _name_rates(
     """Return an error that names the class whose minimum rate was not reached, if one was not."""
     closest = min(solutions, key=lambda solution: solution.violation)
     limits, short = problem.rate_limits, problem.shortfalls(closest.parameters)
-    if limits is not None and np.argmax(short) >= problem.n_classes:
-        line = int(np.argmax(short)) - problem.n_classes
+    if limits is not None and np.argmax(short) >= problem.n_groups:
+        line = int(np.argmax(short)) - problem.n_groups
         return NoFeasibleTreeError(
             f"no start met the requirement on the {limits.requirement_of(line).name} (the closest "
             f"missed it by {short.max():.3g}); widen its bound, or raise depth or n_starts."

@@ -41,9 +41,9 @@ class Topology:
             )
 
     @classmethod
-    def for_classes(cls, n_classes: int) -> Topology:
-        """Return the smallest tree with a leaf for each of ``n_classes`` classes."""
-        return cls(max(1, int(np.ceil(np.log2(n_classes)))))
+    def with_leaves(cls, n_groups: int) -> Topology:
+        """Return the smallest tree with a leaf for each of ``n_groups`` classes."""
+        return cls(max(1, int(np.ceil(np.log2(n_groups)))))
 
     @classmethod
     def with_branches(cls, n_branches: int) -> Topology:
@@ -97,20 +97,20 @@ class TreeParameters:
         Split coefficients a_jt; in [-1, 1] with loss "cost", unbounded with loss "log".
     thresholds : array of shape (n_branches,)
         Split thresholds mu_t, likewise.
-    leaf_classes : array of shape (n_classes, n_leaves)
+    leaf_values : array of shape (n_groups, n_leaves)
         Class assignment c_kl of each leaf: every column is a distribution over classes.
     """
 
     weights: FloatArray
     thresholds: FloatArray
-    leaf_classes: FloatArray
+    leaf_values: FloatArray
 
     def __post_init__(self) -> None:
         branches = self.weights.shape[1]
-        if self.thresholds.shape != (branches,) or self.leaf_classes.shape[1] != branches + 1:
+        if self.thresholds.shape != (branches,) or self.leaf_values.shape[1] != branches + 1:
             raise ValueError(
                 f"weights {self.weights.shape}, thresholds {self.thresholds.shape} and "
-                f"leaf_classes {self.leaf_classes.shape} do not describe one tree."
+                f"leaf_values {self.leaf_values.shape} do not describe one tree."
             )
 
     @property
@@ -118,8 +118,8 @@ class TreeParameters:
         return int(self.weights.shape[0])
 
     @property
-    def n_classes(self) -> int:
-        return int(self.leaf_classes.shape[0])
+    def n_groups(self) -> int:
+        return int(self.leaf_values.shape[0])
 
     @property
     def topology(self) -> Topology:
@@ -131,18 +131,18 @@ class TreeParameters:
         return np.ascontiguousarray(np.vstack([self.weights, self.thresholds]).T)
 
     @classmethod
-    def from_splits(cls, splits: FloatArray, leaf_classes: FloatArray) -> TreeParameters:
+    def from_splits(cls, splits: FloatArray, leaf_values: FloatArray) -> TreeParameters:
         """Return the tree with these splits and leaves; all arrays are copies."""
         weights = np.ascontiguousarray(splits[:, :-1].T)
-        return cls(weights, splits[:, -1].copy(), np.array(leaf_classes))
+        return cls(weights, splits[:, -1].copy(), np.array(leaf_values))
 
     @classmethod
-    def neutral(cls, n_features: int, n_classes: int, topology: Topology) -> TreeParameters:
+    def neutral(cls, n_features: int, n_groups: int, topology: Topology) -> TreeParameters:
         """Return the trivial feasible point of the paper: a = 0, mu = 0, c = 1/K."""
         return cls(
             np.zeros((n_features, topology.n_branches)),
             np.zeros(topology.n_branches),
-            np.full((n_classes, topology.n_leaves), 1.0 / n_classes),
+            np.full((n_groups, topology.n_leaves), 1.0 / n_groups),
         )
 
 

@@ -124,7 +124,7 @@ def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
 def class_probabilities(
     parameters: TreeParameters, features: FloatArray, steepness: float
 ) -> FloatArray:
-    """Return sum_l c_kl P_li, shape (n_classes, n_rows), for ``features`` (n_features, n_rows).
+    """Return sum_l c_kl P_li, shape (n_groups, n_rows), for ``features`` (n_features, n_rows).
 
     This is the definition, for rows in scaled units. Three translations start from rows in original
     units: ``predict_proba`` (fitted/row_pass.py, compiled and in numpy; the bits of a row do not
@@ -132,7 +132,7 @@ def class_probabilities(
     (report/case.js). Tests compare all of them with tests/golden_probabilities.json.
     """
     leaves = leaf_probabilities(split_scores(parameters, features), steepness)
-    return parameters.leaf_classes @ leaves
+    return parameters.leaf_values @ leaves
 
 
 def predicted_classes(

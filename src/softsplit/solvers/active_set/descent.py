@@ -160,7 +160,7 @@ class DescentState(NamedTuple):
     steps: FloatArray  # (MEMORY, *theta.shape)
     changes: FloatArray  # the same
     products: FloatArray  # (MEMORY,): step . change of each pair
-    active: FloatArray  # (n_classes,): multipliers of the rates at the last evaluation
+    active: FloatArray  # (n_groups,): multipliers of the rates at the last evaluation
     damping: FloatArray  # (1,): of the last Newton step
     inverse: FloatArray  # (n_features + 1, n_features + 1), or (0, 0): diagonal only
     diagonal: FloatArray  # (n_features + 1,)
@@ -209,7 +209,7 @@ def state_reference(state: DescentState) -> StateReference:
 
 
 def new_state(
-    free: NDArray[np.bool_], n_classes: int, floor: FloatArray, inverse: FloatArray,
+    free: NDArray[np.bool_], n_groups: int, floor: FloatArray, inverse: FloatArray,
     diagonal: FloatArray,
 ) -> DescentState:  # fmt: skip
     """The state of a descent over the branches of ``free``, before its first point."""
@@ -229,7 +229,7 @@ def new_state(
         steps=np.zeros((MEMORY, *shape)),
         changes=np.zeros((MEMORY, *shape)),
         products=np.ones(MEMORY),
-        active=np.zeros(n_classes),
+        active=np.zeros(n_groups),
         damping=np.zeros(1),
         inverse=np.array(inverse),
         diagonal=np.array(diagonal),

@@ -30,9 +30,9 @@ from softsplit.support.compiling import compiled_uncounted
 class Terms(NamedTuple):
     """What is added to the loss; all arrays C-contiguous."""
 
-    class_totals: FloatArray  # (n_classes,)
-    minimum_rates: FloatArray  # (n_classes,)
-    multipliers: FloatArray  # (n_classes,)
+    group_totals: FloatArray  # (n_groups,)
+    minimum_rates: FloatArray  # (n_groups,)
+    multipliers: FloatArray  # (n_groups,)
     rate_weight: float  # 0 turns the rate terms off
     proximal: float  # psi; 0 turns the proximal term off
     centre: FloatArray  # (n_branches, n_features + 1), or (0, 0) without a proximal term
@@ -103,7 +103,7 @@ def rate_terms(correct_mass, terms, active, price):  # type: ignore[no-untyped-d
     """Sum of the augmented Lagrangian terms; multipliers go to ``active``, prices to ``price``."""
     total, weight = 0.0, terms.rate_weight
     for k in range(correct_mass.size):
-        m, count = terms.multipliers[k], terms.class_totals[k]
+        m, count = terms.multipliers[k], terms.group_totals[k]
         # multiplier_k = max(0, m_k + weight (rho_k - r_k)), then term_k and its price per unit mass
         multiplier = max(0.0, m + weight * (terms.minimum_rates[k] - correct_mass[k] / count))
         total += (multiplier * multiplier - m * m) / (2.0 * weight)
@@ -141,13 +141,13 @@ class RemoteObjective:
         self,
         rows: RowEngine,
         table: FloatArray,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
         outer: int,
         steepness: float,
         terms: Terms,
         free: NDArray[np.bool_],
     ) -> None:
-        self.rows, self.table, self.leaf_classes = rows, table, leaf_classes
+        self.rows, self.table, self.leaf_values = rows, table, leaf_values
         self.outer, self.steepness = outer, steepness
         self.terms, self.free = terms, free
 
@@ -161,10 +161,10 @@ class RemoteObjective:
             )
         value, by_split, terms = found.value, found.splits, self.terms
         if terms.rate_weight > 0:
-            price = np.zeros_like(terms.class_totals)
-            correct_mass = np.sum(found.mass * self.leaf_classes, axis=1)
+            price = np.zeros_like(terms.group_totals)
+            correct_mass = np.sum(found.mass * self.leaf_values, axis=1)
             value += rate_terms(correct_mass, terms, active, price)
-            prices = -price[:, None] * self.leaf_classes
+            prices = -price[:, None] * self.leaf_values
             if np.any(price > 0) and self.outer == IDENTITY:
                 by_split = self._sums(theta, self.table + prices, IDENTITY).splits
             elif np.any(price > 0):
@@ -179,8 +179,8 @@ class RemoteObjective:
     def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
         """All second derivatives of the smooth part, from an engine that has ``curvature``."""
         engine: Any = self.rows
-        terms, leaves = self.terms, self.leaf_classes
-        prices = -(active / terms.class_totals)[:, None] * leaves
+        terms, leaves = self.terms, self.leaf_values
+        prices = -(active / terms.group_totals)[:, None] * leaves
         if self.outer == IDENTITY:
             found = engine.curvature(theta, self.table + prices, IDENTITY, self.steepness)
         else:
@@ -189,7 +189,7 @@ class RemoteObjective:
                 found = found + engine.curvature(theta, prices, IDENTITY, self.steepness)
         for k in np.flatnonzero(active > 0):
             table = np.zeros_like(leaves)
-            table[k] = leaves[k] / terms.class_totals[k]
+            table[k] = leaves[k] / terms.group_totals[k]
             slope = self._sums(theta, table, IDENTITY).splits.ravel()
             found = found + terms.rate_weight * np.outer(slope, slope)
         ridged = np.full(theta.shape, terms.ridge)

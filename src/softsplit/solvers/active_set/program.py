@@ -332,7 +332,7 @@ def _rate_terms(terms, rated):  # type: ignore[no-untyped-def]
     """The terms, or the same without class rates."""
     weight = terms.rate_weight if rated > 0.0 else 0.0
     return Terms(
-        terms.class_totals, terms.minimum_rates, terms.multipliers, weight, terms.proximal,
+        terms.group_totals, terms.minimum_rates, terms.multipliers, weight, terms.proximal,
         terms.centre, terms.ridge,
     )  # fmt: skip
 
@@ -363,16 +363,16 @@ def _begin(counters, line, known):  # type: ignore[no-untyped-def]
 @compiled
 def _other_leaves(costs, mass, leaves, cheapest):  # type: ignore[no-untyped-def]
     """The cheapest leaves for these masses to ``cheapest``; whether they differ from ``leaves``."""
-    n_classes, n_leaves = mass.shape
-    prices = np.zeros((n_classes, n_leaves))
-    for k in range(n_classes):
-        for y in range(n_classes):
+    n_groups, n_leaves = mass.shape
+    prices = np.zeros((n_groups, n_leaves))
+    for k in range(n_groups):
+        for y in range(n_groups):
             for leaf in range(n_leaves):
                 prices[k, leaf] += costs[y, k] * mass[y, leaf]
     labels = cheapest_labels(prices)
     differ = False
     for leaf in range(n_leaves):
-        for k in range(n_classes):
+        for k in range(n_groups):
             cheapest[k, leaf] = 1.0 if labels[leaf] == k else 0.0
             differ = differ or cheapest[k, leaf] != leaves[k, leaf]
     return differ
@@ -384,7 +384,7 @@ def _ask_for(costs, leaves, passes):  # type: ignore[no-untyped-def]
     table = passes.table
     for y in range(table.shape[0]):
         for leaf in range(table.shape[1]):
-            passes.leaf_classes[y, leaf] = table[y, leaf] = leaves[y, leaf]
+            passes.leaf_values[y, leaf] = table[y, leaf] = leaves[y, leaf]
             if passes.outer == IDENTITY:
                 table[y, leaf] = 0.0
                 for k in range(leaves.shape[0]):
@@ -395,12 +395,12 @@ def _ask_for(costs, leaves, passes):  # type: ignore[no-untyped-def]
 def soften(leaves):  # type: ignore[no-untyped-def]
     """Mix a little of every class into every leaf, in place.
 
-    c_kl <- (1 - s) c_kl + s / n_classes, with a small share s.
+    c_kl <- (1 - s) c_kl + s / n_groups, with a small share s.
     """
-    n_classes = leaves.shape[0]
-    for k in range(n_classes):
+    n_groups = leaves.shape[0]
+    for k in range(n_groups):
         for leaf in range(leaves.shape[1]):
-            leaves[k, leaf] = (1.0 - SMOOTHING) * leaves[k, leaf] + SMOOTHING / n_classes
+            leaves[k, leaf] = (1.0 - SMOOTHING) * leaves[k, leaf] + SMOOTHING / n_groups
 
 
 @compiled

@@ -63,7 +63,7 @@ class RatedObjective(RemoteObjective):
         self,
         limits: RateLimits,
         table: FloatArray,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
         steepness: float,
         terms: Terms,
         free: NDArray[np.bool_],
@@ -72,7 +72,7 @@ class RatedObjective(RemoteObjective):
         cells: RowEngine = limits.rows
         if isinstance(cells, CompiledRows):
             cells = CellRows(cells.samples)
-        super().__init__(cells, table, leaf_classes, IDENTITY, steepness, terms, free)
+        super().__init__(cells, table, leaf_values, IDENTITY, steepness, terms, free)
         self.limits, self.other = limits, rows
         self.by_cell = table[limits.labels]
 
@@ -80,7 +80,7 @@ class RatedObjective(RemoteObjective):
         """The smooth part at ``theta``; derivative and multipliers go where told."""
         limits, terms = self.limits, self.terms
         found = self._sums(theta, self.by_cell, IDENTITY)
-        self.short = limits.shortfalls(found.mass @ self.leaf_classes.T)
+        self.short = limits.shortfalls(found.mass @ self.leaf_values.T)
         active[...] = np.maximum(0.0, terms.multipliers + terms.rate_weight * self.short)
         value = float(np.sum(active**2 - terms.multipliers**2)) / (2.0 * terms.rate_weight)
         by_split, cost = found.splits, found.value
@@ -108,7 +108,7 @@ class RatedObjective(RemoteObjective):
         terms, limits, engine = self.terms, self.limits, cast(Any, self.rows)
         found = engine.curvature(theta, self._table(active), IDENTITY, self.steepness)
         for q in np.flatnonzero(active > 0.0):
-            table = limits.coefficients[q] @ self.leaf_classes
+            table = limits.coefficients[q] @ self.leaf_values
             slope = self._sums(theta, table, IDENTITY).splits.ravel()
             found += terms.rate_weight * np.outer(slope, slope)
         ridged = np.full(theta.shape, terms.proximal + terms.ridge)
@@ -118,7 +118,7 @@ class RatedObjective(RemoteObjective):
 
     def _table(self, active: FloatArray) -> FloatArray:
         """W - P c, (n_cells, n_leaves)."""
-        table: FloatArray = self.by_cell - self.limits.prices(active) @ self.leaf_classes
+        table: FloatArray = self.by_cell - self.limits.prices(active) @ self.leaf_values
         return table
 
 

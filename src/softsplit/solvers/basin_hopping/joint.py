@@ -74,9 +74,9 @@ class JointPrograms:
         space = _space_of(problem, tree, self.tied)
         if not 0 < len(space.begun) <= self.most:
             return tree
-        total, n_leaves = float(problem.rows.class_totals.sum()), problem.topology.n_leaves
+        total, n_leaves = float(problem.rows.group_totals.sum()), problem.topology.n_leaves
         n_lines = 0 if problem.rate_limits is None else len(problem.rate_limits)
-        rated = [*np.flatnonzero(problem.minimum_rates), *(problem.n_classes + np.arange(n_lines))]
+        rated = [*np.flatnonzero(problem.minimum_rates), *(problem.n_groups + np.arange(n_lines))]
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             if exhausted():
@@ -94,15 +94,15 @@ class JointPrograms:
             slopes = [problem.rate_gradient(here, int(k)) for k in rated]
             return np.array(
                 [
-                    space.gathered(TreeParameters(one.weights, one.thresholds, one.leaf_classes))
+                    space.gathered(TreeParameters(one.weights, one.thresholds, one.leaf_values))
                     for one in slopes
                 ]
             )
 
         required: list[dict[str, Any]] = [{"type": "ineq", "fun": rates, "jac": rate_slopes}]
         if np.any(problem.free_leaves):
-            of_leaves = np.kron(np.ones((1, problem.n_classes)), np.eye(n_leaves))
-            of_classes = np.kron(np.eye(problem.n_classes), np.ones((1, n_leaves)))
+            of_leaves = np.kron(np.ones((1, problem.n_groups)), np.eye(n_leaves))
+            of_classes = np.kron(np.eye(problem.n_groups), np.ones((1, n_leaves)))
             required += [space.sums(of_leaves, "eq"), space.sums(of_classes, "ineq")]
         try:
             with np.errstate(all="ignore"):
@@ -145,7 +145,7 @@ class _Space:
         weights, thresholds, leaves = np.split(entries, ends)
         return TreeParameters(
             weights.reshape(origin.weights.shape), thresholds,
-            leaves.reshape(origin.leaf_classes.shape),
+            leaves.reshape(origin.leaf_values.shape),
         )  # fmt: skip
 
     def gathered(self, slope: TreeParameters) -> FloatArray:
@@ -157,16 +157,16 @@ class _Space:
 
     def sums(self, matrix: NDArray[Any], kind: str) -> dict[str, Any]:
         """The constraint ``matrix`` . leaf classes >= 1, or = 1, in x."""
-        size = self.origin.leaf_classes.size
+        size = self.origin.leaf_values.size
         places = self.of[-size:]
         lines = np.zeros((len(matrix), len(self.begun)))
         np.add.at(lines.T, places[places >= 0], matrix.T[places >= 0])
-        rest = matrix @ np.where(places < 0, self.origin.leaf_classes.ravel(), 0.0) - 1.0
+        rest = matrix @ np.where(places < 0, self.origin.leaf_values.ravel(), 0.0) - 1.0
         return {"type": kind, "fun": lambda x: lines @ x + rest, "jac": lambda x: lines}
 
 
 def _entries(tree: TreeParameters) -> FloatArray:
-    return np.concatenate([tree.weights.ravel(), tree.thresholds, tree.leaf_classes.ravel()])
+    return np.concatenate([tree.weights.ravel(), tree.thresholds, tree.leaf_values.ravel()])
 
 
 def _space_of(problem: TrainingProblem, tree: TreeParameters, tied: float) -> _Space:
@@ -185,7 +185,7 @@ def _space_of(problem: TrainingProblem, tree: TreeParameters, tied: float) -> _S
     moving = np.concatenate([
         (((sizes > 0) | (not paying)) & problem.free_branches).ravel(),
         problem.free_branches & (bounds.threshold_low < bounds.threshold_high),
-        np.broadcast_to(problem.free_leaves, tree.leaf_classes.shape).ravel(),
+        np.broadcast_to(problem.free_leaves, tree.leaf_values.shape).ravel(),
     ])  # fmt: skip
     ties = np.where(top, rows, -1.0).astype(np.intp).ravel()
     names = -1 - np.arange(len(moving))  # a coordinate of its own, but for ties
@@ -196,7 +196,7 @@ def _space_of(problem: TrainingProblem, tree: TreeParameters, tied: float) -> _S
     signs[: sizes.size] = np.where(tree.weights < 0, -1.0, 1.0).ravel()
     most = np.where(tree.weights < 0, -bounds.low, bounds.high)
     least = np.where(tree.weights < 0, -bounds.high, bounds.low) * (not paying)
-    n_shares = tree.leaf_classes.size
+    n_shares = tree.leaf_values.size
     low = np.concatenate([least.ravel(), bounds.threshold_low, np.zeros(n_shares)])
     high = np.concatenate([most.ravel(), bounds.threshold_high, np.ones(n_shares)])
     begun = (signs * _entries(tree))[moving][first]

@@ -45,7 +45,7 @@ class Perturbed(NamedTuple):
     """
 
     theta: FloatArray
-    leaf_classes: FloatArray
+    leaf_values: FloatArray
     lead: Program = NO_DESCENT
     rows: RowEngine | None = None
 
@@ -222,7 +222,7 @@ def _on_other_function(limits: DescentLimits, strength: float, reweighed: bool) 
 def refit(
     run: DescentRun,
     theta: FloatArray,
-    leaf_classes: FloatArray,
+    leaf_values: FloatArray,
     branch: int,
     ridge: float = 1e-4,
     most_rows: int = 5000,
@@ -237,7 +237,7 @@ def refit(
     scores = np.dot(np.ascontiguousarray(theta[:, :-1]) / samples.n_features, samples.features)
     scores -= theta[:, -1:]
     left, right = gate_probabilities(scores, run.problem.steepness)
-    table = run.problem.loss.table(leaf_classes)
+    table = run.problem.loss.table(leaf_values)
     values = np.empty((2 * n_branches + 1, left.shape[1]))
     values[n_branches:] = table.T[:, samples.labels]
     for t in range(n_branches - 1, -1, -1):

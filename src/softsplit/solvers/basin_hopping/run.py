@@ -158,7 +158,7 @@ class ProgramEnd(NamedTuple):
     """Where a program has ended: F, the leaves, and whether it was given up."""
 
     value: float
-    leaf_classes: FloatArray
+    leaf_values: FloatArray
     given_up: bool
 
 
@@ -186,7 +186,7 @@ class DescentRun:
         self.rows = problem.rows if rows is None else rows
         self.ended = False
         self.rate_weight = 20.0 * problem.rows.n_rows * problem.cost_unit
-        self.limits, self.n_rates = None, problem.n_classes
+        self.limits, self.n_rates = None, problem.n_groups
         if problem.rate_limits is not None and rows is None:
             self.limits = problem.rate_limits.with_minimum(problem.minimum_rates)
             self.n_rates = len(self.limits)
@@ -202,7 +202,7 @@ class DescentRun:
             centre = np.ascontiguousarray(centre[self._branches]) if len(centre) else centre
         self.state = new_state(free, self.n_rates, problem.global_floor, *self._metric)
         self._reference = state_reference(self.state)
-        groups = problem.groups or of_single_features(problem.n_features)
+        groups = problem.feature_groups or of_single_features(problem.n_features)
         self._rows_of_weights = groups.places(len(free))
         self._prices = np.ones(problem.n_features)
         if groups.prices is not None:
@@ -213,7 +213,7 @@ class DescentRun:
         low, high = bounds.splits
         self._bounds = low.ravel(), high.ravel()
         self._terms = Terms(
-            problem.rows.class_totals,
+            problem.rows.group_totals,
             problem.minimum_rates,
             np.zeros(self.n_rates),
             self.rate_weight,
@@ -227,7 +227,7 @@ class DescentRun:
         self._scaled: dict[DescentLimits, DescentLimits] = {}
         self._others: tuple[Passes, FloatArray, PassesReference] | None = None
         self._result = np.zeros(4)
-        self._no_leaves = np.zeros((problem.n_classes, problem.topology.n_leaves))
+        self._no_leaves = np.zeros((problem.n_groups, problem.topology.n_leaves))
         self._costs = _costs_of(problem.loss)
         known = len(self._costs) > 0 and problem.block is None
         self._whole = known and compiled and isinstance(self.rows, CompiledRows)
@@ -253,29 +253,29 @@ class DescentRun:
 
     @property
     def by_table(self) -> FloatArray:
-        """Derivative of the loss by its table at the last evaluation, (n_classes, n_leaves)."""
+        """Derivative of the loss by its table at the last evaluation, (n_groups, n_leaves)."""
         if self._remote is not None:
             return self._remote.last.table
         assert self._machine is not None and self.passes is not None
         return self._machine.mass(self.passes)
 
-    def rates(self, leaf_classes: FloatArray) -> FloatArray:
+    def rates(self, leaf_values: FloatArray) -> FloatArray:
         """Class rates at the last evaluation, which had rate terms and these leaf classes."""
         if self._remote is not None:
-            return np.sum(self.problem.shares(self._remote.last.mass) * leaf_classes, axis=1)
+            return np.sum(self.problem.shares(self._remote.last.mass) * leaf_values, axis=1)
         assert self.passes is not None
         if self.passes.outer != IDENTITY:
-            return self.passes.correct_mass / self._terms.class_totals
-        return np.sum(self.problem.shares(self.by_table) * leaf_classes, axis=1)
+            return self.passes.correct_mass / self._terms.group_totals
+        return np.sum(self.problem.shares(self.by_table) * leaf_values, axis=1)
 
     def price(self, found: Solution) -> None:
         """Begin with the multipliers of ``found``: trees are then compared by its Lagrangian."""
         if self.limits is None or not found.status.usable:
             return
-        prices, n_classes = found.kkt.multipliers, self.problem.n_classes
+        prices, n_groups = found.kkt.multipliers, self.problem.n_groups
         minimum = np.flatnonzero(self.problem.minimum_rates)
         self._terms = self._terms._replace(
-            multipliers=np.concatenate([prices[n_classes:], prices[minimum]])
+            multipliers=np.concatenate([prices[n_groups:], prices[minimum]])
         )
 
     @property
@@ -283,7 +283,7 @@ class DescentRun:
         """The multipliers of the rates with which descents begin, (n_rates,)."""
         return self._terms.multipliers
 
-    def lacking(self, leaf_classes: FloatArray, margin: float) -> FloatArray:
+    def lacking(self, leaf_values: FloatArray, margin: float) -> FloatArray:
         """What rates lacked at the last evaluation of what is asked for and ``margin`` more.
 
         Between two bounds that are close the margin is no more than half of what is between them.
@@ -292,28 +292,28 @@ class DescentRun:
             assert self.limits is not None
             return self._remote.short + np.minimum(margin, self.limits.room)
         target = np.minimum(self.problem.minimum_rates + margin, 1.0)
-        lack: FloatArray = target - self.rates(leaf_classes)
+        lack: FloatArray = target - self.rates(leaf_values)
         return lack
 
-    def rates_hold(self, leaf_classes: FloatArray) -> bool:
+    def rates_hold(self, leaf_values: FloatArray) -> bool:
         """Whether all rates were met at the last evaluation, to a rounding error."""
         if isinstance(self._remote, RatedObjective):
             return bool(np.max(self._remote.short) <= RATE_SLACK)
-        return bool(np.all(self.rates(leaf_classes) >= self.problem.minimum_rates - RATE_SLACK))
+        return bool(np.all(self.rates(leaf_values) >= self.problem.minimum_rates - RATE_SLACK))
 
-    def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
+    def cheapest_leaves(self, leaf_values: FloatArray) -> FloatArray:
         """The best leaves for the routing of the last evaluation, by the rule of the loss.
 
         The minimum rates are left to the rate terms of the descents.
         """
         problem, by_table = self.problem, self.by_table
         mass = by_table if problem.loss.outer == IDENTITY else np.zeros_like(by_table)
-        return problem.leaves_for(problem.loss.leaf_gradient(by_table), mass, leaf_classes)
+        return problem.leaves_for(problem.loss.leaf_gradient(by_table), mass, leaf_values)
 
     def descend(
         self,
         theta: FloatArray,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
         limits: DescentLimits,
         *,
         steepness: float | None = None,
@@ -334,23 +334,23 @@ class DescentRun:
             terms = terms._replace(multipliers=multipliers)
         if rate_weight is not None:
             terms = terms._replace(rate_weight=float(rate_weight))
-        table = loss.table(leaf_classes)
+        table = loss.table(leaf_values)
         sparse, engine = self._sparse(strength), self.rows if rows is None else rows
         if self.limits is not None and terms.rate_weight > 0:
             self._remote = RatedObjective(
-                self.limits, table, leaf_classes, steepness, terms, self.state.free, rows
+                self.limits, table, leaf_values, steepness, terms, self.state.free, rows
             )
             return self._run(theta, None, terms, sparse, limits)
         if self._machine is None:
             self._remote = RemoteObjective(
-                engine, table, leaf_classes, loss.outer, steepness, terms, self.state.free
+                engine, table, leaf_values, loss.outer, steepness, terms, self.state.free
             )
             return self._run(theta, None, terms, sparse, limits)
         assert isinstance(engine, InMemory)
         self.passes = self._room(
             engine, loss.outer, terms.rate_weight > 0 or limits.newton_from < NEVER
         )
-        self.passes = engine.with_table(self.passes, table, leaf_classes, steepness)
+        self.passes = engine.with_table(self.passes, table, leaf_values, steepness)
         if self._branches is None:
             return self._run(theta, self.passes, terms, sparse, limits)
         if len(self._branches) == 0:
@@ -366,7 +366,7 @@ class DescentRun:
         self,
         program: Program,
         theta: FloatArray,
-        leaf_classes: FloatArray,
+        leaf_values: FloatArray,
         aim: float,
         rows: RowEngine | None = None,
     ) -> ProgramEnd | None:
@@ -375,7 +375,7 @@ class DescentRun:
         None if it has to go through its descents one by one: it may take longer than a slice or
         more iterations than are left, or the rows or leaves are not such that compiled code knows.
         """
-        problem, leaves = self.problem, np.array(leaf_classes, dtype=float)
+        problem, leaves = self.problem, np.array(leaf_values, dtype=float)
         lines = program.lines(problem.steepness, problem.cost_unit)
         short = StepTimes(theta.size, self.rows.n_rows).within_a_slice(
             lines.iterations, lines.newton
@@ -408,13 +408,13 @@ class DescentRun:
         self._others[1][...] = rows.samples.weights
         return self._others[2]
 
-    def arguments(self, leaf_classes: FloatArray) -> tuple[Passes, Terms, Sparse, DescentState]:
+    def arguments(self, leaf_values: FloatArray) -> tuple[Passes, Terms, Sparse, DescentState]:
         """What the parts of a descent over rows in memory take, with these leaf classes."""
         assert self._machine is not None
         problem = self.problem
         passes = self._room(self._machine, problem.loss.outer, True)
-        table = problem.loss.table(leaf_classes)
-        self.passes = self._machine.with_table(passes, table, leaf_classes, problem.steepness)
+        table = problem.loss.table(leaf_values)
+        self.passes = self._machine.with_table(passes, table, leaf_values, problem.steepness)
         return self.passes, self._terms, self._sparse(1.0), self.state
 
     def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
@@ -433,7 +433,7 @@ class DescentRun:
         """Loss and rate terms where no branch is free."""
         block, value = passes.rows, passes.rows.cost_constant
         if terms.rate_weight > 0:
-            none = np.zeros_like(terms.class_totals)
+            none = np.zeros_like(terms.group_totals)
             value += rate_terms(block.rate_constants, terms, none, none.copy())
         return float(value)
 

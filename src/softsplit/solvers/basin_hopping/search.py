@@ -206,9 +206,9 @@ class BasinHopping:
         many = perturbed.theta.size > self.many_coefficients
         onward = _onward(self.many if many else self.few, self.hopeless, self.slow, self.slow_steps)
         program = joined(perturbed.lead, onward)
-        theta, leaves = perturbed.theta, perturbed.leaf_classes
+        theta, leaves = perturbed.theta, perturbed.leaf_values
         end = carry_out(run, program, theta, leaves, aim, perturbed.rows)
-        return GIVEN_UP if end.given_up else end.value, (theta, end.leaf_classes)
+        return GIVEN_UP if end.given_up else end.value, (theta, end.leaf_values)
 
 
 @cache

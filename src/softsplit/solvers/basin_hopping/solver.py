@@ -145,7 +145,7 @@ class BasinHoppingSolver(Solver):
         began = time.perf_counter()
         run = self._run(problem, budget)
         start = start.within(problem)
-        point = (start.parameters.splits, start.parameters.leaf_classes)
+        point = (start.parameters.splits, start.parameters.leaf_values)
         status = Status.INTERRUPTED
         try:
             with budget.interruptible():
@@ -198,15 +198,15 @@ class BasinHoppingSolver(Solver):
         best = front[0]
         run = self._run(problem, budget)
         run.price(best)
-        points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
+        points = [(s.parameters.splits, s.parameters.leaf_values) for s in front]
         point = self.search.improve(run, points, draws, ends, report)
         if point is not points[0]:
             best = self._finished(run, point, best, began)
         zero = _all_zero(problem)
         if zero is not None and problem.objective(zero) < best.objective:
-            best = self._finished(run, (zero.splits, zero.leaf_classes), best, began)
+            best = self._finished(run, (zero.splits, zero.leaf_values), best, began)
             if problem.rate_limits is not None:  # where rates bind, descents may lead away from it
-                found = self._measure(run, zero.splits, zero.leaf_classes, Status.ACCEPTABLE, began)
+                found = self._measure(run, zero.splits, zero.leaf_values, Status.ACCEPTABLE, began)
                 usable = found.status.usable and found.objective < best.objective
                 best = found if usable else best
         return best
@@ -218,7 +218,7 @@ class BasinHoppingSolver(Solver):
         value, theta, warm_up = run.descend(*point, EVALUATE_ONLY), start.splits, self.look_again
         if run.problem.topology.depth > 1:
             warm_up = replace(warm_up, steepness=self.gentle)
-        leaves = warm_up.apply(run, theta, start.leaf_classes)
+        leaves = warm_up.apply(run, theta, start.leaf_values)
         other, end = self.search.descend(run, Perturbed(theta, leaves), value)
         return end if other < value - run.work.budget.tol * run.problem.cost_unit else point
 
@@ -266,9 +266,9 @@ class BasinHoppingSolver(Solver):
         except InfeasibleLeafStep:
             return tree, Status.INFEASIBLE
         for _ in range(self.leaf_rounds):
-            if status is not Status.ACCEPTABLE or self._same(best.leaf_classes, leaves):
+            if status is not Status.ACCEPTABLE or self._same(best.leaf_values, leaves):
                 break
-            leaves = best.leaf_classes
+            leaves = best.leaf_values
             try:
                 theta = best.splits
                 self.mixed.apply(run, theta, leaves)

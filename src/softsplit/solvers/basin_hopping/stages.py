@@ -51,31 +51,31 @@ LOG_LOSS = LogLoss()
 class RecipeStage(Protocol):
     """One step of a recipe."""
 
-    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
         """Perturbation ``theta`` in place; the leaf classes at the end."""
 
 
 def better_leaves(
-    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray
+    run: DescentRun, theta: FloatArray, leaf_values: FloatArray
 ) -> tuple[FloatArray, float]:
     """The cheapest leaves if they lower the objective with its rate terms, else the given ones.
 
     The cheapest leaves may starve a rare class, which the rate terms then cannot mend. The second
     result is the objective with these leaves.
     """
-    value = run.descend(theta, leaf_classes, EVALUATE_ONLY)
-    cheapest = run.cheapest_leaves(leaf_classes)
-    if np.array_equal(cheapest, leaf_classes):
-        return leaf_classes, value
+    value = run.descend(theta, leaf_values, EVALUATE_ONLY)
+    cheapest = run.cheapest_leaves(leaf_values)
+    if np.array_equal(cheapest, leaf_values):
+        return leaf_values, value
     other = run.descend(theta, cheapest, EVALUATE_ONLY)
-    return (cheapest, other) if other <= value else (leaf_classes, value)
+    return (cheapest, other) if other <= value else (leaf_values, value)
 
 
 def carry_out(
     run: DescentRun,
     program: Program,
     theta: FloatArray,
-    leaf_classes: FloatArray,
+    leaf_values: FloatArray,
     aim: float = np.inf,
     rows: RowEngine | None = None,
 ) -> ProgramEnd:
@@ -85,10 +85,10 @@ def carry_out(
 
     In one go where that is short, else descent by descent, with the same steps.
     """
-    found = run.in_one_go(program, theta, leaf_classes, aim, rows)
+    found = run.in_one_go(program, theta, leaf_values, aim, rows)
     if found is not None:
         return found
-    problem, leaves, value, before = run.problem, leaf_classes, np.inf, np.inf
+    problem, leaves, value, before = run.problem, leaf_values, np.inf, np.inf
     for step in program.steps:
         if isinstance(step, Forget):
             run.forget(step.steepness or problem.steepness)
@@ -139,8 +139,8 @@ def restore_rates(
         base, used = problem.evaluate_cost(moved), moved.weights != 0
         rows = []
         for k in short.tolist():
-            if k < problem.n_classes:
-                slope = problem.evaluate_cost(moved, np.eye(problem.n_classes)[k])
+            if k < problem.n_groups:
+                slope = problem.evaluate_cost(moved, np.eye(problem.n_groups)[k])
                 by_weight, by_threshold = (
                     base.weights - slope.weights, base.thresholds - slope.thresholds,
                 )  # fmt: skip
@@ -170,12 +170,10 @@ class LogWarmUp:
     max_iter: int = 5
     rows: int = 1000
 
-    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
         problem, small = run.problem, run.on_few_rows(self.rows)
-        leaves = carry_out(
-            small, _warming(self, problem.steepness), theta, leaf_classes
-        ).leaf_classes
-        return np.where(problem.free_leaves, leaves, leaf_classes)
+        leaves = carry_out(small, _warming(self, problem.steepness), theta, leaf_values).leaf_values
+        return np.where(problem.free_leaves, leaves, leaf_values)
 
 
 @cache
@@ -235,10 +233,10 @@ class Race:
         with suppress(OutOfBudget):
             for program in programs:
                 for tree in trees:
-                    theta, leaves = tree.splits, tree.leaf_classes
+                    theta, leaves = tree.splits, tree.leaf_values
                     runs.append((np.inf, theta, leaves))  # it stays if the budget ends in it
                     end = carry_out(run, program, theta, leaves)
-                    runs[-1] = (end.value, theta, end.leaf_classes)
+                    runs[-1] = (end.value, theta, end.leaf_values)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
 
@@ -249,8 +247,8 @@ class Approach:
 
     limits: DescentLimits = POLISH
 
-    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        return carry_out(run, _approaching(self.limits), theta, leaf_classes).leaf_classes
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
+        return carry_out(run, _approaching(self.limits), theta, leaf_values).leaf_values
 
 
 @dataclass(frozen=True)
@@ -270,8 +268,8 @@ class Polish:
     """Weight of the rate terms, as a multiple of the usual one, beyond which descents crawl along
     the constraint."""
 
-    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        problem, leaves = run.problem, leaf_classes
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
+        problem, leaves = run.problem, leaf_values
         margin = self.margin
         multipliers = run.multipliers
         weight, last_shortfall = run.rate_weight, np.inf
@@ -309,8 +307,8 @@ class FixedLeaves:
 
     max_iter: int = 100
 
-    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
         limits = DescentLimits(self.max_iter, run.work.budget.tol, 1e-11, 8, 0)
         weight = 100.0 * run.rate_weight
-        run.descend(theta, leaf_classes, limits, rate_weight=weight)
-        return leaf_classes
+        run.descend(theta, leaf_values, limits, rate_weight=weight)
+        return leaf_values

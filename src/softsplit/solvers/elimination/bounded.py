@@ -117,10 +117,10 @@ def ordered_coordinates(
 ) -> OrderedCoordinates:
     """Return ``function`` of the vector of ``tree`` in coordinates that keep to ``order``."""
     chart, shape = chart_of(tree, order), tree.splits.shape
-    size, n_classes = tree.splits.size, len(tree.log_odds)
+    size, n_groups = tree.splits.size, len(tree.log_odds)
 
     def parts(y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return y[:size].reshape(shape), y[size:].reshape(chart.n_steps + n_classes, -1)
+        return y[:size].reshape(shape), y[size:].reshape(chart.n_steps + n_groups, -1)
 
     def vector(y: FloatArray) -> FloatArray:
         splits, steps = parts(y)
@@ -132,7 +132,7 @@ def ordered_coordinates(
         several = gradient.shape[:-1]
         by_split = gradient[..., :size].reshape(*several, *shape).copy()
         by_split[..., :-1] = chart.by_slopes(by_split[..., :-1])
-        by_leaf = gradient[..., size:].reshape(*several, n_classes, -1)
+        by_leaf = gradient[..., size:].reshape(*several, n_groups, -1)
         by_steps = chart.by_steps(parts(y)[1], by_leaf)
         flat = [part.reshape(*several, -1) for part in (by_split, by_steps)]
         return np.concatenate(flat, axis=-1)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from softsplit.engines.outer import TINY_PROBABILITY, logarithms
-from softsplit.engines.tree_pass import lift_values, part_of_class
+from softsplit.engines.tree_pass import lift_values, part_of_group
 from softsplit.solvers.elimination.objective import (
     StandardisedRows,
     column_blocks,
@@ -52,14 +52,14 @@ def routed(x, rows, shape):  # type: ignore[no-untyped-def]
     """Route the rows through the tree ``x``.
 
     Returns scores s, gates p and D, each (n_branches, n_rows), V (n_rows,), the leaves'
-    distributions (n_classes, n_leaves) and the leaf probabilities P (n_leaves, n_rows).
+    distributions (n_groups, n_leaves) and the leaf probabilities P (n_leaves, n_rows).
     """
-    n_branches, n_classes = shape
+    n_branches, n_groups = shape
     features = rows.features
     n_columns, n_rows = features.shape
     size = n_branches * (n_columns + 1)
-    leaves = np.empty((n_classes, n_branches + 1))
-    softmax(x[size:].reshape(n_classes, n_branches + 1), rows.pseudo, leaves)
+    leaves = np.empty((n_groups, n_branches + 1))
+    softmax(x[size:].reshape(n_groups, n_branches + 1), rows.pseudo, leaves)
     scores = np.empty((n_branches, n_rows))
     score_columns(x[:size].reshape(n_branches, n_columns + 1), features, scores)
     gates, gains = np.empty((n_branches, n_rows)), np.empty((n_branches, n_rows))
@@ -98,7 +98,7 @@ def _route(  # type: ignore[no-untyped-def]
             if 2 * t + 1 >= n_branches:
                 leaf = 2 * t + 1 - n_branches
                 for k in range(leaves.shape[0]):
-                    low, high = part_of_class(starts, k, begin, size)
+                    low, high = part_of_group(starts, k, begin, size)
                     if low < high:
                         change = leaves[k, leaf] - leaves[k, leaf + 1]
                         _scaled(here[low:high], change, gain[low:high])

@@ -103,7 +103,7 @@ class AllRows(Protocol):
 
 def class_shares(problem: TrainingProblem) -> FloatArray:
     """Share of each class in the weight of all rows."""
-    totals = problem.rows.class_totals
+    totals = problem.rows.group_totals
     return totals / totals.sum()
 
 
@@ -369,13 +369,13 @@ class EngineFunction:
         self.pseudo = problem.loss.leaf_rule.pseudo_counts  # type: ignore[attr-defined]
         self.steepness = problem.steepness / problem.n_features * self.rows.n_features
         self.shape = tree.shape
-        self.totals = (problem if limits is None else limits).rows.class_totals
+        self.totals = (problem if limits is None else limits).rows.group_totals
 
     def parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Return the splits, the leaves' distributions, and the term of their prior."""
-        n_branches, n_classes = self.shape
+        n_branches, n_groups = self.shape
         splits = x[: n_branches * (len(self.columns) + 1)].reshape(n_branches, -1)
-        leaves = np.empty((n_classes, n_branches + 1))
+        leaves = np.empty((n_groups, n_branches + 1))
         prior = softmax(x[splits.size :].reshape(leaves.shape), self.pseudo, leaves)
         return splits, leaves, float(prior)
 
@@ -526,7 +526,7 @@ class EngineDescents:
         drawn, columns = columns_drawn_from(
             self.problem.rows, tree.columns, self.options.middle_rows
         )
-        samples = drawn.with_totals(self.problem.rows.class_totals)
+        samples = drawn.with_totals(self.problem.rows.group_totals)
         if samples.n_rows <= self.few.n_rows:
             return self.few.on(tree)
         unit = self.problem.steepness / self.problem.n_features

@@ -71,12 +71,12 @@ def descend(x, rows, shrinkage, free, shape, memory, max_iter, decrease, tol):  
     """Take up to ``max_iter`` steps from ``x``, in place; return the value at the end.
 
     A descent ends by itself when two steps in a row lower the value by less than ``decrease`` of
-    it, or when no derivative is larger than ``tol``. ``shape`` is (n_branches, n_classes).
+    it, or when no derivative is larger than ``tol``. ``shape`` is (n_branches, n_groups).
     """
-    n_branches, n_classes = shape
+    n_branches, n_groups = shape
     size, counters = x.size, memory.counters
     scores = np.empty((n_branches, rows.features.shape[1]))
-    mass = np.empty((n_classes, n_branches + 1))
+    mass = np.empty((n_groups, n_branches + 1))
     # ``decrease`` is a part of the value, or of min(1, total weight) where the value is smaller.
     least = 0.0
     for i in range(rows.weights.size):

@@ -21,7 +21,7 @@ Derivatives: with T the derivative of the log-loss by c (engines/tree_pass.py) a
     d / d v_kl = c_kl (T_kl - sum_k' c_k'l T_k'l) - pseudo_k + c_kl S
 
 All parameters lie in one vector: the splits (n_branches, n_columns + 1), intercept last, then the
-log-odds of the leaves (n_classes, n_leaves). Entries that are not ``free`` keep their value.
+log-odds of the leaves (n_groups, n_leaves). Entries that are not ``free`` keep their value.
 
 ``SmoothFunction`` and ``ClassMasses`` are all that optimisers ask of rows, wherever those are.
 """
@@ -76,9 +76,9 @@ class StandardisedRows(NamedTuple):
     """Standardised rows z of the columns in use, grouped by class, and the prior of the leaves."""
 
     features: FloatArray  # (n_columns, n_rows)
-    starts: NDArray[np.int64]  # (n_classes + 1,)
+    starts: NDArray[np.int64]  # (n_groups + 1,)
     weights: FloatArray  # (n_rows,)
-    pseudo: FloatArray  # (n_classes,)
+    pseudo: FloatArray  # (n_groups,)
 
 
 def first_of_each_class(rows: StandardisedRows, limit: int, fewest: int) -> StandardisedRows:
@@ -107,9 +107,9 @@ class SoftTargetRows(NamedTuple):
     """The same for rows with class probabilities as targets, each row once."""
 
     features: FloatArray  # (n_columns, n_rows)
-    targets: FloatArray  # (n_classes, n_rows): weight in each class
+    targets: FloatArray  # (n_groups, n_rows): weight in each class
     weights: FloatArray  # (n_rows,)
-    pseudo: FloatArray  # (n_classes,)
+    pseudo: FloatArray  # (n_groups,)
 
 
 class Shrinkage(NamedTuple):
@@ -142,18 +142,18 @@ def pass_scores(rows, scores, leaves, mass):  # type: ignore[no-untyped-def]
 def value_and_gradient(x, rows, shrinkage, free, gradient, scores, mass):  # type: ignore[no-untyped-def]
     """Return the function at ``x`` and write its derivative to ``gradient``.
 
-    ``scores`` (n_branches, n_rows) and ``mass`` (n_classes, n_leaves) are overwritten.
+    ``scores`` (n_branches, n_rows) and ``mass`` (n_groups, n_leaves) are overwritten.
     """
     n_branches = scores.shape[0]
-    n_classes, n_leaves = mass.shape
+    n_groups, n_leaves = mass.shape
     n_columns = rows.features.shape[0]
     size = n_branches * (n_columns + 1)
     splits = x[:size].reshape(n_branches, n_columns + 1)
     by_split = gradient[:size].reshape(n_branches, n_columns + 1)
-    by_leaf = gradient[size:].reshape(n_classes, n_leaves)
-    leaves = np.empty((n_classes, n_leaves))
+    by_leaf = gradient[size:].reshape(n_groups, n_leaves)
+    leaves = np.empty((n_groups, n_leaves))
     # prior of the leaves, then the log-loss; the pass turns scores into d loss / d score
-    value = softmax(x[size:].reshape(n_classes, n_leaves), rows.pseudo, leaves)
+    value = softmax(x[size:].reshape(n_groups, n_leaves), rows.pseudo, leaves)
     score_columns(splits, rows.features, scores)
     value += pass_scores(rows, scores, leaves, mass)
     _gather(scores, rows.features, by_split)
@@ -168,18 +168,18 @@ def value_and_gradient(x, rows, shrinkage, free, gradient, scores, mass):  # typ
 @compiled
 def softmax(log_odds, pseudo, leaves):  # type: ignore[no-untyped-def]
     """Write the distributions c_kl to ``leaves``; return the prior, -sum_kl pseudo_k log c_kl."""
-    n_classes, n_leaves = log_odds.shape
+    n_groups, n_leaves = log_odds.shape
     prior = 0.0
     for leaf in range(n_leaves):
         top = log_odds[0, leaf]
-        for k in range(1, n_classes):
+        for k in range(1, n_groups):
             top = max(top, log_odds[k, leaf])
         total = 0.0
-        for k in range(n_classes):
+        for k in range(n_groups):
             leaves[k, leaf] = np.exp(log_odds[k, leaf] - top)
             total += leaves[k, leaf]
         shift = top + np.log(total)  # log sum_k exp(v_kl)
-        for k in range(n_classes):
+        for k in range(n_groups):
             leaves[k, leaf] /= total
             prior -= pseudo[k] * (log_odds[k, leaf] - shift)
     return prior
@@ -214,15 +214,15 @@ def by_log_odds(leaves, mass, pseudo, by_leaf):  # type: ignore[no-untyped-def]
 
     ``mass`` is T, the derivative of the log-loss by the distributions ``leaves``.
     """
-    n_classes, n_leaves = leaves.shape
+    n_groups, n_leaves = leaves.shape
     count = 0.0
-    for k in range(n_classes):
+    for k in range(n_groups):
         count += pseudo[k]
     for leaf in range(n_leaves):
         mean = 0.0
-        for k in range(n_classes):
+        for k in range(n_groups):
             mean += leaves[k, leaf] * mass[k, leaf]
-        for k in range(n_classes):
+        for k in range(n_groups):
             by_leaf[k, leaf] = leaves[k, leaf] * (mass[k, leaf] - mean + count) - pseudo[k]
 
 
@@ -266,24 +266,24 @@ class ClassMasses(Protocol):
     """Class masses of the leaves, M_kl = sum of weight_i P_il over the rows of class k."""
 
     totals: FloatArray
-    """Weight of each class, (n_classes,)."""
+    """Weight of each class, (n_groups,)."""
 
     def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the leaves' distributions c at ``x``, and M, (n_classes, n_leaves) each."""
+        """Return the leaves' distributions c at ``x``, and M, (n_groups, n_leaves) each."""
 
     def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
         """Add the derivative of sum_k prices_k sum_l c_kl M_kl by the splits at the last ``x``."""
 
 
 class RowMasses:
-    """``ClassMasses`` of rows in memory, for trees of one shape (n_branches, n_classes)."""
+    """``ClassMasses`` of rows in memory, for trees of one shape (n_branches, n_groups)."""
 
     def __init__(self, rows: StandardisedRows, shape: tuple[int, int]) -> None:
         self.rows = rows
         self.totals = np.add.reduceat(rows.weights, rows.starts[:-1])
-        n_branches, n_classes = shape
+        n_branches, n_groups = shape
         self._scores = np.empty((n_branches, rows.features.shape[1]))
-        self._leaves = np.empty((n_classes, n_branches + 1))
+        self._leaves = np.empty((n_groups, n_branches + 1))
         self._mass = np.empty_like(self._leaves)
 
     def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:

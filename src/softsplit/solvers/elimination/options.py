@@ -48,9 +48,9 @@ class EliminationOptions:
         return n_rows if n_rows <= 1.05 * self.support_rows else self.support_rows
 
     @staticmethod
-    def rows_to_compare(n_classes: int) -> int:
+    def rows_to_compare(n_groups: int) -> int:
         """Rows that are enough to compare trees (folds, first samples)."""
-        return 1500 + 100 * n_classes
+        return 1500 + 100 * n_groups
 
 
 DEFAULTS = EliminationOptions()

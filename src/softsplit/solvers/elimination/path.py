@@ -105,7 +105,7 @@ class EliminationPath:
 
     Parameters
     ----------
-    shares : array (n_classes,)
+    shares : array (n_groups,)
         Class shares, which the leaves of the constant tree have.
 
     Attributes
@@ -172,7 +172,7 @@ def _eliminate(descents: RowDescents, tree: SupportTree) -> Iterator[Elimination
     3. The cheapest pruning steps are taken.
     """
     rules, ridge = descents.problem.binding_rules, RIDGE * descents.unit
-    tree = replace(tree, groups=descents.problem.groups)
+    tree = replace(tree, groups=descents.problem.feature_groups)
     tree = without_negligible(tree, rules)
     while tree.n_coefficients:
         # 1. idle branches
@@ -386,9 +386,9 @@ class FeaturePrices:
 
     Attributes
     ----------
-    sizes : array (n_groups,)
+    sizes : array (n_feature_groups,)
         Size of each feature of ``tree.group_of``, in units of a coefficient.
-    terms : array (n_branches, n_groups)
+    terms : array (n_branches, n_feature_groups)
         Size saved if a feature is no longer asked for in one branch and stays in others; None where
         no price has a surplus.
     """

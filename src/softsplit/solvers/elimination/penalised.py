@@ -70,7 +70,7 @@ class BoundedRates(Protocol):
         """Return the derivatives of all rates, (n_rates, n)."""
 
     def per_row(self, prices: FloatArray) -> FloatArray | None:
-        """Return prices (n_classes,) with sum_q prices_q rate_q = sum_i weight_i price_{y_i} V_i.
+        """Return prices (n_groups,) with sum_q prices_q rate_q = sum_i weight_i price_{y_i} V_i.
 
         None if there are none.
         """

@@ -155,19 +155,19 @@ def grown(
 
     ``check`` is called before each leaf, and may raise.
     """
-    n_branches, n_classes = tree.shape
+    n_branches, n_groups = tree.shape
     reach = np.ones((1, len(rows.weights)))
     if n_branches:
         reach = routed(tree.vector, rows, tree.shape)[5]
-    labels = np.repeat(np.arange(n_classes), np.diff(rows.starts))
+    labels = np.repeat(np.arange(n_groups), np.diff(rows.starts))
     splits = np.zeros((len(reach), tree.splits.shape[1]))
-    leaves = np.empty((n_classes, 2 * len(reach)))
+    leaves = np.empty((n_groups, 2 * len(reach)))
     for leaf, arriving in enumerate(reach):
         check()
         splits[leaf] = _new_split(rows, labels, arriving)
         left = _gate(splits[leaf], rows.features)
         for side, part in enumerate((left, 1.0 - left)):
-            mass = np.bincount(labels, arriving * rows.weights * part, n_classes) + rows.pseudo
+            mass = np.bincount(labels, arriving * rows.weights * part, n_groups) + rows.pseudo
             leaves[:, 2 * leaf + side] = np.log(mass / mass.sum())
     whole = np.vstack([tree.splits, splits])
     support = np.ones((len(whole), tree.support.shape[1]), dtype=bool)
@@ -195,9 +195,9 @@ def _new_split(
     ``arriving`` are the probabilities of the rows to reach the leaf. A leaf of less than the weight
     of 4 mean rows is not split, and classes with a share of less than 1e-3 are not separated.
     """
-    n_classes, weight = len(rows.pseudo), arriving * rows.weights
+    n_groups, weight = len(rows.pseudo), arriving * rows.weights
     split = np.zeros(len(rows.features) + 1)
-    mass = np.bincount(labels, weight, n_classes)
+    mass = np.bincount(labels, weight, n_groups)
     present = mass > 1e-3 * mass.sum()
     if mass.sum() < 4.0 * rows.weights.mean() or present.sum() < 2:
         return split
@@ -208,7 +208,7 @@ def _new_split(
         ]
     )
     means = (sums[:, present] / mass[present]).T
-    left = np.zeros(n_classes, dtype=bool)
+    left = np.zeros(n_groups, dtype=bool)
     left[np.flatnonzero(present)] = _left_group(means, mass[present])
     columns, features = np.arange(len(rows.features)), rows.features
     if len(columns) > MOST_COLUMNS:

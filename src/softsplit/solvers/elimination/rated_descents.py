@@ -83,7 +83,7 @@ def with_rates(
     if rows.problem.order is not None:
         return _in_order(rows, tree, rows.problem.order, ridge, tol)
     budget = rows.budget
-    total, rates = float(rows.problem.rows.class_totals.sum()), rates_of(rows, tree)
+    total, rates = float(rows.problem.rows.group_totals.sum()), rates_of(rows, tree)
     terms = RateTerms(rates, tree.vector, total)
     if support and rows.problem.rate_limits is not None:
         low, high = tree.vector_bounds(rows.problem.bounds)
@@ -132,7 +132,7 @@ def _in_order(
 ) -> RatedEnd:
     """The same within a monotone order, in whose coordinates it is bounds (ordered.py)."""
     budget = rows.budget
-    total = float(rows.problem.rows.class_totals.sum())
+    total = float(rows.problem.rows.group_totals.sum())
     function = rows.function(tree, Shrinkage(ridge), tree.free)
     low, high = tree.vector_bounds(rows.problem.bounds)  # what has no room does not move
     chart = ordered_coordinates(tree, order, function, tree.free & (low < high))
@@ -199,7 +199,7 @@ def _on_conditions(
     low, high = space.low, space.high
     index = np.flatnonzero(space.free & (x > low) & (x < high))
     active = np.flatnonzero(held > 0)
-    total = float(rows.problem.rows.class_totals.sum())
+    total = float(rows.problem.rows.group_totals.sum())
 
     def lagrangian(point: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Its derivative, and what the active rates lack."""

@@ -37,7 +37,7 @@ def ruled_trees(descents: RowDescents, start: SupportTree) -> list[SupportTree]:
     rules = descents.problem.binding_rules
     if rules is None:
         return [start]
-    tree = with_required(descents, replace(start, groups=descents.problem.groups), rules)
+    tree = with_required(descents, replace(start, groups=descents.problem.feature_groups), rules)
     if not rules.conflicts(rules.used(tree.on_features(len(rules.of)))):
         return [tree]
     tree = _refitted(descents, tree)

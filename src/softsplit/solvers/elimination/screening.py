@@ -108,7 +108,7 @@ def branch_slopes(
     ----------
     left, right : arrays (n_branches, n_rows)
         Gate probabilities.
-    leaves : array (n_classes, n_leaves)
+    leaves : array (n_groups, n_leaves)
         Class distributions of the leaves.
     labels, weight : arrays (n_rows,)
     """
@@ -174,7 +174,7 @@ def screened_race(
     2. A race is run on them, with the last winner among its candidates.
     3. Columns that say something at the winner join, and 2 is repeated.
     """
-    options, groups = descents.options, descents.problem.groups
+    options, groups = descents.options, descents.problem.feature_groups
     n_columns, n_rows = descents.frame.features.shape
     # with few columns, or with ten rows for each, all of them race
     if n_columns < options.screened_columns or n_rows > 10 * n_columns:

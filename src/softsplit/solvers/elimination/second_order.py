@@ -74,17 +74,17 @@ def hessian(
 ) -> FloatArray:
     """Return the Hessian of log-loss, prior and ridge by the free parameters of ``tree``.
 
-    ``rows`` has the columns of the tree. With ``prices`` (n_classes,) the Hessian is that of the
+    ``rows`` has the columns of the tree. With ``prices`` (n_groups,) the Hessian is that of the
     function less sum_i weight_i price_{y_i} V_i.
     """
-    n_branches, n_classes = tree.shape
+    n_branches, n_groups = tree.shape
     leaves = np.empty(tree.log_odds.shape)
     softmax(np.ascontiguousarray(tree.log_odds), rows.pseudo, leaves)
     used = np.column_stack([tree.support, ~tree.saturated])
     ends = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
     n_splits = int(ends[-1])
     total = np.zeros((n_splits + leaves.size, n_splits + leaves.size))
-    for k in range(n_classes):
+    for k in range(n_groups):
         part = np.zeros((n_splits + n_branches + 1, n_splits + n_branches + 1))
         mass = np.zeros(n_branches + 1)
         for begin in range(rows.starts[k], rows.starts[k + 1], CHUNK):
@@ -92,7 +92,7 @@ def hessian(
             _add(tree.splits, rows.features[:, some], rows.weights[some], leaves[k],
                  0.0 if prices is None else float(prices[k]), used, ends, part, mass)  # fmt: skip
         total += _spread(part, mass, leaves, k, n_splits)
-    curvature = leaves[:, None, :] * (np.eye(n_classes)[:, :, None] - leaves[None, :, :])
+    curvature = leaves[:, None, :] * (np.eye(n_groups)[:, :, None] - leaves[None, :, :])
     _add_by_leaf(total, rows.pseudo.sum() * curvature, n_splits)
     weights = np.flatnonzero(np.column_stack([tree.support, np.zeros(n_branches, bool)])[used])
     total[weights, weights] += ridge
@@ -161,7 +161,7 @@ def _spread(
     part: FloatArray, mass: FloatArray, leaves: FloatArray, k: int, n_splits: int
 ) -> FloatArray:
     """Return the second derivatives of the rows of class k by all parameters, from ``part``."""
-    n_classes = len(leaves)
+    n_groups = len(leaves)
     e = -leaves
     e[k] += 1.0
     upper = np.triu(part[:n_splits, :n_splits])
@@ -173,16 +173,16 @@ def _spread(
             [mixed.T, by_leaf.reshape(leaves.size, leaves.size)],
         ]
     )
-    curved = e[:, None, :] * e - leaves[:, None, :] * (np.eye(n_classes)[:, :, None] - leaves)
+    curved = e[:, None, :] * e - leaves[:, None, :] * (np.eye(n_groups)[:, :, None] - leaves)
     _add_by_leaf(spread, -mass * curved, n_splits)
     return spread
 
 
 def _add_by_leaf(total: FloatArray, blocks: FloatArray, n_splits: int) -> None:
-    """Add ``blocks`` (n_classes, n_classes, n_leaves), one for each leaf, to the log-odds part."""
-    n_classes, _, n_leaves = blocks.shape
+    """Add ``blocks`` (n_groups, n_groups, n_leaves), one for each leaf, to the log-odds part."""
+    n_groups, _, n_leaves = blocks.shape
     for leaf in range(n_leaves):
-        places = n_splits + leaf + n_leaves * np.arange(n_classes)
+        places = n_splits + leaf + n_leaves * np.arange(n_groups)
         total[np.ix_(places, places)] += blocks[:, :, leaf]
 
 
@@ -225,7 +225,7 @@ def _invert(gates, gains, root, leaves, reach, rows, ridge, parameters, matrix):
 def _slopes(gates, gains, root, leaves, reach, rows, ridge, parameters):  # type: ignore[no-untyped-def]
     """Return sqrt(weight_i) J_i for each free parameter and row, and the diagonal of ridge and
     prior."""
-    n_branches, n_classes = gates.shape[0], leaves.shape[0]
+    n_branches, n_groups = gates.shape[0], leaves.shape[0]
     n_columns, n_rows = rows.features.shape
     size, n_leaves = n_branches * (n_columns + 1), n_branches + 1
     slopes, added = np.empty((parameters.size, n_rows)), np.empty(parameters.size)
@@ -233,7 +233,7 @@ def _slopes(gates, gains, root, leaves, reach, rows, ridge, parameters):  # type
     for i in range(n_rows):
         factors[i] = np.sqrt(rows.weights[i]) / root[i]
     total = 0.0
-    for k in range(n_classes):
+    for k in range(n_groups):
         total += rows.pseudo[k]
     for line in range(parameters.size):
         number = parameters[line]
@@ -250,7 +250,7 @@ def _slopes(gates, gains, root, leaves, reach, rows, ridge, parameters):  # type
         else:  # r_l ([y = k] - c_kl), with r_l = P_l c_yl / V
             k, leaf = (number - size) // n_leaves, (number - size) % n_leaves
             added[line] = total * leaves[k, leaf]
-            for c in range(n_classes):
+            for c in range(n_groups):
                 share = leaves[c, leaf] * ((1.0 if c == k else 0.0) - leaves[k, leaf])
                 for i in range(rows.starts[c], rows.starts[c + 1]):
                     slopes[line, i] = factors[i] * reach[leaf, i] * share

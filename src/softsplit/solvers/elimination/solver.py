@@ -117,10 +117,10 @@ class EliminationSolver(Solver):
         All rows at once, roughly, where the final descent of a start takes long.
         """
         options, n_rows = self.options, problem.rows.n_rows
-        last, few = min(n_rows, options.support_rows), options.rows_to_compare(problem.n_classes)
+        last, few = min(n_rows, options.support_rows), options.rows_to_compare(problem.n_groups)
         # a sample that is a larger part of the last one saves too little time
         sizes = [size for size in (few, options.sample_growth * few) if size <= 0.6 * last]
-        n_parameters = problem.topology.n_branches * (problem.n_features + problem.n_classes)
+        n_parameters = problem.topology.n_branches * (problem.n_features + problem.n_groups)
         long = problem.penalties.counts and n_rows * n_parameters > LONG
         return (*sizes, last) if sizes or n_rows > last or long else ()
 
@@ -183,8 +183,8 @@ class EliminationRun:
         self.began = time.perf_counter()
         rows = options.rows_to_select(problem.rows.n_rows)
         if compared:
-            rows = options.rows_to_compare(problem.n_classes)
-        few = drawn_from(problem.rows, rows).with_totals(problem.rows.class_totals)
+            rows = options.rows_to_compare(problem.n_groups)
+        few = drawn_from(problem.rows, rows).with_totals(problem.rows.group_totals)
         self.few = RowDescents(problem, budget, few, options, compared=compared)
         self._all: RowDescents | EngineDescents | None = (
             self.few if few.n_rows >= problem.rows.n_rows else None
@@ -625,7 +625,7 @@ def _priced_rows(
     probabilities = class_probabilities(tree, cells.features, problem.steepness)
     more = cells.weights * prices[cells.labels].T * probabilities
     features, weights, counts = [], [], []
-    for k in range(problem.n_classes):
+    for k in range(problem.n_groups):
         extra = more[k] > 1e-6 * cells.weights
         some = slice(samples.starts[k], samples.starts[k + 1])
         features += [samples.features[:, some], cells.features[:, extra]]

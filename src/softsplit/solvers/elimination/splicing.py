@@ -99,7 +99,7 @@ class Splicing:
         2. Features and terms are exchanged for as long as that lowers the value. If the budget
            ends, the best tree so far is returned.
         """
-        tree = replace(start, groups=self.descents.problem.groups)
+        tree = replace(start, groups=self.descents.problem.feature_groups)
         tree = without_negligible(tree, self._rules)
         tree = saturate_idle(self.descents, tree).compact()
         # 1. removal
@@ -152,7 +152,7 @@ class Splicing:
         asked = np.arange(min(-(-len(groups) // most), len(splits)))
         splits[asked[saturated[asked]], -1], saturated[asked] = 0.0, False
         tree = replace(
-            start, saturated=saturated, splits=splits, groups=self.descents.problem.groups
+            start, saturated=saturated, splits=splits, groups=self.descents.problem.feature_groups
         )
         tree = tree.with_support(np.zeros_like(tree.support))
         for number, group in enumerate(groups):
@@ -259,10 +259,10 @@ class Splicing:
         2. Features that may enter: none that is there, beyond the limit, or excluded.
         3. The features of the largest score statistics in these branches.
         """
-        rows, groups = self.descents.frame, self.descents.problem.groups
+        rows, groups = self.descents.frame, self.descents.problem.feature_groups
         homes = np.arange(len(rows.features)) if groups is None else groups.of
-        n_groups, n_branches = int(homes.max()) + 1, len(tree.splits)
-        kept = np.zeros((n_groups, n_branches), dtype=bool)
+        n_feature_groups, n_branches = int(homes.max()) + 1, len(tree.splits)
+        kept = np.zeros((n_feature_groups, n_branches), dtype=bool)
         np.logical_or.at(kept, homes[tree.columns], tree.support.T)
         # 1. branches
         entered = ~tree.saturated if out.whole else np.isin(np.arange(n_branches), out.branches)
@@ -280,7 +280,7 @@ class Splicing:
             barred[in_use] = False
             allowed[homes[self._rules.features(barred)]] = False
         # 3. score statistics
-        worth = np.zeros((n_groups, n_branches))
+        worth = np.zeros((n_feature_groups, n_branches))
         np.maximum.at(worth, homes, branch_gains(tree, self.descents))
         total = np.where(allowed, worth[:, entered].sum(axis=1), 0.0)
         for group in np.argsort(-total, kind="stable")[:TRIED_IN]:

@@ -51,7 +51,7 @@ class SupportTree:
     ----------
     splits : array (n_branches, n_columns + 1)
         Weights and, last, the intercept of each branch.
-    log_odds : array (n_classes, n_leaves)
+    log_odds : array (n_groups, n_leaves)
         The class distribution of a leaf is the softmax of its column.
     columns : int array (n_columns,)
         The features of the problem that the columns are.
@@ -78,11 +78,11 @@ class SupportTree:
         intercepts = 0.5 * unit * weights.sum(axis=1) - problem.steepness * tree.thresholds
         return cls(
             np.column_stack([weights, intercepts]),
-            np.log(np.maximum(tree.leaf_classes, SMALLEST_SHARE)),
+            np.log(np.maximum(tree.leaf_values, SMALLEST_SHARE)),
             np.arange(problem.n_features),
             weights != 0,
             np.zeros(len(weights), dtype=bool),
-            problem.groups,
+            problem.feature_groups,
         )
 
     def parameters(self, problem: TrainingProblem) -> TreeParameters:

@@ -114,7 +114,7 @@ def moved(tree: TreeParameters, columns: NDArray[np.intp], to: NDArray[np.intp])
     weights = np.zeros((len(to), tree.weights.shape[1]))
     weights[np.searchsorted(to, columns[used])] = tree.weights[used]
     thresholds = tree.thresholds * (len(columns) / len(to))
-    return TreeParameters(weights, thresholds, tree.leaf_classes)
+    return TreeParameters(weights, thresholds, tree.leaf_values)
 
 
 # --- columns outside ------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def slopes_at(
 ) -> tuple[FloatArray, FloatArray]:
     """Slopes and curvatures at a tree by likelihood, for scaled rows (n_features, n_rows)."""
     gates = gate_probabilities(split_scores(tree, scaled), steepness)
-    return branch_slopes(*gates, tree.leaf_classes, labels, weight)
+    return branch_slopes(*gates, tree.leaf_values, labels, weight)
 
 
 def outside_scores(

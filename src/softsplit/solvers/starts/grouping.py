@@ -57,7 +57,7 @@ class GreedyTrees:
         self.problem = problem
         self._chosen = _choose_rows(problem)
         self._apart = class_distances(problem)
-        self._classes = np.eye(problem.n_classes)
+        self._classes = np.eye(problem.n_groups)
 
     def fresh(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw a tree of any structure; what the problem holds fixed keeps its value."""
@@ -65,17 +65,17 @@ class GreedyTrees:
         return self._pinned(*self.planted(self.leaves(plan.leaf_labels), rng))
 
     def like(
-        self, leaf_classes: FloatArray, rng: np.random.Generator
+        self, leaf_values: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """Draw a tree with the same class on each leaf; of a mixed leaf the largest, first one."""
-        return self._pinned(*self.planted(leaf_classes.copy(), rng))
+        return self._pinned(*self.planted(leaf_values.copy(), rng))
 
     def leaves(self, labels: tuple[int, ...]) -> FloatArray:
-        """Return the leaf classes of ``labels``, (n_classes, n_leaves)."""
+        """Return the leaf classes of ``labels``, (n_groups, n_leaves)."""
         return np.ascontiguousarray(self._classes[:, labels])
 
     def planted(
-        self, leaf_classes: FloatArray, rng: np.random.Generator
+        self, leaf_values: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """Fit splits that lead to these leaves, whose classes are rounded to one each, in place.
 
@@ -83,48 +83,46 @@ class GreedyTrees:
         drawn too.
         """
         problem, chosen = self.problem, self._chosen
-        n_branches, n_classes = problem.topology.n_branches, problem.n_classes
+        n_branches, n_groups = problem.topology.n_branches, problem.n_groups
         splits: FloatArray = plant(
             chosen,
-            leaf_classes,
+            leaf_values,
             rng.standard_exponential((n_branches, len(chosen.labels))),
             RIDGES[rng.integers(len(RIDGES), size=n_branches)],
             rng.uniform(-1, 1, (n_branches, problem.n_features)),
             rng.random(n_branches),
-            rng.random((n_branches, n_classes, 2)),
+            rng.random((n_branches, n_groups, 2)),
             problem.steepness,
         )
-        return problem.bounds.project_splits(splits), leaf_classes
+        return problem.bounds.project_splits(splits), leaf_values
 
-    def _pinned(
-        self, splits: FloatArray, leaf_classes: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _pinned(self, splits: FloatArray, leaf_values: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.problem.anchor is None:
-            return splits, leaf_classes
-        tree = self.problem.pin(TreeParameters.from_splits(splits, leaf_classes))
-        return tree.splits, tree.leaf_classes
+            return splits, leaf_values
+        tree = self.problem.pin(TreeParameters.from_splits(splits, leaf_values))
+        return tree.splits, tree.leaf_values
 
 
 def _choose_rows(problem: TrainingProblem) -> StartRows:
-    samples = problem.rows.class_samples
-    worst = problem.loss.call_costs(problem.n_classes).max(axis=1)
+    samples = problem.rows.group_samples
+    worst = problem.loss.call_costs(problem.n_groups).max(axis=1)
     prices = (worst / max(worst.max(), 1e-300))[samples.labels]
     return StartRows(samples.features, samples.labels, samples.weights, prices)
 
 
 @compiled
-def plant(chosen, leaf_classes, shares, ridges, directions, lots, pairs, steepness):  # type: ignore[no-untyped-def]
-    """Round ``leaf_classes`` to one class for each leaf; return ``fit_splits`` of their plan."""
-    n_classes, n_leaves = leaf_classes.shape
+def plant(chosen, leaf_values, shares, ridges, directions, lots, pairs, steepness):  # type: ignore[no-untyped-def]
+    """Round ``leaf_values`` to one class for each leaf; return ``fit_splits`` of their plan."""
+    n_groups, n_leaves = leaf_values.shape
     labels = np.empty(n_leaves, dtype=np.int64)
-    sides = np.empty((n_leaves - 1, n_classes), dtype=np.int64)
+    sides = np.empty((n_leaves - 1, n_groups), dtype=np.int64)
     for leaf in range(n_leaves):
         labels[leaf] = 0
-        for k in range(1, n_classes):
-            if leaf_classes[k, leaf] > leaf_classes[labels[leaf], leaf]:
+        for k in range(1, n_groups):
+            if leaf_values[k, leaf] > leaf_values[labels[leaf], leaf]:
                 labels[leaf] = k
-        for k in range(n_classes):
-            leaf_classes[k, leaf] = 1.0 if k == labels[leaf] else 0.0
+        for k in range(n_groups):
+            leaf_values[k, leaf] = 1.0 if k == labels[leaf] else 0.0
     sides_of(labels, sides)
     return fit_splits(
         chosen.features, chosen.labels, chosen.weights, chosen.prices, sides, shares, ridges,

@@ -72,7 +72,7 @@ def mixture_trees(
     samples = drawn_from(problem.rows, options.rows)
     rows = centred(samples, problem.steepness / problem.n_features)
     n_grouped = 0
-    if 2 < problem.n_classes <= problem.topology.n_leaves:
+    if 2 < problem.n_groups <= problem.topology.n_leaves:
         n_grouped = options.trees * count // 2
     made = [
         _random_tree(problem, rows, samples.starts, rng, number % 2 == 1, options)
@@ -123,7 +123,7 @@ def _grouped_tree(
             ahead = np.where(weights[t] @ rows + intercepts[t] > 0, LEFT, RIGHT)
             node = np.where(here, 2 * t + 1 + np.where(side == BOTH, ahead, side), node)
     shares = _shares(problem)[:, None]
-    own = np.eye(problem.n_classes)[:, plan.leaf_labels]
+    own = np.eye(problem.n_groups)[:, plan.leaf_labels]
     leaves = options.lean * own + (1 - options.lean) * shares
     return _tree(problem, weights, intercepts, leaves)
 
@@ -162,7 +162,7 @@ def _random_tree(
 
 
 def _shares(problem: TrainingProblem) -> FloatArray:
-    totals = problem.rows.class_totals
+    totals = problem.rows.group_totals
     return totals / totals.sum()
 
 

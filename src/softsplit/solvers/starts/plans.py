@@ -35,7 +35,7 @@ Distances = list[list[float]]
 
 
 class ClassPlan(NamedTuple):
-    """Side of every class at every branch, (n_branches, n_classes), and class of every leaf."""
+    """Side of every class at every branch, (n_branches, n_groups), and class of every leaf."""
 
     sides: NDArray[np.int64]
     leaf_labels: tuple[int, ...]
@@ -68,9 +68,9 @@ def draw_plans(
 
 def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> ClassPlan:
     """Draw a plan branch by branch, such that every class ends on a leaf."""
-    n_classes, n_branches = len(apart), topology.n_branches
-    sides = [[BOTH] * n_classes for _ in range(n_branches)]
-    groups = [list(range(n_classes))]
+    n_groups, n_branches = len(apart), topology.n_branches
+    sides = [[BOTH] * n_groups for _ in range(n_branches)]
+    groups = [list(range(n_groups))]
     for t in range(n_branches):
         capacity = topology.n_leaves >> (t + 1).bit_length()
         left, right = _part(groups[t], capacity, apart, rng)
@@ -115,7 +115,7 @@ def _part(
 
 def class_distances(problem: TrainingProblem) -> Distances:
     """Return squared distances between the class means, as lists: they are read one by one."""
-    means = problem.rows.class_samples.class_means
+    means = problem.rows.group_samples.group_means
     square = np.sum(means**2, axis=1)
     found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
     return found
@@ -124,12 +124,12 @@ def class_distances(problem: TrainingProblem) -> Distances:
 @compiled
 def sides_of(labels, sides):  # type: ignore[no-untyped-def]
     """Write the plan of leaf ``labels`` to ``sides``: a class goes wherever its leaves lie."""
-    n_branches, n_classes = sides.shape
-    below = np.zeros((2 * n_branches + 1, n_classes), dtype=np.bool_)
+    n_branches, n_groups = sides.shape
+    below = np.zeros((2 * n_branches + 1, n_groups), dtype=np.bool_)
     for leaf in range(n_branches + 1):
         below[n_branches + leaf, labels[leaf]] = True
     for t in range(n_branches - 1, -1, -1):
-        for k in range(n_classes):
+        for k in range(n_groups):
             left, right = below[2 * t + 1, k], below[2 * t + 2, k]
             below[t, k] = left or right
             sides[t, k] = BOTH

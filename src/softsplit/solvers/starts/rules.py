@@ -43,13 +43,9 @@ def draw_start(
     return Start(trees[0], rule, tuple(trees[1:]))
 
 
-def draw_like(
-    problem: TrainingProblem, rng: np.random.Generator, leaf_classes: FloatArray
-) -> Start:
+def draw_like(problem: TrainingProblem, rng: np.random.Generator, leaf_values: FloatArray) -> Start:
     """Draw a start of rule "groups" with the same classes on the leaves; it has no candidates."""
-    return Start(
-        TreeParameters.from_splits(*GreedyTrees(problem).like(leaf_classes, rng)), "groups"
-    )
+    return Start(TreeParameters.from_splits(*GreedyTrees(problem).like(leaf_values, rng)), "groups")
 
 
 def draw_hops(rng: np.random.Generator) -> Iterator[Draw]:
@@ -68,7 +64,7 @@ def uniform_trees(
 
 def _uniform_tree(problem: TrainingProblem, rng: np.random.Generator) -> TreeParameters:
     shape = (problem.n_features, problem.topology.n_branches)
-    leaves = rng.uniform(size=(problem.n_classes, problem.topology.n_leaves))
+    leaves = rng.uniform(size=(problem.n_groups, problem.topology.n_leaves))
     return TreeParameters(
         rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape[1]), leaves / leaves.sum(axis=0)
     )
@@ -96,7 +92,7 @@ def _with_leaves(
     problem: TrainingProblem, weights: FloatArray, thresholds: FloatArray
 ) -> TreeParameters:
     """The splits with their best leaf classes, or with even ones where no choice is feasible."""
-    even = np.full((problem.n_classes, problem.topology.n_leaves), 1.0 / problem.n_classes)
+    even = np.full((problem.n_groups, problem.topology.n_leaves), 1.0 / problem.n_groups)
     splits = TreeParameters(weights, thresholds, even)
     try:
         return problem.best_leaves(splits)
