@@ -1,14 +1,20 @@
-"""Whole problems as no sensible person would state them, drawn by hypothesis.
+"""Whole problems as no sensible person would state them, and what must hold of every call.
 
 A case holds rows in some dress (numpy, pandas, polars, lists), labels, weights and the parameters
 of an estimator. Bulk numbers come from a generator whose seed is drawn; what is strange about them
-is drawn by name, so that a failing case can be read. ``hostile_check.py`` says what must hold.
+is drawn by name, so that a failing case can be read. ``outcome(case)`` makes the call: it gives
+sound trees, or one sentence. Feasibility is taken from the library's own figure and, apart from it,
+from the paper's equations.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
+from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +22,22 @@ import pandas as pd
 import polars as pl
 import scipy.sparse
 from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+from brute_force import left_and_right_ancestors
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    export_markdown,
+    export_text,
+    loads_model,
+    strength_path,
+)
+from softsplit.estimators.row_reading import checked_rows
+from softsplit.fitted.ranges import FarOutsideWarning
+from softsplit.variables import ColumnsLeftOut
 
 TINY = 5e-324
 
@@ -320,89 +342,202 @@ def problems(draw, calls=("fit",)):
     )
 
 
-@dataclass(frozen=True)
-class HostileTable:
-    """A file as somebody may have it, and what is asked of the command line."""
+# --- what must hold -------------------------------------------------------------------------------
 
-    content: bytes
-    target: str
-    options: tuple[str, ...]
-    story: str = ""
+FEASIBLE = 1e-6
+"""As in softsplit.solvers.base: a tree that violates a constraint by more is none."""
 
+MANY_CLASSES = "The number of unique classes is greater than 50%"
+"""scikit-learn's word on labels that may be no classes."""
 
-CELLS = {
-    "numbers": lambda rng: f"{rng.normal():.4g}",
-    "integers": lambda rng: str(rng.integers(-3, 4)),
-    "decimal commas": lambda rng: f"{rng.integers(10)},{rng.integers(10)}",
-    "words": lambda rng: str(rng.choice(["red", "green", "blue"])),
-    "markup": lambda rng: str(rng.choice(["<b>", "</script>", "=1+1", "[red]", 'a "b"'])),
-    "huge": lambda rng: str(rng.choice(["1e300", "-1e300", "2e299"])),
-    "beyond floats": lambda rng: str(rng.choice(["1e400", "1", "2"])),
-    "infinite": lambda rng: str(rng.choice(["inf", "1", "2"])),
-    "gaps": lambda rng: str(rng.choice(["", "1", "2", "NA"])),
-    "only gaps": lambda rng: "",
-    "dates": lambda rng: f"2020-01-{rng.integers(1, 29):02d}",
-    "truth values": lambda rng: str(rng.choice(["TRUE", "FALSE"])),
-    "constant": lambda rng: "7",
-    "long integers": lambda rng: str(rng.integers(2**62)) + "0" * 12,
-    "names": lambda rng: f"id{rng.integers(10**6)}",
-    "mixed": lambda rng: str(rng.choice(["1", "two", "3.0"])),
-}
-TARGETS = {
-    "two": lambda rng, i: "yn"[rng.integers(2)],
-    "numbers": lambda rng, i: str(rng.integers(3)),
-    "one": lambda rng, i: "same",
-    "one each": lambda rng, i: f"c{i}",
-    "fifty": lambda rng, i: f"c{i % 50}",
-    "gaps": lambda rng, i: ["y", "n", ""][rng.integers(3)],
-    "fractions": lambda rng, i: f"{rng.normal():.3f}",
-    "markup": lambda rng, i: ["<b>", "[red]"][rng.integers(2)],
-}
-DAMAGE = {
-    "none": lambda text: text.encode(),
-    "bom": lambda text: b"\xef\xbb\xbf" + text.encode(),
-    "utf-16": lambda text: text.encode("utf-16"),
-    "latin": lambda text: text.replace("a", "\xe9").encode("latin-1"),
-    "windows": lambda text: text.replace("\n", "\r\n").encode(),
-    "nul": lambda text: text.replace("1", "\0", 1).encode(),
-    "cut": lambda text: text[: 2 * len(text) // 3].encode(),
-    "long line": lambda text: (text + "1,2,3,4,5,6,7,8,9\n").encode(),
-    "open quote": lambda text: (text + '"').encode(),
-    "empty": lambda text: b"",
-    "first line only": lambda text: text.split("\n")[0].encode(),
-    "noise": lambda text: bytes(range(256)) * 4,
-}
-CLI_OPTIONS = (
-    ("--keep", "c0"), ("--date", "c0"), ("--drop", "c0,c1"),
-    ("--scale", "quantile"), ("--scale", "standard"),
-    ("--scope", "local"), ("--scope", "both"), ("--drop", "c0"), ("--drop", "absent"),
-    ("--categorical", "c0"), ("--time-limit", "0.001"), ("--seed", "-1"), ("--depth", "0"),
-    ("--depth", "8"), ("--strength", "-1"), ("--strength", "1e12"), ("--strength", "nan"),
-    ("--encoding", "nonsense"),
-)  # fmt: skip
+INTERNALS = re.compile(
+    r"ufunc|broadcast|operands|object at 0x|Traceback|out of bounds|NoneType|zero-size|"
+    r"setting an array element|singular matrix|must be real number|unexpected|unhashable|"
+    r"np\.|ndarray|cannot reshape|not subscriptable|has no attribute|<class '|"
+    r"not supported between|truth value of"
+)
+"""What numpy, scipy and Python say to programmers."""
+
+LONGEST = 400
 
 
-@st.composite
-def tables(draw):
-    """A CSV file and the options of ``softsplit fit``."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
-    kinds = draw(st.lists(mostly("numbers", *CELLS, share=1), min_size=1, max_size=5))
-    kinds = kinds if draw(mostly(True, False, share=20)) else []
-    target, n_rows = draw(mostly("two", *TARGETS, share=1)), draw(mostly(20, 0, 1, 2, 5, 60))
-    damage, separator = draw(mostly("none", *DAMAGE)), draw(mostly(",", ";", "\t", "|"))
-    names = [f"c{j}" for j in range(len(kinds))]
-    if draw(mostly(False, True, share=6)) and names:
-        names[0] = draw(st.sampled_from(["", "c1", "<i>", "y", 'say "hi"', "a" * 300, " c "]))
-    rows = [[*(CELLS[kind](rng) for kind in kinds), TARGETS[target](rng, i)] for i in range(n_rows)]
-    frame = pd.DataFrame(rows, columns=[*names, "y"] if n_rows else None, dtype=object)
-    text = frame.to_csv(index=False, sep=separator) if n_rows else separator.join([*names, "y"])
-    given = ["--depth", "2", "--strength", "0.1", "--time-limit", "0.1"]
-    if draw(mostly(False, True, share=8)):
-        given = ["--time-limit", "0.1"]
-    given += draw(mostly((), *CLI_OPTIONS, share=1))
-    return HostileTable(
-        DAMAGE[damage](text),
-        draw(mostly("y", "absent", "", "c0", share=6)),
-        tuple(given),
-        f"{n_rows} rows of {', '.join(kinds)}; classes {target}; {damage}; separator {separator!r}",
+def is_one_sentence(text: str) -> bool:
+    """One line that speaks of what the user gave, not of how the library is made."""
+    return 10 <= len(text) <= LONGEST and "\n" not in text and not INTERNALS.search(text)
+
+
+def outcome(case: HostileCase) -> int:
+    """Make the call and return how many trees it gave; AssertionError if it breaks a promise."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trees, said = [], ""
+        try:
+            trees = CALLS[case.call](case)
+        except (ValueError, TypeError) as error:
+            said = str(error)
+        for tree in trees:
+            check_tree(tree, case)
+    assert not said or is_one_sentence(said), f"not one clear sentence: {said!r}"
+    leaked = [w for w in caught if not is_expected(w)]
+    assert not leaked, f"a warning leaked: {leaked[0].message} ({leaked[0].filename})"
+    return len(trees)
+
+
+def is_expected(warning: warnings.WarningMessage) -> bool:
+    """A limit was reached, columns are left out, values far outside, or scikit-learn's words."""
+    kinds = ConvergenceWarning | DataConversionWarning | ColumnsLeftOut | FarOutsideWarning
+    known = issubclass(warning.category, kinds)
+    return known or str(warning.message).startswith(MANY_CLASSES)
+
+
+def _fit(case: HostileCase) -> list[SoftTreeClassifier]:
+    model = SoftTreeClassifier(**case.parameters)
+    return [model.fit(case.X, case.y, sample_weight=case.sample_weight)]
+
+
+@cache
+def _fitted_before() -> SoftTreeClassifier:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    return SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, X[:, 0] > 0)
+
+
+def _refit(case: HostileCase) -> list[SoftTreeClassifier]:
+    """A tree that has been trained on other rows: if it is refused new ones, it stays as it was."""
+    model = deepcopy(_fitted_before())
+    model.set_params(**case.parameters)
+    try:
+        return [model.fit(case.X, case.y, sample_weight=case.sample_weight)]
+    except BaseException:
+        before, rows = _fitted_before(), np.linspace(-2, 2, 30).reshape(10, 3)
+        np.testing.assert_array_equal(model.predict_proba(rows), before.predict_proba(rows))
+        np.testing.assert_array_equal(model.classes_, before.classes_)
+        assert export_text(model) == export_text(before)
+        raise
+
+
+def _path(case: HostileCase) -> list[SoftTreeClassifier]:
+    found = strength_path(
+        case.X,
+        case.y,
+        estimator=SoftTreeClassifier(**case.parameters),
+        n_points=2,
+        sample_weight=case.sample_weight,
     )
+    assert np.all(np.isfinite(found.to_frame().select_dtypes("number").to_numpy()))
+    return [point.classifier for point in found.points]
+
+
+def _choose(case: HostileCase) -> list[SoftTreeClassifier]:
+    given = dict(case.parameters)
+    depth, scale, penalty = given.pop("depth"), given.pop("scale"), given.pop("penalty")
+    local, global_ = given.pop("local_strength"), given.pop("global_strength")
+    own = {"steepnesses": [given.pop("steepness")]} if "steepness" in given else {}
+    own |= {"ridges": [given.pop("ridge")]} if "ridge" in given else {}
+    usual = isinstance(local, str) or isinstance(global_, str) or global_ == 0.1
+    known = {
+        "depths": "auto" if isinstance(depth, str) else [depth],
+        "scales": [scale],
+        "penalties": [penalty],
+        "strengths": None if usual else [local, 0.1],
+        "n_strengths": 2,
+        "cv": 2,
+    }
+    model = SoftTreeClassifierCV(**(known | own | given))
+    return [model.fit(case.X, case.y, sample_weight=case.sample_weight).best_estimator_]
+
+
+CALLS = {"fit": _fit, "refit": _refit, "path": _path, "choose": _choose}
+
+
+def check_tree(tree: SoftTreeClassifier, case: HostileCase) -> None:
+    """Feasible, finite, true to itself, readable, and the same after a round trip."""
+    for name in ("weights_", "thresholds_", "leaf_classes_", "coef_", "intercept_"):
+        assert np.all(np.isfinite(getattr(tree, name))), f"{name} is not finite"
+    assert np.isfinite(tree.objective_) and tree.solution_.violation <= FEASIBLE
+    assert np.all(np.isfinite(tree.feature_importances_))
+    assert np.all(tree.feature_importances_ >= 0) and tree.feature_importances_.sum() < 1 + 1e-9
+    check_feasible(tree, case)
+    chances = tree.predict_proba(case.X)
+    assert np.all((chances >= 0) & (chances <= 1 + 1e-12)), "probabilities outside [0, 1]"
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(tree.leaf_proba(case.X).sum(axis=1), 1, atol=1e-9)
+    said = tree.predict(case.X)
+    assert np.all(np.isin(said, tree.classes_))
+    assert np.all(np.isfinite(tree.predict_log_proba(case.X)))
+    check_reading(tree, case, chances)
+    if not hasattr(tree, "coding_"):
+        check_other_rows(tree)
+
+
+STRANGE = (0.0, -0.0, 1e300, -1e300, 1.7e308, -1.7e308, 5e-324, 1.0, -1.0)
+
+
+def check_other_rows(tree: SoftTreeClassifier) -> None:
+    """Rows that are nothing like those of training, all of one value or each column another."""
+    n = tree.n_features_in_
+    rows = np.array([np.full(n, value) for value in STRANGE])
+    rows = np.vstack([rows, np.resize(STRANGE, n), np.resize(STRANGE[::-1], n)])
+    if hasattr(tree, "feature_names_in_"):
+        rows = pd.DataFrame(rows, columns=tree.feature_names_in_)
+    chances = tree.predict_proba(rows)
+    assert np.all(np.isfinite(chances)) and np.all((chances >= 0) & (chances <= 1 + 1e-12))
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-9)
+    assert np.all(np.isin(tree.predict(rows), tree.classes_))
+    for i in (4, 5, 9):
+        text = str(tree.explain(rows[i : i + 1]))
+        assert not re.search(r"(?<!\w)(inf|nan)(?!\w)", text), text
+
+
+def check_feasible(tree: SoftTreeClassifier, case: HostileCase) -> None:
+    """Simplex and class rates, and for costs box and coverage, from the paper's equations."""
+    a, mu, c = tree.weights_, tree.thresholds_, tree.leaf_classes_
+    assert np.min(c) >= -FEASIBLE and np.max(np.abs(c.sum(axis=0) - 1)) <= FEASIBLE
+    if tree.loss == "cost":
+        assert np.max(np.abs(a)) <= 1 and np.max(np.abs(mu)) <= 1, "outside the box"
+        assert np.min(c.sum(axis=1)) >= 1 - FEASIBLE, "a class without a leaf"
+    rates = class_rates(tree, case)
+    wanted = tree.min_class_rate
+    if isinstance(wanted, float | list):
+        assert np.all(rates >= np.asarray(wanted) - 2 * FEASIBLE), f"rates {rates} for {wanted}"
+
+
+def class_rates(tree: SoftTreeClassifier, case: HostileCase) -> np.ndarray:
+    """Share of each class that is expected to be right, from the equations."""
+    scaled = tree.scaling_.transform(checked_rows(tree, case.X))
+    weight = np.broadcast_to(
+        1.0 if case.sample_weight is None else np.asarray(case.sample_weight, dtype=float),
+        len(scaled),
+    )
+    weight = weight / weight.max()
+    y = np.asarray(case.y).ravel()
+    left = expit(
+        float(tree.tree_.steepness) * (scaled @ tree.weights_ / scaled.shape[1] - tree.thresholds_)
+    )
+    depth = int(np.log2(tree.leaf_classes_.shape[1]))
+    reach = np.ones((2**depth, len(scaled)))
+    for leaf in range(2**depth):
+        lefts, rights = left_and_right_ancestors(leaf, depth)
+        for t in lefts:
+            reach[leaf] *= left[:, t]
+        for t in rights:
+            reach[leaf] *= 1 - left[:, t]
+    right = tree.leaf_classes_ @ reach  # (classes, rows)
+    rates = []
+    for k, label in enumerate(tree.classes_):
+        own = (y == label) & (weight > 0)
+        rates.append(np.average(right[k, own], weights=weight[own]))
+    return np.array(rates)
+
+
+def check_reading(tree: SoftTreeClassifier, case: HostileCase, chances: np.ndarray) -> None:
+    """The tree as its readers meet it: text, explanation, plain splits, file."""
+    assert export_text(tree) and export_markdown(tree)
+    raw = hasattr(case.X, "columns") or hasattr(tree, "coding_")
+    row = case.X[:1] if raw else checked_rows(tree, case.X)[:1]
+    explained = tree.explain(row)
+    assert str(explained)
+    again = loads_model(dumps_model(tree))
+    np.testing.assert_array_equal(again.predict_proba(case.X), chances)
+    simple = tree.simplify(tol=1e-9)
+    np.testing.assert_allclose(simple.predict_proba(case.X), chances, atol=1e-8)
+    assert len(tree.to_hard_tree().predict(case.X)) == len(chances)

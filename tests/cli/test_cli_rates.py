@@ -46,24 +46,6 @@ def test_a_column_that_is_no_feature_and_the_report(table, tmp_path, monkeypatch
     assert "--parity sex=0.05" in text
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--parity", "sax=0.05"], "names no column"),
-        (["--parity", "sex"], "names no column"),
-        (["--parity", "age>x=0.05"], "--parity"),
-        (["--favourable", "good"], "give one of them"),
-        (["--parity", "sex=0.1", "--favourable", "fine"], "'fine'"),
-        (["--rate", "good"], "not understood"),
-        (["--rate", "good on sex=Q <= 0.4"], "no value 'Q'"),
-    ],
-)
-def test_wrong_options_are_told_in_one_sentence(table, options, said):
-    done = invoke(table, *options)
-    assert done.exit_code != 0
-    assert said in " ".join(done.output.split())
-
-
 @pytest.mark.slow
 def test_effects_costs_and_parity_together(tmp_path):
     rng = np.random.default_rng(1)

@@ -37,23 +37,3 @@ def test_rules_and_costs_hold_and_are_told(csv):
     assert {"f", "town"} <= used and not {"a", "b"} <= used and len(used & {"b", "c", "d"}) <= 1
     costs = {"a": 3.0, "town": 0.5}
     assert found["expected_cost"] == pytest.approx(sum(costs.get(name, 1.0) for name in used))
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--feature-cost", "a"], "--feature-cost 'a' must be COLUMN=NUMBER"),
-        (["--feature-cost", "a=dear"], "--feature-cost needs a number"),
-        (["--feature-cost", "a=1", "--feature-cost", "a=2"], "--feature-cost names 'a' twice"),
-        (["--required", "nope"], "--required names 'nope', which is not a column of the table"),
-        (["--required", "twon"], "a column of the table; did you mean 'town'?"),
-        (["--at-most-one", "a,twon"], "--at-most-one names 'twon', which is not a column"),
-        (["--forbidden-together", "a,twon"], "--forbidden-together names 'twon'"),
-        (["--feature-cost", "twon=2"], "--feature-cost names 'twon', which is not a column"),
-        (["--at-most-one", "a"], "--at-most-one holds a set of one column"),
-    ],
-)
-def test_what_cannot_hold_is_one_sentence(csv, words, said):
-    end = run("fit", csv, "-t", "ill", *GIVEN, *words)
-    assert end.exit_code == 2
-    assert said in end.output

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 
 import numpy as np
 import pytest
 
-from requirement_cases import HOSTILE, NAMES, hostile_table, rows, table
+from requirement_cases import NAMES, rows, table
 from slow_cases import slow
 from softsplit import (
     SoftTreeClassifier,
@@ -25,23 +24,6 @@ def small(**given):
 
 
 # --- hostile combinations -------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore:column 'still'")
-@pytest.mark.parametrize(("given", "said"), HOSTILE, ids=[words for _, words in HOSTILE])
-@pytest.mark.parametrize("estimator", [SoftTreeClassifier, SoftTreeClassifierCV])
-def test_hostile_requirements_are_one_sentence_and_nothing_is_trained(estimator, given, said):
-    frame, y = hostile_table()
-    given = {"feature_types": {"dropped": "drop"}, **given}
-    if estimator is SoftTreeClassifierCV:
-        names = {"depth": "depths", "penalty": "penalties"}
-        given = {names.get(n, n): [v] if n in names else v for n, v in given.items()}
-    tree = estimator(**given)
-    with pytest.raises(ValueError, match=re.escape(said)) as error:
-        tree.fit(frame, y)
-    text = str(error.value)
-    assert text.endswith((".", "?")) and "\n" not in text
-    assert not hasattr(tree, "tree_")
 
 
 # --- rules hold -----------------------------------------------------------------------------------

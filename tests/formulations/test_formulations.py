@@ -86,9 +86,9 @@ def test_grids_of_fractions_ascend(loss, count):
 
 def test_a_steepness_belongs_to_the_cost():
     assert formulation_of("cost").check_steepness("steepness", 64) == 64.0
-    with pytest.raises(ValueError, match=r"steepness 64 is part of loss='cost'.*leave it at"):
+    with pytest.raises(ValueError, match=r"steepness 64 is part of loss='cost'.*leave it out"):
         formulation_of("log").check_steepness("steepness", 64)
-    with pytest.raises(ValueError, match=r"steepnesses are part of loss='cost'.*leave them at"):
+    with pytest.raises(ValueError, match=r"steepnesses are part of loss='cost'.*leave them out"):
         formulation_of("log").check_steepness("steepnesses", 64)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import nearest, shown, visible
+from softsplit.support.messages import ParameterError, nearest, shown, visible
 from softsplit.support.numbers import number
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import CATEGORY
@@ -80,13 +80,13 @@ class AdviceLimits:
     ) -> AdviceLimits:
         """Check what a user gives, apart from names and values."""
         if not isinstance(ranges, Mapping | None):
-            raise ValueError(
-                f"ranges must map columns to (smallest, largest), got {shown(ranges)}."
+            raise ParameterError(
+                "ranges", ranges, f"must map columns to (smallest, largest), got {shown(ranges)}."
             )
         lists = {"fixed": fixed, "only_decrease": only_decrease, "only_increase": only_increase}
         for name, given in lists.items():
             if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-                raise ValueError(f"{name} must list columns, got {shown(given)}.")
+                raise ParameterError(name, given, f"must list columns, got {shown(given)}.")
         listed = {name: tuple(given) for name, given in lists.items()}
         return cls(ranges=dict(ranges or {}), **listed)
 
@@ -136,9 +136,11 @@ class AdviceLimits:
             stated.add(i)
             variable, columns = coding.variables[i], coding.columns_of(i)
             if variable.kind == CATEGORY:
-                raise ValueError(
-                    f"{side} names {shown(name)}, whose levels have no order; list the allowed "
-                    "ones in ranges."
+                raise ParameterError(
+                    side,
+                    name,
+                    f"names {shown(name)}, whose levels have no order; list the allowed "
+                    "ones in ranges.",
                 )
             j = int(columns[0])
             if variable.has_missing and x[columns[-1]] == 1.0:
@@ -167,7 +169,9 @@ def _places(model: TreeModel, said_by: str, name: Any) -> list[int]:
     known = [*coding.names, *(v.name for v in coding.variables)]
     close = nearest(name, known)
     hint = f"did you mean {close}?" if close else "name columns of the table."
-    raise ValueError(f"{said_by} names {shown(name)}, which is not a column of the tree; {hint}")
+    raise ParameterError(
+        said_by, name, f"names {shown(name)}, which is not a column of the tree; {hint}"
+    )
 
 
 def _moving_place(model: TreeModel, said_by: str, name: Any) -> int:
@@ -178,15 +182,15 @@ def _moving_place(model: TreeModel, said_by: str, name: Any) -> int:
     if not whole:
         parts = [shown(variables[i].name) for i in found]
         why = f"it is used by parts: name {' or '.join(parts)}" if parts else "it was left out"
-        raise ValueError(f"{said_by} names {shown(name)}, which cannot be limited; {why}.")
+        raise ParameterError(said_by, name, f"names {shown(name)}, which cannot be limited; {why}.")
     return whole[0]
 
 
 def _ends(variable: Variable, name: Any, given: Any) -> tuple[float, float]:
     """Two ends of a range as numbers of the column, infinite where one is open."""
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable) or len(list(given)) != 2:
-        raise ValueError(
-            f"ranges of {shown(name)} must be (smallest, largest), got {shown(given)}."
+        raise ParameterError(
+            "ranges", given, f"of {shown(name)} must be (smallest, largest), got {shown(given)}."
         )
     ends = []
     for end, open_end in zip(given, (-np.inf, np.inf), strict=True):
@@ -195,25 +199,31 @@ def _ends(variable: Variable, name: Any, given: Any) -> tuple[float, float]:
             continue
         cells = variable.cells(pd.Series([end]))
         if np.isnan(cells.numbers[0]):
-            raise ValueError(f"ranges of {shown(name)} hold {shown(end)}, which is no such value.")
+            raise ParameterError(
+                "ranges", end, f"of {shown(name)} hold {shown(end)}, which is no such value."
+            )
         ends.append(float(cells.numbers[0]))
     if ends[0] > ends[1]:
-        raise ValueError(f"ranges of {shown(name)} begin above their end: {shown(given)}.")
+        raise ParameterError(
+            "ranges", given, f"of {shown(name)} begin above their end: {shown(given)}."
+        )
     return ends[0], ends[1]
 
 
 def _levels(variable: Variable, name: Any, given: Any) -> NDArray[np.bool_]:
     """Which levels of a category are listed."""
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable) or not list(given):
-        raise ValueError(f"ranges of {shown(name)} must list its allowed levels.")
+        raise ParameterError("ranges", given, f"of {shown(name)} must list its allowed levels.")
     known = [*variable.levels, *([variable.other_name] if variable.other else [])]
     listed = [str(level) for level in given]
     for level in listed:
         if level not in known:
             levels = ", ".join(shown(one, 24) for one in known[:8])
-            raise ValueError(
-                f"ranges of {shown(name)} hold {shown(level)}, which is no level; choose from "
-                f"{levels}{' and others' if len(known) > 8 else ''}."
+            raise ParameterError(
+                "ranges",
+                level,
+                f"of {shown(name)} hold {shown(level)}, which is no level; choose from "
+                f"{levels}{' and others' if len(known) > 8 else ''}.",
             )
     return np.array([level in listed for level in known])
 

@@ -10,7 +10,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import MOVED, echo, print_json, say
-from softsplit.cli.inputs import load_stored, read
+from softsplit.cli.inputs import known_classes, load_stored, read
 from softsplit.cli.outputs import check_files, write_text
 
 EPILOG = (
@@ -24,11 +24,8 @@ def check(
     data: options.Data,
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            help="Column with the classes, if the model does not name it; it may be absent.",
-            rich_help_panel=options.DATA,
+        options.target_option(
+            "Column with the classes, if the model does not name it; it may be absent."
         ),
     ] = None,
     level: Annotated[
@@ -55,25 +52,18 @@ def check(
     does not use may be absent.
     """
     check_files({"--html": html}, table=data, model=model)
-    from softsplit.fitted.conformal import checked_confidence, known_labels
+    from softsplit.fitted.conformal import checked_confidence
 
     level = checked_confidence(level, "--level")
     stored = load_stored(model)
     table = read(data, encoding, quiet)
-    import numpy as np
-
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
     from softsplit.drift.table_check import check_table, coded_with_missing
 
-    tree, frame = stored.tree_, table.frame
-    asked = target or tree.target
-    if target is not None and target not in frame.columns:
-        raise ValueError(f"--target names {target!r}, which is not a column of the table.")
-    labels = None
-    if asked in frame.columns:
-        labels = known_labels(tree.labels, np.asarray(frame[asked], dtype=object))
-    rest = features_of(with_decimal_points(table), asked)
+    tree = stored.tree_
+    name, labels = known_classes(table, tree, target)
+    rest = features_of(with_decimal_points(table), name)
     if stored.named:
         rows, absent = coded_with_missing(tree, rest)
     else:

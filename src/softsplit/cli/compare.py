@@ -9,8 +9,8 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import echo, print_json, say
-from softsplit.cli.inputs import load_stored, read, rows_for
-from softsplit.support.messages import counted, shown
+from softsplit.cli.inputs import known_classes, load_stored, read, rows_for
+from softsplit.support.messages import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,13 +34,7 @@ def compare(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Model file of the tree after.")],
     data: options.Data,
     target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            help="Column with the classes, if the models do not name it.",
-            rich_help_panel=options.DATA,
-        ),
+        str | None, options.target_option("Column with the classes, if the models do not name it.")
     ] = None,
     allow: Annotated[
         float,
@@ -82,24 +76,22 @@ def _labels(
     """Positions of the classes of the rows, -1 for those that have none; None if unknown."""
     import numpy as np
 
-    from softsplit.fitted.conformal import known_labels
     from softsplit.variables.contents import text_of
 
-    name = target or before.target or after.target
-    if target is not None and target not in table.frame.columns:
-        raise ValueError(f"there is no column {shown(target)}; --target names the classes.")
-    if name not in table.frame.columns:
+    if before.target is None and after.target in table.frame.columns:
+        target = target or after.target
+    labels = known_classes(table, before, target)[1]
+    if labels is None:
         return None
     names = [list(map(text_of, tree.labels)) for tree in (before, after)]
     if names[0] != names[1]:
         if not quiet:
             say("the trees have different classes: no figures are compared.")
         return None
-    found = known_labels(before.labels, np.asarray(table.frame[name], dtype=object))
-    strange = int(np.sum(found < 0))
+    strange = int(np.sum(labels < 0))
     if not quiet and strange:
         say(f"not in the figures: {counted(strange, 'row')} of a class that the trees do not know.")
-    return found
+    return labels
 
 
 def _as_object(found: Comparison) -> dict[str, Any]:

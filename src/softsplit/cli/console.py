@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from softsplit.cli.options import ON_THIS_MACHINE
-from softsplit.cli.wording import usage
+from softsplit.cli.wording import told, usage
 from softsplit.support.messages import visible, without_package
 
 USAGE = 2
@@ -146,7 +146,7 @@ def sentence(error: Exception, user: str = "training") -> str:
     if isinstance(error, ModuleNotFoundError):
         return _one_line(without_package(error, user) or str(error))
     if isinstance(error, ValueError | OSError | ImportError):
-        return _one_line(str(error))
+        return _one_line(told(error))
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; use fewer rows or columns."
     kind = type(error).__name__

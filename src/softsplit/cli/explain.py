@@ -9,12 +9,11 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import OPTIONS, echo, print_json
-from softsplit.cli.inputs import advice_limits, load_stored, option_advice, read, rows_for
+from softsplit.cli.inputs import advice_limits, load_stored, read, rows_for
 
 EPILOG = "Example: softsplit explain tree.json new.csv --row 3 --fixed age --range bmi=18:35"
 
 
-@option_advice()
 def explain(
     model: options.Model,
     data: options.Data,

@@ -11,23 +11,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import (
-    OF_TABLE,
-    class_weights,
-    column_rules,
-    cost_matrix,
-    fairness_of,
-    given_options,
-    grouped,
-    groups_by,
-    minimum_rates,
-    monotone_effects,
-    named_columns,
-    option_advice,
-    rate_constraints,
-    read,
-    training_rows,
-)
+from softsplit.cli.inputs import groups_by, read, training_rows
 from softsplit.cli.outputs import (
     as_object,
     baseline_worker,
@@ -37,10 +21,22 @@ from softsplit.cli.outputs import (
     write_report,
     write_text,
 )
-from softsplit.cli.wording import as_options
+from softsplit.cli.parameters import (
+    Known,
+    column_kinds,
+    columns_of_rates,
+    tree_parameters,
+    typed,
+)
+from softsplit.settings.table import (
+    ChoiceParameters,
+    ColumnParameters,
+    ProblemParameters,
+    RunParameters,
+    SingleTreeParameters,
+)
 from softsplit.support.messages import visible
 from softsplit.support.options import service
-from softsplit.support.parallel import n_threads
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
@@ -55,58 +51,23 @@ EPILOG = (
 )
 
 
-@option_advice()
+@options.takes(
+    SingleTreeParameters, ProblemParameters, ColumnParameters, ChoiceParameters, RunParameters
+)
 def fit(
     context: typer.Context,
     data: options.Data,
     target: options.Target,
+    given: dict[str, Any],
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Write the tree to this file (JSON).")
     ] = None,
     report: Annotated[
         Path | None, typer.Option("--report", "-r", help="Write a report to this file (HTML).")
     ] = None,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    categorical: options.Categorical = None,
-    date: options.Date = None,
-    kind: options.Kind = None,
-    groups: options.Groups = None,
     encoding: options.Encoding = None,
-    depth: options.Depth = None,
-    strength: options.Strength = None,
-    max_features: options.MaxFeatures = None,
-    max_terms: options.MaxTerms = None,
-    max_questions: options.MaxQuestions = None,
-    required: options.Required = None,
-    forbidden_together: options.ForbiddenTogether = None,
-    at_most_one: options.AtMostOne = None,
-    feature_cost: options.FeatureCost = None,
-    parity: options.Parity = None,
-    equal_opportunity: options.EqualOpportunity = None,
-    equalized_odds: options.EqualizedOdds = None,
-    favourable: options.Favourable = None,
-    sensitive_only: options.SensitiveOnly = None,
-    rate: options.Rate = None,
-    ridge: options.Ridge = None,
-    steepness: options.Steepness = None,
-    scale: options.ScaleOption = None,
-    curves: options.Curves = "auto",
-    monotone: options.Monotone = None,
-    loss: options.LossOption = options.LossName.log,
-    scope: options.ScopeOption = None,
-    selection: options.SelectionOption = options.Selection.default,
-    teacher: options.TeacherOption = None,
-    class_weight: options.ClassWeight = None,
-    min_rate: options.MinRate = None,
-    cost: options.Cost = None,
-    metric: options.Metric = None,
-    time_limit: options.TimeLimit = 45.0,
-    effort: options.Effort = "balanced",
     by: options.By = None,
     refer: options.Refer = 0.9,
-    jobs: options.Jobs = None,
-    seed: options.Seed = 0,
     dask: options.Dask = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -121,65 +82,21 @@ def fit(
     check_files({"--model": model, "--report": report}, table=data)
     if dask is not None:
         cluster = service("dask", "--dask", "leave it out, and give one table")
-        cluster.refuse(
-            {
-                "--report": report, "--by": by,
-                "--groups": groups, "--encoding": encoding, "--cost": cost,
-                "--ridge": ridge, "--steepness": steepness,
-                "--loss cost": loss is options.LossName.cost,
-                "--min-rate CLASS=NUMBER": any("=" in text for text in min_rate or ()),
-                "--curves": curves not in ("auto", 0), "--teacher": teacher,
-                "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
-            }
-        )  # fmt: skip
         source = context.get_parameter_source("time_limit")
-        usual = source is not None and source.name == "DEFAULT"  # on a cluster no default limit
-        interrupted = cluster.fit_dask(
-            data,
-            target,
-            dask,
-            {"drop": drop, "keep": keep, "category": categorical, "date": date},
-            kind,
-            {
-                "depths": "auto" if depth is None else [depth],
-                "scales": "auto" if scale is None else [scale.value],
-                "scopes": "auto" if scope is None else [scope.value],
-                "strengths": None if strength is None else [strength],
-                "max_features": max_features,
-                "max_terms": max_terms,
-                "max_questions": max_questions,
-                **column_rules((), required, forbidden_together, at_most_one, feature_cost),
-                "monotone": monotone_effects(monotone),
-                "min_class_rate": minimum_rates(min_rate, ()),
-                "constraints": rate_constraints(rate),
-                "selection": selection.value,
-                "class_weight": "balanced" if class_weight else None,
-                "scoring": metric,
-                "time_limit": None if usual else time_limit or None,
-                "n_jobs": jobs or n_threads(None),
-                "random_state": seed,
-            },
-            fairness=lambda names: fairness_of(
-                names, parity, equal_opportunity, equalized_odds, favourable
-            ),
-            apart=sensitive_only or (),
-            model=model,
-            quiet=quiet,
-            as_json=as_json,
+        if source is not None and source.name == "DEFAULT":  # on a cluster no default limit
+            given["time_limit"] = None
+        alone = {"--report": report, "--by": by, "--encoding": encoding}
+        raise typer.Exit(
+            cluster.fit_dask(
+                data, target, dask, given, alone, model=model, quiet=quiet, as_json=as_json
+            )
         )
-        raise typer.Exit(cluster.exit_code(interrupted))
     table = read(data, encoding, quiet)
-    names = list(map(str, table.frame.columns))
+    columns = [str(name) for name in table.frame.columns]
     with heartbeat(quiet, "looking at the columns"):
-        fairness = fairness_of(names, parity, equal_opportunity, equalized_odds, favourable)
-        constraints = rate_constraints(rate)
-        apart = [str(name) for name in named_columns(constraints, fairness)]
-    rows = training_rows(
-        table, target, quiet, kind, apart,
-        drop=[*(drop or ()), *(sensitive_only or ())] or None,
-        keep=keep, category=categorical, date=date,
-    )  # fmt: skip
-    worker = baseline_worker(context, rows, jobs) if report is not None else None
+        apart = columns_of_rates(given, Known(columns))
+    rows = training_rows(table, target, column_kinds(given, columns), apart, quiet=quiet)
+    worker = baseline_worker(context, rows, given["jobs"]) if report is not None else None
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
     with heartbeat(quiet, "loading the solver"):
@@ -188,43 +105,23 @@ def fit(
         from softsplit.report.study import FitOptions, fit_tree
 
         refer, groups_told = checked_confidence(refer, "--refer"), groups_by(table, target, by)
-
-    classes = sorted(set(rows.y.tolist()))
-    settings = FitOptions(
-        depth=depth,
-        strength=strength,
-        ridge=ridge,
-        steepness=steepness,
-        scale=scale.value if scale else None,
-        curves=curves,
-        monotone=monotone_effects(monotone),
-        loss=loss.value,
-        scope=scope.value if scope else None,
-        selection=selection.value,
-        teacher=teacher.value if teacher else None,
-        class_weight=class_weights(class_weight, classes),
-        min_class_rate=minimum_rates(min_rate, classes),
-        constraints=constraints,
-        fairness=fairness,
-        cost_matrix=cost_matrix(cost, classes),
-        scoring=metric or ("balanced_accuracy" if class_weight == ["balanced"] else None),
-        time_limit=(FIT_SHARE if report else 1.0) * time_limit or None,
-        effort=effort,
-        seed=seed,
-        n_jobs=jobs or n_threads(None),
-        verbose=not quiet,
-        groups=grouped(rows, groups),
-        of_table=given_options(context, OF_TABLE),
-        max_features=max_features,
-        max_terms=max_terms,
-        max_questions=max_questions,
-        **column_rules(rows.coding.names, required, forbidden_together, at_most_one, feature_cost),
-    )
+        parameters = tree_parameters(given, Known(columns, sorted(set(rows.y.tolist()))))
+        if given["class_weight"] == ["balanced"]:
+            parameters["scoring"] = parameters["scoring"] or "balanced_accuracy"
+        time_limit = parameters.pop("time_limit")
+        settings = FitOptions(
+            strength=given["strength"],
+            scope=given["scope"],
+            of_table=typed(context),
+            verbose=int(not quiet),
+            time_limit=time_limit and (FIT_SHARE if report else 1.0) * time_limit,
+            **parameters,
+        )
     start = time.perf_counter()
     with heartbeat(quiet, "fitting"):
         found = fit_tree(rows, settings)
     for note in found.notes:
-        say(as_options(note))
+        say(note)
     if model is not None:  # first: the tree is kept even if the report fails
         write_text(model, dumps_model(found.tree))
         if not quiet:

@@ -3,19 +3,15 @@ minimum rates of classes (CLASS=NUMBER, or a number); options of the table as th
 
 from __future__ import annotations
 
-import math
-import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import OPTIONS, heartbeat, say
-from softsplit.cli.wording import as_options
-from softsplit.support.messages import AdvisedError, counted, nearest, shown
+from softsplit.support.messages import counted, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,13 +22,9 @@ if TYPE_CHECKING:
     from softsplit.data.files import Table
     from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
+    from softsplit.fitted.model import TreeModel
     from softsplit.persistence.saved import SavedTree
     from softsplit.variables import CodedRows
-
-OF_TABLE = frozenset(
-    ("drop", "keep", "categorical", "date", "kind", "groups", "encoding", "class_weight", "effort")
-)
-"""Options that settings of a tree do not hold, and that a fit of the same tree needs."""
 
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
@@ -52,23 +44,18 @@ def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table
 def training_rows(
     table: Table,
     target: str,
-    quiet: bool = False,
-    kinds: Sequence[str] | None = None,
+    kinds: Mapping[str, str],
     apart: Sequence[str] = (),
-    **columns_by_kind: Sequence[str] | None,
+    *,
+    quiet: bool = False,
 ) -> LabelledRows:
-    """Return the coded rows of a training table.
-
-    ``kinds`` are the texts COLUMN=KIND of --kind, ``columns_by_kind`` the lists of column names
-    given for each kind (--drop, --date, ...), and ``apart`` columns that are kept as they are too.
-    """
+    """Return the coded rows of a training table; columns ``apart`` are kept as they are too."""
     with heartbeat(quiet, "looking at the columns"), warnings.catch_warnings(record=True) as caught:
         from softsplit.data.learning import learn
         from softsplit.variables import ColumnsLeftOut
 
         warnings.simplefilter("always", ColumnsLeftOut)
-        names = list(map(str, table.frame.columns))
-        rows = learn(table, target, said_kinds(names, kinds, columns_by_kind), apart)
+        rows = learn(table, target, kinds, apart)
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
             say(warning.message.advising(_advice_on_columns(warning.message.nearly_dates)))
@@ -91,102 +78,6 @@ def _advice_on_columns(nearly_dates: str | None) -> str:
         "name it with --keep; correct the cells that are not dates or leave them empty "
         f"(--date {shlex.quote(nearly_dates)} lists them)"
     )
-
-
-def said_kinds(
-    names: Sequence[str],
-    kinds: Sequence[str] | None,
-    columns_by_kind: Mapping[str, Sequence[str] | None],
-) -> dict[str, str]:
-    """Return the kind of each column that some option names; ``names`` are all columns."""
-    from softsplit.data.learning import split_names
-    from softsplit.variables.coding import refuse_kind
-
-    said = [
-        (name, kind)
-        for kind, listed in columns_by_kind.items()
-        for name in split_names(listed or (), names)
-    ]
-    for text in kinds or ():
-        fitting = [name for name in names if text.startswith(f"{name}=")]
-        if not fitting:
-            raise ValueError(
-                f"--kind {shown(text)} must be COLUMN=KIND, with a column of the table."
-            )
-        name = max(fitting, key=len)
-        kind = text[len(name) + 1 :].strip()
-        refuse_kind(name, kind, "--kind")
-        said.append((name, kind))
-    found: dict[str, str] = {}
-    for name, kind in said:
-        if found.setdefault(name, kind) != kind:
-            raise ValueError(f"column {shown(name)} cannot be {found[name]} and {kind} at once.")
-    return found
-
-
-def grouped(rows: LabelledRows, listed: Sequence[str] | None) -> list[list[str]] | None:
-    """Return the groups of --groups as lists of column names; one error names all absent ones."""
-    from softsplit.data.learning import split_names
-
-    names = rows.coding.names
-    groups = [split_names([entry], names) for entry in listed or ()]
-    absent = [name for group in groups for name in group if name not in names]
-    if absent:
-        text = ", ".join(shown(name, 20) for name in absent[: OPTIONS.columns])
-        raise ValueError(
-            f"--groups names {text}, which is not a column of the table other than the target."
-        )
-    return groups or None
-
-
-def column_rules(
-    names: Sequence[str],
-    required: Sequence[str] | None,
-    forbidden_together: Sequence[str] | None,
-    at_most_one: Sequence[str] | None,
-    feature_cost: Sequence[str] | None,
-) -> dict[str, Any]:
-    """Return --required, --forbidden-together, --at-most-one and --feature-cost as parameters.
-
-    ``names`` are all columns; they may hold commas.
-    """
-    from softsplit.data.learning import split_names
-
-    costs: dict[str, float] = {}
-    for text in feature_cost or ():
-        name, sign, value = text.rpartition("=")
-        if not sign or not name:
-            raise ValueError(
-                f"--feature-cost {shown(text)} must be COLUMN=NUMBER, for instance mri=30."
-            )
-        if name in costs:
-            raise ValueError(f"--feature-cost names {shown(name)} twice; name it once.")
-        costs[name] = _number("--feature-cost", value)
-    wanted = split_names(required, names) if required else []
-    pairs = [split_names([one], names) for one in forbidden_together or ()]
-    sets = [split_names([one], names) for one in at_most_one or ()]
-    if names:
-        _refuse_absent("--required", wanted, names)
-        _refuse_absent("--forbidden-together", [name for pair in pairs for name in pair], names)
-        _refuse_absent("--at-most-one", [name for members in sets for name in members], names)
-        _refuse_absent("--feature-cost", list(costs), names)
-    return {
-        "required": wanted or None,
-        "forbidden_together": pairs or None,
-        "at_most_one": sets or None,
-        "feature_costs": costs or None,
-    }
-
-
-def _refuse_absent(option: str, given: Sequence[str], names: Sequence[str]) -> None:
-    """Names of an option that the table does not have; the target is no such column."""
-    absent = next((name for name in given if name not in names), None)
-    if absent is not None:
-        close = nearest(absent, names)
-        hint = f"did you mean {close}?" if close else "name columns other than the target."
-        raise ValueError(
-            f"{option} names {shown(absent, 40)}, which is not a column of the table; {hint}"
-        )
 
 
 def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:
@@ -269,6 +160,25 @@ def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) 
         say(f"{len(counts) - OPTIONS.columns} more columns have such values.")
 
 
+def known_classes(
+    table: Table, model: TreeModel, target: str | None
+) -> tuple[str | None, NDArray[np.int64] | None]:
+    """Return the column with the classes and their positions among those of a tree.
+
+    The positions are -1 for other classes and -2 for none; None if there is no such column.
+    """
+    if target is not None and target not in table.frame.columns:
+        raise ValueError(f"--target names {target!r}, which is not a column of the table.")
+    name = target or model.target
+    if name not in table.frame.columns:
+        return name, None
+    import numpy as np
+
+    from softsplit.fitted.conformal import known_labels
+
+    return name, known_labels(model.labels, np.asarray(table.frame[name], dtype=object))
+
+
 def groups_by(table: Table, target: str, by: str | None) -> tuple[str, pd.Categorical] | None:
     """Return the column of --by and the group of each row that has a class; None without it."""
     if by is None:
@@ -320,206 +230,3 @@ def _halves(text: str) -> tuple[str, str, str]:
     parts = text.split(":")
     half = len(parts) // 2
     return ":".join(parts[:half]), ":", ":".join(parts[half:])
-
-
-def given_options(context: Any, names: Iterable[str]) -> str:
-    """Return the options among ``names`` that were given, as words for a shell."""
-    words = []
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name)
-        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
-            value = context.params[parameter.name]
-            for one in value if isinstance(value, list | tuple) else [value]:
-                words += [max(parameter.opts, key=len), str(getattr(one, "value", one))]
-    return shlex.join(words)
-
-
-@contextmanager
-def option_advice() -> Iterator[None]:
-    """Rephrase errors: options of the command instead of Python arguments."""
-    try:
-        yield
-    except AdvisedError as error:
-        raise ValueError(as_options(error.advising(_advice(error)))) from None
-    except ValueError as error:
-        told = as_options(str(error))
-        if told == str(error):
-            raise
-        raise ValueError(told) from None
-
-
-def _advice(error: AdvisedError) -> str:
-    from softsplit.data import dataset as errors
-    from softsplit.fitted.conformal import NoHeldOutRowsError
-
-    match error:
-        case NoHeldOutRowsError():
-            return "let softsplit fit choose it, without --depth and --strength together"
-        case errors.OtherRows():
-            return (
-                "give that table, and these rows with --held-out, or judge the tree on them with "
-                "softsplit check"
-            )
-        case errors.TooFewToChoose():
-            return "give them with --depth and --strength, or more rows"
-        case errors.UnknownTarget():
-            return "name it with --target"
-    return error.advice
-
-
-def class_weights(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
-    """Return the class weights: None, "balanced", or a number for each class."""
-    if not given:
-        return None
-    if list(given) == ["balanced"]:
-        return "balanced"
-    return {**dict.fromkeys(classes, 1.0), **_by_class("--class-weight", given, classes)}
-
-
-def named_columns(constraints: Any, fairness: Any) -> list[Any]:
-    """The columns that requirements on rates name."""
-    if constraints is None and fairness is None:
-        return []
-    from softsplit.formulations.rates import named_columns as named
-
-    return named(constraints, fairness)
-
-
-RATE = re.compile(
-    r"(?P<of>.+?)(?: on (?P<column>.+?)\s*(?P<where>=|<=|>)\s*(?P<value>.+?))?"
-    r"(?: given (?P<given>.+?))?\s*(?P<side><=|>=)\s*(?P<bound>[^<>=]+)"
-)
-
-
-def fairness_of(
-    names: Sequence[str],
-    parity: Sequence[str] | None,
-    equal_opportunity: Sequence[str] | None,
-    equalized_odds: Sequence[str] | None,
-    favourable: str | None,
-) -> list[Any] | None:
-    """Return the requirements of the options that compare groups; None if there are none."""
-    from softsplit.formulations.rates import EqualizedOdds, EqualOpportunity, Parity
-
-    found: list[Any] = []
-    for option, kind, given in (
-        ("--parity", Parity, parity),
-        ("--equal-opportunity", EqualOpportunity, equal_opportunity),
-        ("--equalized-odds", EqualizedOdds, equalized_odds),
-    ):
-        for text in given or ():
-            name, _, bound = text.rpartition("=")
-            cut = None
-            if name not in names and ">" in name:
-                name, _, number = name.rpartition(">")
-                name, cut = name.strip(), _number(option, number, -math.inf)
-            if name not in names:
-                raise ValueError(
-                    f"{option} {shown(text)} names no column of the table; write it as "
-                    "COLUMN=BOUND."
-                )
-            found.append(kind(name, _share(option, bound), of=favourable, cut=cut))
-    if favourable is not None and not found:
-        raise ValueError("--favourable is for --parity and the like; give one of them.")
-    return found or None
-
-
-def rate_constraints(given: Sequence[str] | None) -> list[Any] | None:
-    """Return the bounds of --rate; None if there are none."""
-    from softsplit.formulations.rates import RateConstraint
-
-    found = []
-    for text in given or ():
-        parts = RATE.fullmatch(text.strip())
-        if parts is None:
-            raise ValueError(
-                f"--rate {shown(text)} is not understood; write it as 'CLASS on COLUMN=VALUE <= "
-                "NUMBER' or 'CLASS on COLUMN > NUMBER <= NUMBER'."
-            )
-        rows: tuple[Any, ...] | None = None
-        if parts["where"] == "=":
-            rows = parts["column"], parts["value"]
-        elif parts["where"] is not None:
-            number = _number("--rate", parts["value"], -math.inf)
-            rows = parts["column"], parts["where"], number
-        side = "at_most" if parts["side"] == "<=" else "at_least"
-        bound = _share("--rate", parts["bound"])
-        found.append(RateConstraint(rows, parts["of"], given=parts["given"], **{side: bound}))
-    return found or None
-
-
-def minimum_rates(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
-    """Return the minimum true-class rates: "auto", one number for all, or one for each class."""
-    if not given:
-        return "auto"
-    if len(given) == 1 and "=" not in given[0]:
-        return _share("--min-rate", given[0])
-    named = _by_class("--min-rate", given, classes, _share)
-    return {**dict.fromkeys(classes, 0.0), **named}
-
-
-def monotone_effects(given: Sequence[str] | None) -> dict[str, Any] | None:
-    """Return the mapping that ``monotone`` takes, from COLUMN=+, COLUMN=- or COLUMN=CLASS:+."""
-    found: dict[str, Any] = {}
-    for text in given or ():
-        column, equals, wanted = text.rpartition("=")
-        label, colon, sign = wanted.rpartition(":")
-        if not equals or not column or sign not in ("+", "-") or bool(label) != bool(colon):
-            raise ValueError(
-                f"--monotone {shown(text)} names no effect; write COLUMN=+, COLUMN=- or "
-                "COLUMN=CLASS:+."
-            )
-        if column in found and not (label and isinstance(found[column], dict)):
-            raise ValueError(f"--monotone names column {shown(column)} twice; name it once.")
-        if label:
-            found.setdefault(column, {})[label] = sign
-        else:
-            found[column] = sign
-    return found or None
-
-
-def cost_matrix(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
-    """Return the cost matrix: the given cost for each error on a named true class, 1 for others."""
-    if not given:
-        return None
-    named = _by_class("--cost", given, classes)
-    return [[0.0 if true == k else named.get(true, 1.0) for k in classes] for true in classes]
-
-
-def _by_class(
-    option: str,
-    given: Sequence[str],
-    classes: Sequence[str],
-    parse: Callable[[str, str], float] | None = None,
-) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for text in given:
-        name, sign, value = text.rpartition("=")
-        if not sign:
-            raise ValueError(
-                f"{option} {shown(text)} names no class; write CLASS=NUMBER, for instance "
-                f"{classes[-1]}=10."
-            )
-        if name not in classes:
-            known = ", ".join(shown(label, 20) for label in list(classes)[:8])
-            raise ValueError(f"{option}: there is no class {shown(name)}; the classes are {known}.")
-        found[name] = (parse or _number)(option, value)
-    return found
-
-
-def _number(option: str, text: str, least: float = 0.0) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not math.isfinite(value) or value < least:
-        which = f" of at least {least:g}" if math.isfinite(least) else ""
-        raise ValueError(f"{option} needs a number{which}, got {shown(text)}.")
-    return value
-
-
-def _share(option: str, text: str) -> float:
-    value = _number(option, text)
-    if value > 1:
-        raise ValueError(f"{option} needs a number from 0 to 1, got {shown(text)}.")
-    return value

@@ -10,19 +10,16 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import (
-    OF_TABLE,
-    column_rules,
-    given_options,
-    grouped,
-    monotone_effects,
-    option_advice,
-    read,
-    training_rows,
-)
+from softsplit.cli.inputs import read, training_rows
 from softsplit.cli.outputs import as_object
+from softsplit.cli.parameters import Known, column_kinds, tree_parameters, typed
+from softsplit.settings.table import (
+    ColumnParameters,
+    ProblemParameters,
+    RunParameters,
+    SingleTreeParameters,
+)
 from softsplit.support.messages import visible
-from softsplit.support.parallel import n_threads
 
 if TYPE_CHECKING:
     from softsplit.report import ReportData
@@ -30,44 +27,25 @@ if TYPE_CHECKING:
 EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
 
 
-@option_advice()
+@options.takes(
+    SingleTreeParameters,
+    ProblemParameters,
+    ColumnParameters,
+    RunParameters,
+    without=(
+        "strength", "ridge", "steepness", "curves", "class_weight", "min_rate", "cost", "parity",
+        "equal_opportunity", "equalized_odds", "favourable", "sensitive_only", "rate",
+    ),
+    depth={"help": "Default: by the number of classes."},
+    time_limit={"default": 0.0},
+)  # fmt: skip
 def path(
     context: typer.Context,
     data: options.Data,
     target: options.Target,
+    given: dict[str, Any],
     points: Annotated[int, typer.Option("--points", min=2, max=50, help="Trees on the path.")] = 9,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    categorical: options.Categorical = None,
-    date: options.Date = None,
-    kind: options.Kind = None,
-    groups: options.Groups = None,
     encoding: options.Encoding = None,
-    depth: Annotated[
-        int | None,
-        typer.Option(
-            "--depth",
-            min=1,
-            max=10,
-            help="Default: by the number of classes.",
-            rich_help_panel=options.TREE,
-        ),
-    ] = None,
-    max_features: options.MaxFeatures = None,
-    max_terms: options.MaxTerms = None,
-    max_questions: options.MaxQuestions = None,
-    monotone: options.Monotone = None,
-    required: options.Required = None,
-    forbidden_together: options.ForbiddenTogether = None,
-    at_most_one: options.AtMostOne = None,
-    feature_cost: options.FeatureCost = None,
-    scale: options.ScaleOption = None,
-    loss: options.LossOption = options.LossName.log,
-    scope: options.ScopeOption = None,
-    time_limit: options.TimeLimit = 0.0,
-    effort: options.Effort = "balanced",
-    jobs: options.Jobs = None,
-    seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -77,46 +55,36 @@ def path(
     they are found from weak to strong. Accuracies are cross-validated.
     """
     table = read(data, encoding, quiet)
-    rows = training_rows(
-        table, target, quiet, kind, drop=drop, keep=keep, category=categorical, date=date
-    )
+    columns = [str(name) for name in table.frame.columns]
+    rows = training_rows(table, target, column_kinds(given, columns), quiet=quiet)
     with heartbeat(quiet, "loading the solver"):
         from softsplit.estimators.classifier import SoftTreeClassifier
         from softsplit.formulations import formulation_of
         from softsplit.report.comparison import make_report_data, walk_path
         from softsplit.selection.strengths import SHARES, shared
 
-    usual = formulation_of(loss.value).choice.axes["scopes"][0]
-    local, global_ = shared(SHARES[scope.value if scope else usual], 1.0)
+    usual = formulation_of(given["loss"]).choice.axes["scopes"][0]
+    local, global_ = shared(SHARES[given["scope"] or usual], 1.0)
+    parameters = tree_parameters(given, Known(columns))
+    time_limit, jobs = parameters.pop("time_limit"), parameters.pop("n_jobs")
     settings = SoftTreeClassifier(
-        depth="auto" if depth is None else depth,
-        scale=scale.value if scale else "auto",
-        loss=loss.value,
         local_strength=local,
         global_strength=global_,
-        random_state=seed,
-        effort=effort,
-        groups=grouped(rows, groups),
-        max_features=max_features,
-        max_terms=max_terms,
-        max_questions=max_questions,
-        monotone=monotone_effects(monotone),
-        **column_rules(rows.coding.names, required, forbidden_together, at_most_one, feature_cost),
+        **{name: value for name, value in parameters.items() if value is not None},
     )
-    with heartbeat(quiet, "walking along the path", time_limit or None) as tell:
+    with heartbeat(quiet, "walking along the path", time_limit) as tell:
         walked = walk_path(
-            settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or n_threads(None),
-            time_limit=time_limit or None, say=tell,
+            settings, rows, fitted=False, points=points, seed=given["seed"], n_jobs=jobs,
+            time_limit=time_limit, say=tell,
         )  # fmt: skip
-        of_table = given_options(context, OF_TABLE)
-        lines = _lines(make_report_data(table.name, rows, walked, resamples=False), of_table)
+        lines = _lines(make_report_data(table.name, rows, walked, resamples=False), typed(context))
     if as_json:
         print_json(lines)
     else:
         _print(lines, rows.coding.n_candidates)
         if lines and lines[0]["fit"] is not None:
-            given = re.sub(r"--strength \S+", "--strength STRENGTH", lines[0]["fit"])
-            echo(f"\nthe tree of a line: softsplit fit {data} -t {shlex.quote(target)} {given}")
+            line = re.sub(r"--strength \S+", "--strength STRENGTH", lines[0]["fit"])
+            echo(f"\nthe tree of a line: softsplit fit {data} -t {shlex.quote(target)} {line}")
     if walked.interrupted:
         say(f"interrupted: {len(lines)} of {points} trees, of which some may not be judged.")
         raise typer.Exit(INTERRUPTED)

@@ -14,12 +14,14 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import print_json, say
-from softsplit.cli.inputs import load_stored, option_advice, read, rows_for
+from softsplit.cli.inputs import known_classes, load_stored, read, rows_for
 from softsplit.cli.outputs import check_files, write_text
 from softsplit.support.messages import counted, visible
 
 if TYPE_CHECKING:
-    from softsplit.data.files import Table
+    import numpy as np
+    from numpy.typing import NDArray
+
     from softsplit.fitted.model import TreeModel
     from softsplit.variables import CodedRows
 
@@ -41,7 +43,6 @@ class Answer:
     refer: bool | None = None
 
 
-@option_advice()
 def predict(
     model: options.Model,
     data: options.Data,
@@ -76,11 +77,8 @@ def predict(
     ] = False,
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            help="Column with the classes, to compute the accuracy, if the model does not name it.",
-            rich_help_panel=options.DATA,
+        options.target_option(
+            "Column with the classes, to compute the accuracy, if the model does not name it."
         ),
     ] = None,
     encoding: options.Encoding = None,
@@ -107,10 +105,10 @@ def predict(
     if levels:
         known_scores(tree.held_out)
     table = read(data, encoding, quiet)
-    if target is not None and target not in table.frame.columns:
-        raise ValueError(f"--target names {target!r}, which is not a column of the table.")
+    labels = known_classes(table, tree, target)[1]
     answers = _answers(tree, rows_for(stored, table, target), levels, class_conditional)
-    _compare(table, tree, answers, target or tree.target, quiet)
+    if not quiet:
+        _compare(tree, answers, labels)
     if as_json:
         print_json([_as_object(answer, proba) for answer in answers])
         return
@@ -156,22 +154,15 @@ def _answers(
     ]
 
 
-def _compare(
-    table: Table, tree: TreeModel, answers: list[Answer], target: str | None, quiet: bool
-) -> None:
-    """Print how many rows go to a person and, with the target there, how many answers are right."""
-    import numpy as np
+def _compare(tree: TreeModel, answers: list[Answer], labels: NDArray[np.int64] | None) -> None:
+    """Print how many rows go to a person and, where classes are known, how many are right."""
+    from softsplit.fitted.conformal import told_decisions
 
-    from softsplit.fitted.conformal import known_labels, told_decisions
-
-    if quiet:
-        return
     asked = any(answer.refer is not None for answer in answers)
     hits: dict[int, bool] = {}
-    if target in table.frame.columns:
-        known = known_labels(tree.labels, np.asarray(table.frame[target], dtype=object))
+    if labels is not None:
         names = [str(label) for label in tree.classes]
-        hits = {a.row: names[k] == a.label for a in answers if (k := known[a.row - 1]) >= 0}
+        hits = {a.row: names[k] == a.label for a in answers if (k := labels[a.row - 1]) >= 0}
     if hits:
         say(f"accuracy on {counted(len(hits), 'row')}: {_share(hits.values())}")
     if asked:

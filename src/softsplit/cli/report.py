@@ -9,7 +9,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import groups_by, load, load_stored, option_advice, read
+from softsplit.cli.inputs import groups_by, load, load_stored, read
 from softsplit.cli.outputs import (
     as_object,
     baseline_worker,
@@ -36,13 +36,7 @@ def report(
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report.")] = Path("report.html"),
     target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            help="Column with the classes, if the model does not name it.",
-            rich_help_panel=options.DATA,
-        ),
+        str | None, options.target_option("Column with the classes, if the model does not name it.")
     ] = None,
     page_rows: Annotated[
         int | None,
@@ -90,7 +84,7 @@ def report(
         return
     tree = load(model, quiet)
     table = read(data, encoding, quiet)
-    with option_advice(), heartbeat(quiet, "looking at the columns"):
+    with heartbeat(quiet, "looking at the columns"):
         from softsplit.report.study import check_training_rows, rows_of
 
         rows = rows_of(tree, table, target)

@@ -1,106 +1,57 @@
 """Errors in the words of the command line.
 
-``usage`` rewrites what Typer says of a wrong call, whose wording depends on its version;
-``as_options`` rewrites sentences of the library, which speak of arguments of Python.
+``told`` says sentences of the library with options in place of arguments of Python, ``usage`` what
+Typer says of a wrong call, whose wording depends on its version.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from softsplit.support.messages import nearest, shown
+from softsplit.settings.parameter import spellings
+from softsplit.settings.table import CLASSIFIER, SEARCH
+from softsplit.support.messages import AdvisedError, ParameterError, nearest, shown
 
-OPTIONS = {
-    "at_most_one": "--at-most-one",
-    "class_weight": "--class-weight",
-    "cost_matrix": "--cost",
-    "feature_costs": "--feature-cost",
+SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
     "feature_types": "--kind",
-    "forbidden_together": "--forbidden-together",
-    "global_strength": "--strength",
-    "max_features": "--max-features",
-    "max_questions": "--max-questions",
-    "max_terms": "--max-terms",
-    "min_class_rate": "--min-rate",
-    "n_jobs": "--jobs",
+    "fixed": "--fixed",
+    "ranges": "--range",
     "only_decrease": "--only-decrease",
     "only_increase": "--only-increase",
-    "random_state": "--seed",
-    "time_limit": "--time-limit",
+    "of X": "of the table",
+    "of y": "of the target",
 }
-"""Arguments of Python, which are no words of English, and the options that give them."""
-
-WORDS = {
-    "curves": "--curves",
-    "depth": "--depth",
-    "effort": "--effort",
-    "fixed": "--fixed",
-    "groups": "--groups",
-    "loss": "--loss",
-    "monotone": "--monotone",
-    "ranges": "--range",
-    "required": "--required",
-    "ridge": "--ridge",
-    "scale": "--scale",
-    "scoring": "--metric",
-    "selection": "--selection",
-    "steepness": "--steepness",
-    "teacher": "--teacher",
-}
-"""Arguments that are words of English too: they are meant where a sentence begins with them, or
-says "out of", "leave" or "=" beside them."""
-
-PHRASES = (
-    (r"\b(columns?) of X\b", r"\1 of the table"),
-    (r"\bclass of y\b", "class of the target"),
-    (r"\by does not have\b", "the target does not have"),
-    (r"^X (?=has |holds |is )", "the table "),
-    (r"^y (?=has |holds )", "the target "),
-    (r"\bpenalty='count'", "--scope size"),
-    (r"\bfeature_types=\{\.\.\.: 'drop'\}", "--drop"),
-    (r"\bleave (it|them) at 'auto'", r"leave \1 out"),
-    (r"^ranges of (.+?) hold ", r"--range of \1 holds "),
-    (r"^ranges of (.+?) begin above their end", r"--range of \1 begins above its end"),
-    (r"\bones in ranges\b", "ones with --range"),
-    (r"\badd depths\b", "give another --depth"),
-    (r"\bname its encoding, such as", "name its encoding with --encoding, such as"),
-    (r"\bgive cut=\.\.\., or a column", "write COLUMN>NUMBER=BOUND, or name a column"),
-    (r"\bmust be None, a callable or the name", "must be the name"),
-    (r"\bmust be 'auto', False or\b", "must be auto, 0 or"),
-    (
-        r"\bmust be None, an integer (from 0 to \d+) or a numpy\.random\.RandomState",
-        r"must be a whole number \1",
-    ),
-)
-"""What the command line calls otherwise."""
-
-NAMES = OPTIONS | WORDS
-MEANT = re.compile(
-    r"feature_types=\{(?P<q>['\"])(?P<column>.*?)(?P=q): (?P<r>['\"])(?P<kind>.*?)(?P=r)\}"
-    rf"|(?<![\w-])(?P<set>{'|'.join(NAMES)})=(?:'(?P<text>\w+)'|(?P<value>[\w.]*\w))(?![\w{{])"
-    r"|(?P<quoted>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
-    rf"|(?<![\w-])(?P<name>{'|'.join(OPTIONS)})(?!\w)"
-    rf"|(?:^|(?<=out of )|(?<=leave ))(?P<word>{'|'.join(WORDS)})(?=[ .;:]|$)"
-)
-"""Arguments in a sentence, and quoted texts, which may hold anything and stay."""
+"""What the command line calls otherwise than Python does."""
 
 
-def as_options(message: str) -> str:
-    """A sentence of the library with options instead of arguments."""
-    for pattern, words in PHRASES:
-        message = re.sub(pattern, words, message)
-    return MEANT.sub(_as_option, message)
+def told(error: Exception) -> str:
+    """The sentence of an error."""
+    if isinstance(error, ParameterError):
+        return error.spelled(SPELLINGS)
+    if isinstance(error, AdvisedError):
+        return error.advising(_advice(error))
+    return str(error)
 
 
-def _as_option(found: re.Match[str]) -> str:
-    if found["kind"]:
-        return f"--kind {shlex.quote(found['column'] + '=' + found['kind'])}"
-    if found["set"]:
-        return f"{NAMES[found['set']]} {found['text'] or found['value']}"
-    return NAMES.get(found["name"] or found["word"], found[0])
+def _advice(error: AdvisedError) -> str:
+    from softsplit.data import dataset as errors
+    from softsplit.fitted.conformal import NoHeldOutRowsError
+
+    match error:
+        case NoHeldOutRowsError():
+            return "let softsplit fit choose it, without --depth and --strength together"
+        case errors.OtherRows():
+            return (
+                "give that table, and these rows with --held-out, or judge the tree on them with "
+                "softsplit check"
+            )
+        case errors.TooFewToChoose():
+            return "give them with --depth and --strength, or more rows"
+        case errors.UnknownTarget():
+            return "name it with --target"
+    return error.advice
 
 
 # --- wrong calls ----------------------------------------------------------------------------------
@@ -165,7 +116,7 @@ def _wrong_value(name: str, why: str, given: str | None) -> str:
             own = re.match(r"'?(.*?)'? is not ", why)
             got = f", got {shown(own[1])}" if own else got
             return f"{name} must be {found.expand(needed)}{got}."
-    return f"{name}: {why}."
+    return f"{why}." if why.startswith(f"{name} ") else f"{name}: {why}."
 
 
 def _given(error: Any) -> str | None:

@@ -44,6 +44,7 @@ from softsplit.fitted.summary import FeatureSummary
 from softsplit.fitted.walk_choice import FixedParts
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.settings import SIZE_LIMITS
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.leaves import RATE_SLACK, ClassAssignment, InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
@@ -83,13 +84,12 @@ def placed_rows(settings: ModelSettings, model: TreeModel, rows: Rows) -> Prepar
             "every class."
         )
     kind = model.scaling.kind
+    unlimited: dict[str, Any] = dict.fromkeys(SIZE_LIMITS)
     settings = replace(
         settings,
         depth=model.topology.depth,
         scale="none" if kind == "identity" else kind,
-        max_features=None,
-        max_terms=None,
-        max_questions=None,
+        **unlimited,
     )
     weight, single = rows.training_weight(settings), str(rows.X.dtype).endswith("float32")
     samples = make_samples(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -21,21 +19,22 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.fitted import FittedTree
 from softsplit.estimators.memory import refuse_too_large
 from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.sensitive import find_column
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.profile import TableProfile
-from softsplit.formulations import formulation_of, is_auto
+from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import PARAMETERS as RULES
 from softsplit.formulations.feature_rules import check_values, make_rules
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.rates import RatedTable, as_requirements, rated_rows
 from softsplit.problem.feature_rules import FeatureRules
-from softsplit.problem.loss import Loss
+from softsplit.settings.checks import is_auto, knot_count
+from softsplit.settings.parameter import checked
+from softsplit.settings.table import ColumnParameters, ProblemParameters, RunParameters
 from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
 from softsplit.support.hinged_table import HingedTable
@@ -72,8 +71,6 @@ from softsplit.variables import (
     learn,
     monotone_effects,
 )
-
-Described = TypeVar("Described", bound=type)
 
 
 class CutShortWarning(ConvergenceWarning):
@@ -113,44 +110,10 @@ def all_or_nothing(estimator: object) -> Iterator[None]:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
-    """Parameters that both estimators have; ``SoftTreeClassifier`` describes them.
-
-    Estimators are dataclasses: each parameter stands once, with its type and its default.
-    """
-
-    loss: str | Loss = "log"
-    cost_matrix: ArrayLike | None = None
-    class_weight: Any = None
-    min_class_rate: Any = "auto"
-    constraints: Any = None
-    fairness: Any = None
-    decision: str = "auto"
-    sharpness: float = 5.0
-    exponent: float = 0.5
-    offset: float = 1e-5
-    feature_types: Any = None
-    groups: Any = None
-    max_features: int | None = None
-    max_terms: int | None = None
-    max_questions: int | None = None
-    required: Any = None
-    forbidden_together: Any = None
-    at_most_one: Any = None
-    feature_costs: Any = None
-    curves: str | bool | int = "auto"
-    monotone: Any = None
-    solver: str | Solver = "native"
-    n_starts: int = 10
-    effort: str | float = "balanced"
-    max_iter: int | None = None
-    tol: float = 1e-6
-    time_limit: float | None = None
-    engine: str | EngineMaker = "memory"
-    device: str | None = None
-    n_jobs: int | None = None
-    random_state: Any = None
-    verbose: int = 0
+class SoftTreeBase(
+    RunParameters, ColumnParameters, ProblemParameters, FittedTree, ClassifierMixin, BaseEstimator
+):
+    """What both estimators have in common; their parameters are those of the table."""
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, sensitive: Any = None
@@ -188,8 +151,9 @@ def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> Mod
 
 def training_run(estimator: SoftTreeBase) -> Run:
     """Check the parameters of an estimator and return its run; the clock starts now."""
-    parse.make_verbose(estimator.verbose)
-    return Run.of(estimator.get_params(deep=False))
+    given = estimator.get_params(deep=False)
+    checked(type(estimator), given)
+    return Run.of(given)
 
 
 def checked_weights(sample_weight: Any, rows: Any) -> FloatArray:
@@ -323,7 +287,7 @@ def knots_wanted(estimator: Any, weight: FloatArray, n_columns: int) -> int:
     By default numbers bend under a solver that eliminates coefficients, and not where features are
     ranked by the quantile scaling.
     """
-    given = parse.make_curves(estimator.curves)
+    given = knot_count("curves", estimator.curves)
     scales = getattr(estimator, "scales", getattr(estimator, "scale", None))
     ranked = "quantile" in (scales if isinstance(scales, Collection) else [scales])
     if given and ranked:
@@ -484,31 +448,3 @@ def _arrived(tree: TreeModel, X: Any) -> NDArray[np.intp]:
         return tree.arrive(X)
     pieces, used = X.pieces(), tree.columns_in_use
     return np.concatenate([tree.arrive(X.in_use(piece, used)) for piece in pieces])
-
-
-def described_as_in(other: type) -> Callable[[Described], Described]:
-    """Decorator that replaces "As in ``Other``." in a docstring by the description there.
-
-    A description stands once in the source; ``help`` shows it for both classes.
-    """
-
-    def describe(cls: Described) -> Described:
-        text = inspect.cleandoc(cls.__doc__ or "")
-        known = _described_parameters(inspect.cleandoc(other.__doc__ or ""))
-
-        def described(found: re.Match[str]) -> str:
-            return "".join(dict.fromkeys(known[name] for name in found[1].split(", ")))
-
-        if known:  # not so under python -OO
-            asked = rf"^(\S.*)\n    As in ``{other.__name__}``\.\n"
-            cls.__doc__ = re.sub(asked, described, text, flags=re.MULTILINE)
-        return cls
-
-    return describe
-
-
-def _described_parameters(text: str) -> dict[str, str]:
-    """The lines of a docstring about each parameter, by its name."""
-    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0] + "\n"
-    entries = re.findall(r"^\S.*\n(?:    .*\n)*", section, re.MULTILINE)
-    return {name: entry for entry in entries for name in entry.partition(" : ")[0].split(", ")}

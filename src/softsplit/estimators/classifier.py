@@ -20,6 +20,8 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import settings
+from softsplit.settings.parameter import documented
+from softsplit.settings.table import CLASSIFIER, SingleTreeParameters
 from softsplit.solvers import Budget, Solution
 from softsplit.support.interruption import never_lost
 from softsplit.support.parallel import one_blas_thread
@@ -27,8 +29,9 @@ from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.run import End, Outcome, train, watched
 
 
+@documented(*CLASSIFIER)
 @dataclass(kw_only=True, eq=False, repr=False)
-class SoftTreeClassifier(SoftTreeBase):
+class SoftTreeClassifier(SingleTreeParameters, SoftTreeBase):
     """Sparse multivariate randomized classification tree.
 
     At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
@@ -39,151 +42,8 @@ class SoftTreeClassifier(SoftTreeBase):
 
     Parameters
     ----------
-    depth : int or "auto", default="auto"
-        Depth of the tree. "auto" is the smallest with a leaf per class, and with loss "log" one
-        more, up to depth six: branches that do not lower the objective are pruned.
-    penalty : {"count", "l1", "l0", "power", "inverse_power", "log", "auto"} or None, default="auto"
-        Penalty on coefficients (local) and on features (global): their number ("count"), their
-        size ("l1"), or a concave approximation of the number. "auto" is "count" with loss "log"
-        (with a solver that cannot count, such as "ipopt", it is "l0"), and the "l0" of the paper
-        with loss "cost".
-    local_strength, global_strength : float or "auto", default="auto"
-        Strength of the penalty on single coefficients (local) and on features across the tree
-        (global). "auto" is:
-        - loss "log", global: 0.6 % of the log-loss of a tree without features (or of two even
-          classes, if that is less). Beyond 1,000 rows it falls with the square root of their
-          number. It is at least a quarter of log p + log(n) / 2, so that the best of p columns of
-          noise does not enter a tree of n rows.
-        - loss "log", local: a quarter of the global strength with the penalty "count", else 0.
-        - loss "cost": 0 for both.
-    sharpness : float, default=5.0
-        alpha of the "l0" penalty 1 - exp(-alpha u).
-    exponent, offset : float, default=0.5 and 1e-5
-        q and epsilon of "power" (u + epsilon)^q, "inverse_power" and "log".
-    steepness : float or "auto", default="auto"
-        gamma of loss "cost", the slope of the splits; 512 for "auto". With loss "log" weights are
-        unbounded and absorb it.
-    cost_matrix : array of shape (n_classes, n_classes), optional
-        Cost of predicting a class (column) for a sample of another class (row); 0.5 for every
-        error if not given. With loss "log" it is not used in training; ``predict`` returns the
-        class of least expected cost.
-    decision : {"auto", "walk", "mixture"}, default="auto"
-        How ``predict`` decides. "walk": yes or no at every printed question, then the class of the
-        leaf, so that the tree can be followed by hand; questions and probabilities are rounded to
-        the digits that are printed. "mixture": the most probable class, over all leaves. "auto" is
-        "walk" with loss "log", and "mixture", the rule of the paper, with loss "cost".
-    class_weight : dict or "balanced", optional
-        Factors on the costs of each class, or on the weights of its rows with loss "log". Unlike
-        ``sample_weight`` they do not act on scaling, knots of curves and imputed values, so that
-        the same factors give another tree. Costs below a millionth of the largest are treated as
-        zero.
-    min_class_rate : float, sequence, dict or "auto", default="auto"
-        Least expected share of each class that must be classified correctly; "auto" is 0.1 with
-        loss "cost", and 0 with loss "log".
-    constraints : RateConstraint or list of them, optional
-        Least or largest expected rates of a class on chosen rows; ``min_class_rate`` is a case of
-        it. See docs/requirements.md.
-    fairness : Parity, EqualOpportunity, EqualizedOdds or list of them, optional
-        Largest difference of the expected rates of a class between the groups of a column. The
-        bound holds on the training rows, also for the decisions of the walk where such a walk is
-        found (``tree_.rates`` says both). See docs/requirements.md.
-    solver : str or solver object, default="native"
-        "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
-        "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
-    n_starts : int, default=10
-        Number of starts; the tree with the lowest objective is kept. With loss "cost" the native
-        solver then searches around the best ones by basin hopping (``effort``).
-    max_iter : int, optional
-        Iterations per start; the solver's default if not given.
-    tol : float, default=1e-6
-        Tolerance of the first-order conditions.
-    time_limit : float, optional
-        Seconds for all starts together. Compiling and loading code do not count.
-    scale : {"minmax", "quantile", "standard", "none", "auto"}, bool or None, default="auto"
-        How features are scaled inside ``fit``. "minmax" maps their range to [0, 1]; "standard"
-        maps mean -+ 3 standard deviations there, so that outliers do not compress the others;
-        "quantile" maps each value to its rank among the training values, which suits skewed
-        features (values outside the training range are clipped). "none" leaves X unscaled; with
-        loss "cost", thresholds and weights still lie in [-1, 1], and ``steepness`` is per unit of
-        X. True is "minmax", False and
-        None "none". "auto" is "standard" with loss "log", and "minmax" with loss "cost".
-    n_jobs : int, optional
-        Number of starts that run in parallel; with more than 20,000 rows (50,000 with loss "cost")
-        the last descents use as many threads. If it is not given: all cores with more than 4,000
-        rows, or where a start takes seconds; otherwise one. The result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-    verbose : int, default=0
-        With 1 or more, show on standard error what runs now, how far it is and how long still: in
-        a terminal a line that is rewritten, below a line for each start; in a notebook a bar;
-        elsewhere a line every ten seconds. Each start is also logged at level INFO of the logger
-        "softsplit".
-    loss : "log", "cost" or a loss object, default="log"
-        Training loss. "log" is the negative log-likelihood of the classes, "cost" the expected
-        misclassification cost of the paper; an object must have the parts of
-        ``softsplit.problem.loss.Loss``.
-    engine : "memory" or callable, default="memory"
-        Where the training rows are kept during training. "memory" is the memory of this process;
-        a function of the rows returns another engine (``softsplit.engines.base.RowEngine``).
-    ridge : float, default=1.0
-        Factor of half the sum of squared weights, which is added to the log-loss. Weights are
-        changes of log-odds per standard deviation of a feature.
-    feature_types : dict, optional
-        Types of columns of a table, by name or position, that override what ``fit`` infers:
-        "number", "category", "ordered" or "ordered: low < mid < high", "date", "date: hour,
-        weekday" or "date: since signup", "keep" for a column that it would drop (an identifier,
-        free text), or "drop". See docs/tables.md.
-    groups : sequence of sequences or False, optional
-        Columns of X, by names or positions, that are selected together: the global penalty counts
-        such a group as one feature, as it does all columns that a variable of a table becomes.
-        With False every column of the problem is a feature of its own.
-    max_features : int, optional
-        Most columns of X that the tree may use; a group counts as one. With this and the next two
-        the tree is the best one that was found within the limits, not a larger one that was cut:
-        see docs/sizes.md. They need loss "log" with penalty "count"; strengths apply as usual, so
-        that the tree may be smaller than the limits.
-    max_terms : int, optional
-        Most columns of X in one question, counted in the same way.
-    max_questions : int, optional
-        Most questions, which are branches that look at a column.
-    required : sequence, optional
-        Columns of X, by names or positions, that must be in the tree. They have no price in the
-        penalty. See docs/requirements.md, also for the next three.
-    forbidden_together : sequence of pairs, optional
-        Pairs of columns of which one at most may be in the tree.
-    at_most_one : sequence of sequences, optional
-        Sets of columns of which one at most may be in the tree. To forbid a column altogether,
-        leave it out of X or give it the type "drop" (``feature_types``).
-    feature_costs : dict, optional
-        What it costs to measure columns of X, by name or position, as a multiple of the price of an
-        ordinary column: a column of cost c that all rows need counts as c features, in the
-        objective and in a choice by cross-validation; of a cost above 1, what is above 1 counts by
-        the share of the rows on whose way a question asks for the column. Columns that are not
-        named cost 1; 0 is allowed. ``expected_cost`` tells what a case costs.
-    curves : "auto", False or int, default="auto"
-        Number of knots at which the effect of a number may bend: beside the column x a split may
-        weigh max(x - knot, 0). Knots are rounded quantiles of the training rows;
-        numbers of few values have none. All columns of a number count as one feature, each as a
-        coefficient.
-        "auto" is one knot, the median, and from 2,000 rows on three, the quartiles, with loss
-        "log", the native solver and no quantile scaling; there are none otherwise, nor for wide
-        sparse matrices and tensors. See docs/tables.md.
-    monotone : mapping of columns to "+" or "-", optional
-        Effects that must have a sign, as in ``{"arrears": "+", "income": "-"}``: all else equal,
-        the probability of the second class never falls (rises) when the column rises, and nor
-        does the predicted class, for all inputs. Of several classes, ``{"age": {"malignant":
-        "+"}}`` names one, and ``{"age": "+"}`` takes them in the order of ``classes_``
-        (first-order stochastic dominance). For numbers and ordered columns; see
-        docs/requirements.md and ``check_monotone``.
-    effort : {"fast", "balanced", "thorough"} or float, default="balanced"
-        Work of the native solver as a multiple of the default: 0.2, 1 and 5 by name. With loss
-        "cost" the search stops when the estimated chance of a better tree is below a threshold
-        divided by ``effort``, so that with the same seed more effort never ends higher; with loss
-        "log" every start compares ``effort`` times as many trees. ``solution_.search`` says how
-        the search ended.
-    device : str, optional
-        "cuda" (or "cuda:1", ...) keeps the training rows on a GPU, "cpu" runs the same code without
-        one; both need ``softsplit[gpu]``. Rows given in single precision stay so there. None is the
-        compiled code of this process, unless X is a tensor on a GPU. See docs/gpu.md.
+    **parameters
+        Those of ``softsplit.settings.table``.
 
     Attributes
     ----------
@@ -247,14 +107,6 @@ class SoftTreeClassifier(SoftTreeBase):
     >>> bool(tree.score(X, y) > 0.9), len(tree.selected_features_)
     (True, 2)
     """
-
-    depth: int | str = "auto"
-    penalty: str | None = "auto"
-    local_strength: float | str = "auto"
-    global_strength: float | str = "auto"
-    ridge: float = 1.0
-    steepness: float | str = "auto"
-    scale: str | bool | None = "auto"
 
     @property
     def alternatives(self) -> NoReturn:

@@ -16,15 +16,14 @@ from softsplit.estimators.base import (
     CutShortWarning,
     SoftTreeBase,
     all_or_nothing,
-    described_as_in,
     model_settings,
     profiled,
     training_run,
 )
-from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
+from softsplit.estimators.classifier import fitted_classifier
 from softsplit.estimators.row_reading import know_table, validated_rows
 from softsplit.fitted.conformal import HeldOutScores
-from softsplit.formulations import formulation_of, is_auto
+from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.selection.alternatives import Compared, Looks
 from softsplit.selection.candidates import (
@@ -57,8 +56,11 @@ from softsplit.selection.strengths import (
 )
 from softsplit.selection.teachers import OPTIONS as TEACHING
 from softsplit.selection.teachers import Lessons, lessons_of, make_teacher
+from softsplit.settings.checks import is_auto
+from softsplit.settings.parameter import documented
+from softsplit.settings.table import SEARCH, ChoiceParameters
 from softsplit.solvers import Budget
-from softsplit.support.arguments import one_of, positive_integer
+from softsplit.support.arguments import positive_integer
 from softsplit.support.heap import give_back
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown, visible
@@ -147,9 +149,9 @@ def refit_budget(whole: Budget) -> Budget:
     return Budget(whole.max_iter, whole.tol, left)
 
 
-@described_as_in(SoftTreeClassifier)
+@documented(*SEARCH)
 @dataclass(kw_only=True, eq=False, repr=False)
-class SoftTreeClassifierCV(SoftTreeBase):
+class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
     """Soft tree whose depth, scaling, strength and ridge are chosen by cross-validation.
 
     Candidates are compared along paths of strengths on every fold: by likelihood (``loss="log"``)
@@ -166,89 +168,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
     Parameters
     ----------
-    depths : "auto" or sequence of int, default="auto"
-        Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
-        level further, and on while leaves hold 25 rows on average (50 with loss "cost") and, with
-        more than 3,000 rows, a tree of all columns has up to 4,200 coefficients. After the
-        second, a depth is tried only if the one before it was the best so far by more than one
-        standard error; with more than 3,000 rows it must also have lowered the log-loss by two per
-        cent, and by 0.0035 at least. Where the log-loss is below 0.07, a depth that has not done so
-        is dropped.
-    scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
-        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard",) where effects
-        may bend (``curves``) or there are more than 1.5 million cells, and ("standard", "quantile")
-        otherwise; ("minmax", "quantile") with loss "cost".
-    steepnesses : sequence of float or "auto", default="auto"
-        Values of gamma for loss "cost"; (512, 128) for "auto".
-    penalties : sequence of str or "auto", default="auto"
-        "auto" is ("count",), and ("l0",) with loss "cost".
-    scopes : sequence of {"size", "global", "local", "both"} or "auto", default="auto"
-        What the penalty is put on: features and coefficients four to one, features, single
-        coefficients, or half on each. "auto" is ("size",), and ("global",) with loss "cost".
-    strengths : sequence of float, optional
-        What a feature costs in a tree on all rows, as ``global_strength`` (with the scope "local":
-        a coefficient, as ``local_strength``); on a fold in proportion to the loss there. Under
-        several scopes it is that of the first. By default ``n_strengths`` parts of the loss of a
-        tree that uses no feature: from 0.0008 to 0.3, and with loss "cost" from 0.002 to 0.25.
-    n_strengths : int or "auto", default="auto"
-        12, and 8 with loss "cost".
-    selection : {"default", "sparse", "one_se", "best"}, default="default"
-        The trade between quality and size. By likelihood the tree is taken with the lowest log-loss
-        on held-out rows plus a price for each feature and each term beyond the third of a
-        question: for "default" 0.0025 of the log-loss without features (less beyond 1,000 rows),
-        for "one_se" 0.005, for "sparse" 0.008, and nothing for "best". With a scorer or by cost it
-        is the sparsest tree that is worse than the best by at most one standard error over the
-        folds, two for "sparse" and none for "best"; sparser means fewer features, less depth, then
-        fewer coefficients a branch. "auto" is another name of "default".
-    scoring : str or callable, optional
-        Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
-        ``cv_results_`` as the score, while trees are compared by the log-loss. Sample weights are
-        handed to it if it takes them.
-    cv : "auto", int, splitter or iterable of splits, default="auto"
-        A number means stratified shuffled folds, fewer if every class is smaller than that. "auto"
-        is 5, made twice where up to 150 rows are compared by likelihood and without groups, and 4
-        where more than 3,000 are.
-    cost_matrix, class_weight, min_class_rate, constraints, fairness
-        As in ``SoftTreeClassifier``.
-    sharpness, exponent, offset, solver, tol
-        As in ``SoftTreeClassifier``.
-    n_starts : int, default=1
-        Starts of each path.
-    max_iter : int, optional
-        Iterations of each descent; 200 if not given: more do not make the choice better.
-    time_limit : float, optional
-        Seconds for everything. What was compared by then decides; the last fifth is kept for the
-        tree on all rows. Machine code is made or loaded before they count.
-    n_jobs : int, optional
-        Threads in which folds and starts run side by side, and descents on many rows. If it is not
-        given: all cores with more than 4,000 rows, or where a start takes seconds; otherwise one.
-        All cores are those within the limits of affinity, OMP_NUM_THREADS, threadpoolctl and
-        joblib, in whose workers it is one. The result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-    verbose : int, default=0
-        With 1 or more, what runs now and how each candidate did, on standard error.
-    loss, decision, engine, feature_types, groups, curves, monotone, effort, device
-        As in ``SoftTreeClassifier``.
-    max_features, max_terms, max_questions
-        As in ``SoftTreeClassifier``.
-    required, forbidden_together, at_most_one, feature_costs
-        As in ``SoftTreeClassifier``.
-    ridges : sequence of float or "auto", default="auto"
-        Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
-    teacher : None, "forest", "boosting", "auto", classifier or array, default=None
-        Another classifier whose class probabilities are mixed with the labels that trees are
-        trained on: a random forest, histogram boosting, any classifier of scikit-learn's kind, or
-        its probabilities (n_samples, n_classes), a column for each class in sorted order, of rows
-        that it has not seen. What weight it gets, none among them, is chosen with the other
-        settings, and judged by the true labels alone. "auto" is a small forest of extremely
-        randomised trees and one weight, with loss "log" and up to 25,000 rows in memory, and no
-        teacher otherwise.
-    rare_classes : {"auto", "argmax"}, default="auto"
-        Which class ``predict`` returns with loss "log", where no ``cost_matrix`` is given. "argmax"
-        is the most probable one. "auto" is the same, except that a class with less than half of an
-        even share of the samples is predicted earlier, as long as the accuracy on held-out samples
-        falls by no more than half its standard error; ``best_params_["cost_matrix"]`` then holds
-        the costs that do so. Probabilities do not change.
+    **parameters
+        Those of ``softsplit.settings.table``.
 
     Attributes
     ----------
@@ -292,21 +213,6 @@ class SoftTreeClassifierCV(SoftTreeBase):
     True
     """
 
-    depths: Sequence[int] | str = "auto"
-    scales: Sequence[str] | str = "auto"
-    steepnesses: Sequence[float] | str = "auto"
-    penalties: Sequence[str] | str = "auto"
-    scopes: Sequence[str] | str = "auto"
-    strengths: Sequence[float] | None = None
-    n_strengths: int | str = "auto"
-    ridges: Sequence[float] | str = "auto"
-    selection: str = "default"
-    scoring: Any = None
-    cv: Any = "auto"
-    teacher: Any = None
-    rare_classes: str = "auto"
-    n_starts: int = 1
-
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, sensitive: Any = None
     ) -> Self:
@@ -322,13 +228,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, sensitive: Any) -> None:
-        one_of("selection", self.selection, ("default", "sparse", "one_se", "best", "auto"))
-        one_of("rare_classes", self.rare_classes, ("auto", "argmax"))
+        run = training_run(self)
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
         formulation = formulation_of(self.loss)
-        run = training_run(self)
         with one_blas_thread():
             rows, all_rows = self._rows(X, y, sample_weight, sensitive)
         dense = rows.dense and rows.X.size > ROWS.halved_cells

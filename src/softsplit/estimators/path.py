@@ -17,11 +17,7 @@ from softsplit.estimators.base import CutShortWarning, model_settings, training_
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import formulation_of, settings
-from softsplit.formulations.base import (
-    STRENGTHS,
-    fraction_grid,
-    is_auto,
-)
+from softsplit.formulations.base import STRENGTHS, fraction_grid
 from softsplit.selection import assessment
 from softsplit.selection.assessment import Assessment, PathTrainer
 from softsplit.selection.cross_validation import solve_fold_path
@@ -37,6 +33,7 @@ from softsplit.selection.strengths import (
     strength_unit,
     strengths_at,
 )
+from softsplit.settings.checks import is_auto
 from softsplit.solvers import Budget, Solution
 from softsplit.support.arguments import MOST_RUNS, one_of, positive_integer
 from softsplit.support.interruption import never_lost

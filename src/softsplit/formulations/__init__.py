@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from softsplit.formulations.base import ChoiceRules, Formulation, is_auto
+from softsplit.formulations.base import ChoiceRules, Formulation
 from softsplit.formulations.expected_cost import ExpectedCostFormulation, OwnLossFormulation
 from softsplit.formulations.likelihood import LikelihoodFormulation
+from softsplit.settings.checks import is_auto
 
 FORMULATIONS: dict[str, Formulation] = {
     "log": LikelihoodFormulation(),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,14 +20,10 @@ from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import Loss
 from softsplit.problem.penalties import Groups
 from softsplit.problem.size_limits import terms_of
+from softsplit.settings.checks import is_auto
 from softsplit.solvers.base import Solver
 from softsplit.support.arguments import one_of, positive_number
 from softsplit.support.arrays import FloatArray
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to the library."""
-    return isinstance(value, str) and value == "auto"
 
 
 class ProblemUnits(NamedTuple):
@@ -55,55 +50,29 @@ class ChoiceRules:
     rows_per_leaf : int
         Default trees deeper than one level more than the classes need keep at least this many rows
         per leaf, on average.
-    most_coefficients, class_coefficients : float
-        With more than ``RowBudgets.halved`` rows such trees have no more coefficients than this, or
-        than this for each class, before elimination: time goes with their number, and a level
-        doubles it. With 26 classes a seventh level found 2 to 4 points more of new rows.
+    most_coefficients : float
+        With more than ``RowBudgets.halved`` rows such trees have no more coefficients than this
+        before elimination: time goes with their number, and a level doubles it.
     leaf_per_class : bool
         Whether a tree needs a leaf for every class.
     varied : tuple of str
         Settings that are varied one after the other after the depth.
-    one_by_one : bool
-        Whether variants of a setting are judged one after the other, each on the first folds only
-        while it is clearly behind.
-    first_folds : int
-        Number of those first folds.
-    deeper_errors : float
-        The next depth is tried where one is better than those before it by so many standard errors.
-    deeper_gain : float
-        With more than ``RowBudgets.halved`` rows the last depth must also have lowered the held-out
-        log-loss by this fraction: a further level doubles the training time and the number of
-        questions, and usually gains less than the level before.
-    least_gain : float
-        Lower bound of that decrease: half a per cent of log 2, the log-loss of a fair coin.
-    small_loss : float
-        A tenth of log 2. Trees below it are right on about 99 of 100 rows. There, with as many
-        rows, ridges are compared before the next level, and a level that does not pay is dropped.
-    grown_depth : int
-        From this depth on, with as many rows, each tree is grown from that of the depth before and
-        competes with no other start: those hardly ever won there. Shallower trees always race,
-        since no single split begins to separate a chessboard.
     finalists : int
         Most candidates that are judged at all strengths.
-    on_all_folds : int
-        Most candidates that are judged on all folds, where settings compete on the first ones. The
-        better of two by two folds has been lucky more often than not: with one, trees of magic had
-        up to 1.7 points less on new rows.
-    keeps_folds : bool
-        Whether scaled folds are kept for candidates that come back.
     scores_rows : bool
-        Whether held-out rows are scored one by one by default, instead of folds.
+        Whether held-out rows are scored one by one by default, instead of folds. Then variants of a
+        setting are judged one after the other, each on the first folds only while it is clearly
+        behind; scaled folds are kept for candidates that come back; and candidates may be compared
+        on a random sample of the rows.
     path_iterations : int or None
         Iterations of one descent where trees are only compared; None where the solver knows.
     start_factor : int
         Factor on the number of starts where none ends in a feasible tree; 1 for no second try.
     compared_cells : int
         Cells of a table on which ``softsplit fit`` compares settings.
-    draws_rows : bool
-        Whether candidates may be compared on a random sample of the rows.
     bent_scales : tuple of str
         Values that "auto" stands for as scales where effects may bend.
-    short : int or None
+    readable_terms : int or None
         Terms of a question that is read at a glance: where the choice has longer ones, trees
         within this limit are compared as well, and each further term counts as a feature.
     """
@@ -111,33 +80,25 @@ class ChoiceRules:
     axes: Mapping[str, Sequence[Any]]
     n_strengths: int
     rows_per_leaf: int
+    most_coefficients: float
     leaf_per_class: bool
     varied: tuple[str, ...]
-    one_by_one: bool
-    deeper_errors: float
     finalists: int
-    keeps_folds: bool
     scores_rows: bool
     path_iterations: int | None
     start_factor: int
     compared_cells: int
-    draws_rows: bool
-    first_folds: int = 2
-    on_all_folds: int = 2
-    deeper_gain: float = 0.0
-    least_gain: float = 0.0035
-    small_loss: float = 0.07
-    grown_depth: int = 4
-    most_coefficients: float = inf
-    class_coefficients: float = 330.0
-    bent_scales: tuple[str, ...] = ()
-    short: int | None = None
+    bent_scales: tuple[str, ...]
+    readable_terms: int | None
 
     def long_terms(self, used: NDArray[np.bool_], groups: Groups | None) -> float:
-        """Terms beyond the first ``short`` of each question, (n_features, n_branches) in use."""
-        if self.short is None:
+        """Terms beyond the first ``readable_terms`` of each question.
+
+        ``used`` (n_features, n_branches) says which weights are not zero.
+        """
+        if self.readable_terms is None:
             return 0.0
-        return float(np.maximum(terms_of(used, groups) - self.short, 0).sum())
+        return float(np.maximum(terms_of(used, groups) - self.readable_terms, 0).sum())
 
 
 class Formulation(ABC):
@@ -204,8 +165,8 @@ class Formulation(ABC):
         wanted = one_of("decision", settings.decision, ("auto", "walk", "mixture"))
         if wanted == "walk" and "walk" not in self.decisions:
             raise ValueError(
-                "decision='walk' needs leaves with class probabilities, which only loss='log' "
-                "trains; leave decision out."
+                "decision='walk' needs leaves with class probabilities, which only "
+                "loss='log' trains; leave decision out."
             )
         autos = {n: v for n, v in self.defaults.items() if is_auto(getattr(settings, n))}
         return replace(settings, depth=self.depth(settings.depth, n_classes), **autos)

@@ -11,6 +11,7 @@ strengths       0: they must be given
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,15 +25,15 @@ from softsplit.formulations.base import (
     ProblemUnits,
     default_local_strength,
     fraction_grid,
-    is_auto,
 )
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, Loss
+from softsplit.settings.checks import is_auto
 from softsplit.solvers.base import Solver
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import nearest, shown
+from softsplit.support.messages import ParameterError, nearest, shown
 
 PAPER = {
     "scale": "minmax", "steepness": 512.0, "penalty": "l0", "min_class_rate": 0.1,
@@ -69,17 +70,16 @@ class ExpectedCostFormulation(Formulation):
         },
         n_strengths=8,
         rows_per_leaf=50,
+        most_coefficients=inf,
         leaf_per_class=True,
         varied=("steepness",),
-        one_by_one=False,
-        deeper_errors=1.0,
         finalists=2,
-        keeps_folds=False,
         scores_rows=False,
         path_iterations=200,
         start_factor=10,
         compared_cells=60_000,
-        draws_rows=False,
+        bent_scales=(),
+        readable_terms=None,
     )
 
     def solver(self) -> Solver:
@@ -129,21 +129,27 @@ class OwnLossFormulation(ExpectedCostFormulation):
         loss = settings.loss
         if isinstance(loss, str):
             close = nearest(loss, ("log", "cost"))
-            raise ValueError(
-                f"loss must be 'log' or 'cost', got {shown(loss)}"
-                f"{f'; did you mean {close}?' if close else '.'}"
+            raise ParameterError(
+                "loss",
+                loss,
+                "must be 'log' or 'cost', got "
+                f"{shown(loss)}{f'; did you mean {close}?' if close else '.'}",
             )
         missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
         if missing or isinstance(loss, type):
-            raise ValueError(
-                f"loss must be 'log', 'cost' or an object with {', '.join(missing or LOSS_PARTS)}, "
-                f"got {shown(loss)}."
+            listed = ", ".join(missing or LOSS_PARTS)
+            raise ParameterError(
+                "loss",
+                loss,
+                f"must be 'log', 'cost' or an object with {listed}, got {shown(loss)}.",
             )
         for name in ("cost_matrix", "class_weight"):
             if getattr(settings, name) is not None:
-                raise ValueError(
-                    f"{name} is part of loss='cost' and has no meaning for {type(loss).__name__}; "
-                    "leave it out, or give sample_weight."
+                raise ParameterError(
+                    name,
+                    getattr(settings, name),
+                    f"is part of loss='cost' and has no meaning for {type(loss).__name__}; "
+                    "leave it out, or give sample_weight.",
                 )
         made: Loss = loss
         return made
@@ -168,10 +174,11 @@ def expected_cost(
     with np.errstate(over="ignore"):
         costs = loss.weighted(parse.class_weights(class_weight, classes, class_totals)).costs
         largest = float(np.max(costs) * np.max(class_totals))
-    if largest > 0 and not parse.LIMITS.smallest_weight <= largest <= parse.LIMITS.largest_weight:
+    if largest > 0 and not parse.SMALLEST_WEIGHT <= largest <= parse.LARGEST_WEIGHT:
+        size = "small" if largest < 1 else "large"
         raise ValueError(
-            f"costs times weights go up to {largest:.3g}, which is too "
-            f"{'small' if largest < 1 else 'large'} to compute with; multiply cost_matrix, "
-            "class_weight or sample_weight by a constant."
+            f"costs times weights go up to {largest:.3g}, which is too {size} to "
+            "compute with; multiply cost_matrix, class_weight or sample_weight by a "
+            "constant."
         )
     return ExpectedCost(np.where(costs < NEGLIGIBLE_COST * costs.max(), 0.0, costs))

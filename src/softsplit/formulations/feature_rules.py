@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import ParameterError, shown
 from softsplit.tree.parameters import Topology
 from softsplit.variables import Coding
 from softsplit.variables.columns import Columns
@@ -54,9 +54,12 @@ def make_rules(
         both = [column for column in members if column in wanted]
         if len(both) > 1:
             one, other = (shown(names[column]) for column in both[:2])
-            raise ValueError(
-                f"required names {one} and {other}, which {name} does not allow in one tree; take "
-                "one of them out of required."
+            raise ParameterError(
+                "required",
+                required,
+                f"names {one} and {other}, which {name} does not allow in one tree; take "
+                "one of them out of required.",
+                (name,),
             )
     costs = None if feature_costs is None else columns.costs("feature_costs", feature_costs)
     homes = np.arange(len(names))
@@ -91,9 +94,11 @@ def check_values(rules: FeatureRules | None, low: FloatArray, high: FloatArray) 
     still = rules.varying(low < high).required
     lost = [v for v in rules.required if v not in still]
     if lost:
-        raise ValueError(
-            f"required names {shown(rules.names[lost[0]])}, which has one value in all rows: no "
-            "tree can use it; take it out of required."
+        raise ParameterError(
+            "required",
+            rules.names[lost[0]],
+            f"names {shown(rules.names[lost[0]])}, which has one value in all rows: "
+            "no tree can use it; take it out of required.",
         )
 
 
@@ -111,22 +116,32 @@ def check_room(
                      if homes[pair[0]] & homes[pair[1]]), None)  # fmt: skip
         if both is not None:
             one, other = (shown(rules.names[v]) for v in both)
-            raise ValueError(
-                f"groups selects {one} and {other} together, and forbidden_together or at_most_one "
-                "does not allow both; take them out of one of the two."
+            raise ParameterError(
+                "groups",
+                both,
+                f"selects {one} and {other} together, and forbidden_together or "
+                "at_most_one does not allow both; take them out of one of the two.",
+                ("forbidden_together", "at_most_one"),
             )
     counted = rules.of if groups is None else groups
     count = len({g for v in rules.required for g in counted[rules.of == v].tolist()})
     if groups is None:
         count = len(rules.required)
     if limits.features is not None and count > limits.features:
-        raise ValueError(
-            f"required names {count} columns, and max_features={limits.features} allows fewer; "
-            "raise max_features, or require less."
+        raise ParameterError(
+            "required",
+            count,
+            f"names {count} columns, and max_features={limits.features} allows fewer; "
+            "raise max_features, or require less.",
+            ("max_features",),
         )
     questions = min(topology.n_branches, limits.questions or topology.n_branches)
     if limits.terms is not None and count > limits.terms * questions:
-        raise ValueError(
-            f"required names {count} columns, and {questions} questions of at most max_terms="
-            f"{limits.terms} columns have no room for them; raise max_terms, or require less."
+        raise ParameterError(
+            "required",
+            count,
+            f"names {count} columns, and {questions} questions of at most "
+            f"max_terms={limits.terms} columns have no room for them; raise "
+            "max_terms, or require less.",
+            ("max_terms",),
         )

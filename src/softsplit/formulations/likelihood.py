@@ -29,17 +29,17 @@ from softsplit.formulations.base import (
     ProblemUnits,
     default_local_strength,
     fraction_grid,
-    is_auto,
 )
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import LogLoss, Loss
+from softsplit.settings.checks import is_auto
 from softsplit.solvers.base import Solver
 from softsplit.solvers.elimination.screening import noise_threshold
 from softsplit.solvers.elimination.solver import EliminationSolver
 from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import ParameterError, shown
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import DEVIATIONS
 
@@ -118,21 +118,16 @@ class LikelihoodFormulation(Formulation):
         },
         n_strengths=12,
         rows_per_leaf=25,
+        most_coefficients=4200,
         leaf_per_class=False,
         varied=("steepness", "ridge"),
-        one_by_one=True,
-        deeper_errors=1.0,
-        deeper_gain=0.02,
         finalists=1,
-        keeps_folds=True,
         scores_rows=True,
         path_iterations=None,
         start_factor=1,
         compared_cells=1_000_000,
-        draws_rows=True,
         bent_scales=("standard",),
-        short=3,
-        most_coefficients=4200,
+        readable_terms=3,
     )
 
     def solver(self) -> Solver:
@@ -205,11 +200,13 @@ class LikelihoodFormulation(Formulation):
     def check_steepness(self, name: str, value: Any) -> Any:
         if is_auto(value):
             return value
-        plural = name != "steepness"
-        raise ValueError(
-            f"{name} {'are' if plural else f'{shown(value)} is'} part of loss='cost': under "
-            "loss='log' the weights make a split as steep as the rows do; leave "
-            f"{'them' if plural else 'it'} at 'auto'."
+        are, them = (f"{shown(value)} is", "it") if name == "steepness" else ("are", "them")
+        raise ParameterError(
+            name,
+            value,
+            f"{are} part of loss='cost': under loss='log' the weights make a split as "
+            f"steep as the rows do; leave {them} out.",
+            ("loss",),
         )
 
     def label(self, steepness: Any, ridge: float) -> str:

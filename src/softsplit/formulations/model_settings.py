@@ -9,34 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.settings.table import ProblemParameters, SingleTreeParameters
 
-@dataclass(frozen=True)
-class ModelSettings:
+
+@dataclass(kw_only=True)
+class ModelSettings(SingleTreeParameters, ProblemParameters):
     """What is to be trained: the parameters of ``SoftTreeClassifier`` that define a problem.
 
     They are as the user gave them; ``prepare`` checks them.
     """
-
-    depth: Any = "auto"
-    penalty: Any = "auto"
-    local_strength: Any = "auto"
-    global_strength: Any = "auto"
-    sharpness: Any = 5.0
-    exponent: Any = 0.5
-    offset: Any = 1e-5
-    steepness: Any = "auto"
-    cost_matrix: Any = None
-    class_weight: Any = None
-    min_class_rate: Any = "auto"
-    scale: Any = "auto"
-    loss: Any = "log"
-    engine: Any = "memory"
-    ridge: Any = 1.0
-    device: Any = None
-    decision: Any = "auto"
-    max_features: Any = None
-    max_terms: Any = None
-    max_questions: Any = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:

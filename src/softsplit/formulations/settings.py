@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softsplit.formulations.base import is_auto
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.penalties import (
     PenaltyPair,
     Surrogate,
@@ -22,44 +22,28 @@ from softsplit.problem.penalties import (
     power,
 )
 from softsplit.problem.size_limits import SizeLimits
+from softsplit.settings.checks import is_auto
 from softsplit.solvers import Solver, registry
 from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
-from softsplit.support.messages import nearest, shown
+from softsplit.support.messages import ParameterError, nearest, shown
 from softsplit.tree.parameters import MAX_DEPTH, Topology
 
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
+"""Ends of the products of weights and costs that floats can compute with."""
 
-@dataclass(frozen=True)
-class ArgumentLimits:
-    """Ranges of parameters that floats can compute with."""
+SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
+"""Below the first every gate is a coin; above the second gates are steps that no float resolves."""
 
-    smallest_weight: float = 1e-150
-    """Smallest product of weights and costs."""
+SIZE_LIMITS = tuple(f"max_{one.name}" for one in fields(SizeLimits))
+"""Parameters that limit the size of a tree."""
 
-    largest_weight: float = 1e150
-    """Largest product of weights and costs."""
+PROBABILITY_SLACK = 1e-4
+"""Class probabilities of a row may miss the sum 1 by this: single precision does."""
 
-    smallest_steepness: float = 1e-9
-    """Below it every gate is a coin."""
-
-    largest_steepness: float = 1e12
-    """Above it gates are steps that no float resolves."""
-
-    most_jobs: int = 1_000_000
-    """Most workers that may be asked for."""
-
-    probability_slack: float = 1e-4
-    """Class probabilities of a row may miss the sum 1 by this: single precision does."""
-
-    most_listed: int = 6
-    """Classes that an error lists."""
-
-    most_knots: int = 20
-    """Most knots of a number: more would not be a curve that people read."""
-
-
-LIMITS = ArgumentLimits()
+MOST_LISTED = 6
+"""Classes that an error lists."""
 
 SCALES = {
     "minmax": "minmax",
@@ -68,9 +52,6 @@ SCALES = {
     "none": "identity",
 }
 """Scalings by the names of the estimator."""
-
-EFFORTS = {"fast": 0.2, "balanced": 1.0, "thorough": 5.0}
-"""Efforts by the names of the estimator."""
 
 PENALTIES = ("l1", "l0", "power", "inverse_power", "log", "count", None)
 
@@ -81,8 +62,10 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
         return Topology.with_leaves(n_classes)
     whole = isinstance(depth, Integral) and not isinstance(depth, bool)
     if not whole or not 1 <= depth <= MAX_DEPTH:
-        raise ValueError(
-            f"depth must be 'auto' or an integer between 1 and {MAX_DEPTH}, got {shown(depth)}."
+        raise ParameterError(
+            "depth",
+            depth,
+            f"must be 'auto' or an integer between 1 and {MAX_DEPTH}, got {shown(depth)}.",
         )
     return Topology(int(depth))
 
@@ -94,9 +77,11 @@ def make_scale(scale: Any, *, auto: bool = False) -> str:
     if scale is None or isinstance(scale, bool | np.bool_):
         return "minmax" if scale else "identity"
     if not isinstance(scale, str) or scale not in SCALES:
-        raise ValueError(
-            f"scale must be 'auto', one of {', '.join(map(repr, SCALES))}, True, False or None, "
-            f"got {shown(scale)}."
+        listed = ", ".join(map(repr, SCALES))
+        raise ParameterError(
+            "scale",
+            scale,
+            f"must be 'auto', one of {listed}, True, False or None, got {shown(scale)}.",
         )
     return SCALES[scale]
 
@@ -108,18 +93,6 @@ def make_solver(solver: Any, native: Callable[[], Solver]) -> Solver:
     )
     made.check()
     return made
-
-
-def with_effort(solver: Solver, effort: Any) -> Solver:
-    """The solver with an effort by name or as a multiple of the usual one."""
-    usual = EFFORTS["balanced"]
-    if isinstance(effort, str) and effort not in EFFORTS:
-        names = ", ".join(map(repr, EFFORTS))
-        raise ValueError(f"effort must be one of {names} or a number > 0, got {shown(effort)}.")
-    factor = EFFORTS[effort] if isinstance(effort, str) else positive_number("effort", effort)
-    if factor == usual:
-        return solver
-    return solver.with_effort(factor)
 
 
 def make_penalties(
@@ -136,16 +109,17 @@ def make_penalties(
     global_ = positive_number("global_strength", global_strength, zero=True)
     if penalty is None and (local > 0 or global_ > 0):
         raise ValueError(
-            "penalty=None takes no strengths; set local_strength and global_strength to 0 or "
-            "name a penalty."
+            "penalty=None takes no strengths; set local_strength and global_strength "
+            "to 0 or name a penalty."
         )
     return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, global_)
 
 
 def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
     if not isinstance(penalty, str | None) or penalty not in PENALTIES:
-        raise ValueError(
-            f"penalty {shown(penalty)} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
+        listed = ", ".join(map(repr, PENALTIES))
+        raise ParameterError(
+            "penalty", penalty, f"{shown(penalty)} is unknown; choose one of {listed}."
         )
     if penalty == "l0":
         return exponential(positive_number("sharpness", sharpness))
@@ -159,22 +133,22 @@ def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surr
     return linear()
 
 
-def make_limits(
-    penalties: PenaltyPair, max_features: Any, max_terms: Any, max_questions: Any
-) -> SizeLimits:
+def make_limits(penalties: PenaltyPair, settings: ModelSettings) -> SizeLimits:
     """The checked limits of the size of a tree."""
-    given = {
-        "max_features": max_features, "max_terms": max_terms, "max_questions": max_questions,
-    }  # fmt: skip
-    named = [name for name, value in given.items() if value is not None]
-    checked = [None if v is None else positive_integer(name, v) for name, v in given.items()]
-    if named and not penalties.counts:
-        raise ValueError(
-            f"{named[0]} needs loss='log' and penalty='count', by which features are "
-            "removed one by one; with other settings raise the strength until the tree is small "
-            "enough."
-        )
-    return SizeLimits(*checked)
+    limits = []
+    for name in SIZE_LIMITS:
+        value = getattr(settings, name)
+        limits.append(None if value is None else positive_integer(name, value))
+        if value is not None and not penalties.counts:
+            raise ParameterError(
+                name,
+                value,
+                "needs loss='log' and penalty='count', by which features are removed one "
+                "by one; with other settings raise the strength until the tree is small "
+                "enough.",
+                ("loss",),
+            )
+    return SizeLimits(*limits)
 
 
 def make_costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
@@ -182,14 +156,16 @@ def make_costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
     try:
         costs = np.array(cost_matrix, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("cost_matrix must be an array of numbers.") from None
+        raise ParameterError("cost_matrix", cost_matrix, "must be an array of numbers.") from None
     if costs.shape != (n_classes, n_classes):
-        raise ValueError(
-            f"cost_matrix has shape {costs.shape}; it needs one row and one column per class, "
-            f"({n_classes}, {n_classes}), in the order of classes_."
+        raise ParameterError(
+            "cost_matrix",
+            cost_matrix,
+            f"has shape {costs.shape}; it needs one row and one column per class, "
+            f"({n_classes}, {n_classes}), in the order of classes_.",
         )
     if not np.all(np.isfinite(costs)) or np.any(costs < 0):
-        raise ValueError("cost_matrix must hold finite costs >= 0.")
+        raise ParameterError("cost_matrix", cost_matrix, "must hold finite costs >= 0.")
     return costs
 
 
@@ -197,16 +173,14 @@ def class_weights(class_weight: Any, classes: NDArray[Any], class_totals: FloatA
     """Factor of each class; ``class_totals`` is the sample weight of each."""
     if class_weight is None:
         return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(
-                f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
-            )
+    if isinstance(class_weight, str) and class_weight == "balanced":
         balanced: FloatArray = class_totals.sum() / (len(classes) * class_totals)
         return balanced
     if not isinstance(class_weight, Mapping):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
+        raise ParameterError(
+            "class_weight",
+            class_weight,
+            f"must be None, 'balanced' or a dict, got {shown(class_weight)}.",
         )
     return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
 
@@ -226,9 +200,12 @@ def class_factors(class_weight: Any, totals: FloatArray, classes: NDArray[Any]) 
     factors = class_weights(class_weight, classes, totals)
     if np.any(factors == 0):
         none = classes.tolist()[int(np.argmin(factors))]
-        raise ValueError(
-            f"class_weight gives class {none!r} no weight, and nothing can be learned of it; leave "
-            "its rows out, or set loss='cost'."
+        raise ParameterError(
+            "class_weight",
+            class_weight,
+            f"gives class {none!r} no weight, and nothing can be learned of it; "
+            "leave its rows out, or set loss='cost'.",
+            ("loss",),
         )
     return factors
 
@@ -240,17 +217,21 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
     try:
         rates = np.array(min_class_rate, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            "min_class_rate must be a number, one per class or a dict, "
-            f"got {shown(min_class_rate)}."
+        raise ParameterError(
+            "min_class_rate",
+            min_class_rate,
+            f"must be a number, one per class or a dict, got {shown(min_class_rate)}.",
         ) from None
     if rates.ndim not in (0, 1) or (rates.ndim == 1 and len(rates) != len(classes)):
-        raise ValueError(
-            f"min_class_rate must be one number or {len(classes)}, one per class, "
-            f"got shape {rates.shape}."
+        raise ParameterError(
+            "min_class_rate",
+            min_class_rate,
+            f"must be one number or {len(classes)}, one per class, got shape {rates.shape}.",
         )
     if not np.all((rates >= 0) & (rates <= 1)):
-        raise ValueError(f"min_class_rate must lie in [0, 1], got {shown(min_class_rate)}.")
+        raise ParameterError(
+            "min_class_rate", min_class_rate, f"must lie in [0, 1], got {shown(min_class_rate)}."
+        )
     return np.broadcast_to(rates, len(classes)).copy()
 
 
@@ -261,18 +242,21 @@ def _by_class(
     unknown = [key for key in values if key not in known]
     if unknown:
         close = nearest(unknown[0], known)
-        listed = ", ".join(shown(label, 24) for label in classes.tolist()[: LIMITS.most_listed])
-        listed += ", ..." if len(classes) > LIMITS.most_listed else ""
-        raise ValueError(
-            f"{name} names {shown(unknown[0])}, which is not a class of y; "
-            f"{f'did you mean {close}?' if close else f'the classes are {listed}.'}"
+        listed = ", ".join(shown(label, 24) for label in classes.tolist()[:MOST_LISTED])
+        listed += ", ..." if len(classes) > MOST_LISTED else ""
+        raise ParameterError(
+            name,
+            unknown[0],
+            f"names {shown(unknown[0])}, which is not a class of y; "
+            f"{f'did you mean {close}?' if close else f'the classes are {listed}.'}",
+            ("of y",),
         )
     try:
         found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must map classes to numbers.") from None
+        raise ParameterError(name, values, "must map classes to numbers.") from None
     if not np.all((found >= 0) & (found <= most) & np.isfinite(found)):
-        raise ValueError(f"{name} must hold finite numbers from 0 to {most:g}.")
+        raise ParameterError(name, values, f"must hold finite numbers from 0 to {most:g}.")
     return found
 
 
@@ -286,13 +270,13 @@ def make_numbers(name: str, values: Any) -> Any:
             raise ValueError
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must hold real numbers, one for each row.") from None
+        raise ParameterError(name, values, "must hold real numbers, one for each row.") from None
 
 
 def make_weights(sample_weight: FloatArray, name: str = "sample_weight") -> FloatArray:
     """Checked sample weights: sums and products of them must stay within floats."""
     largest = float(np.max(sample_weight, initial=0.0))
-    if largest > 0 and not LIMITS.smallest_weight <= largest <= LIMITS.largest_weight:
+    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
         raise ValueError(
             f"{name} holds numbers up to {largest:.3g}, which are too "
             f"{'small' if largest < 1 else 'large'} to compute with; multiply it by a constant."
@@ -316,7 +300,7 @@ def make_targets(name: str, targets: Any, classes: NDArray[Any], weight: FloatAr
             "numbers between 0 and 1."
         )
     sums = found.sum(axis=1)
-    wrong = np.flatnonzero(np.abs(sums - 1.0) > LIMITS.probability_slack)
+    wrong = np.flatnonzero(np.abs(sums - 1.0) > PROBABILITY_SLACK)
     if len(wrong):
         raise ValueError(
             f"row {wrong[0]} of {name} sums to {sums[wrong[0]]:.6g}; the probabilities of a row "
@@ -331,43 +315,14 @@ def make_targets(name: str, targets: Any, classes: NDArray[Any], weight: FloatAr
     return np.where(np.max(found, axis=1, keepdims=True) == 1, found, found / sums[:, None])
 
 
-def make_jobs(n_jobs: Any) -> int | None:
-    """``None`` or a nonzero integer."""
-    good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    good = good and 0 < abs(n_jobs) <= LIMITS.most_jobs
-    if n_jobs is not None and not good:
-        raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}.")
-    return None if n_jobs is None else int(n_jobs)
-
-
-def make_verbose(verbose: Any) -> bool:
-    """Whether to tell how far training is."""
-    if verbose is not None and not isinstance(verbose, Real | np.bool_):
-        raise ValueError(f"verbose must be an integer or a truth value, got {shown(verbose)}.")
-    return bool(verbose)
-
-
 def make_steepness(steepness: Any) -> float:
     """gamma, below the point where gates turn into steps that no float can tell apart."""
     value = positive_number("steepness", steepness)
-    if not LIMITS.smallest_steepness <= value <= LIMITS.largest_steepness:
-        raise ValueError(
-            f"steepness must lie between {LIMITS.smallest_steepness:g} and "
-            f"{LIMITS.largest_steepness:g}, got {shown(steepness)}."
+    if not SMALLEST_STEEPNESS <= value <= LARGEST_STEEPNESS:
+        raise ParameterError(
+            "steepness",
+            steepness,
+            f"must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}, got "
+            f"{shown(steepness)}.",
         )
     return value
-
-
-def make_curves(curves: Any) -> int | None:
-    """Return the number of knots of each number, 0 for straight effects; None for "auto"."""
-    if is_auto(curves):
-        return None
-    if curves is False:
-        return 0
-    whole = isinstance(curves, Integral) and not isinstance(curves, bool)
-    if not whole or not 0 <= curves <= LIMITS.most_knots:
-        raise ValueError(
-            f"curves must be 'auto', False or a number of knots up to {LIMITS.most_knots}, got "
-            f"{shown(curves)}."
-        )
-    return int(curves)

@@ -24,8 +24,8 @@ from softsplit.estimators.base import SoftTreeBase, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations.rates import as_requirements, asked_columns
-from softsplit.formulations.settings import make_curves
 from softsplit.on_dask.table import collections, is_dask, stored_table
+from softsplit.settings.checks import knot_count
 from softsplit.support.arguments import precision
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
@@ -133,7 +133,7 @@ class DaskTree(SoftTreeBase):
                 f"solver {shown(self.solver)} needs all rows in one process; on Dask use "
                 "solver='native'."
             )
-        if make_curves(self.curves):
+        if knot_count("curves", self.curves):
             raise ValueError(
                 "curves is for rows in memory: on Dask effects are straight; leave it at 'auto'."
             )

@@ -5,21 +5,31 @@ from __future__ import annotations
 import glob
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
-from softsplit.cli.inputs import said_kinds
 from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.cli.outputs import write_text
+from softsplit.cli.parameters import Known, column_kinds, tree_parameters
 from softsplit.support.messages import shown
 
 
-def refuse(given: Mapping[str, Any]) -> None:
-    """Options that speak of rows or classes in this process."""
-    for name, value in given.items():
+def refuse(given: Mapping[str, Any], alone: Mapping[str, Any]) -> None:
+    """Options that speak of rows or classes in this process; ``alone`` are others of the kind."""
+    weights, rates = given["class_weight"], given["min_rate"]
+    refused = {
+        **alone,
+        **{f"--{name}": given[name] for name in ("groups", "cost", "ridge", "steepness")},
+        "--loss cost": given["loss"] == "cost",
+        "--min-rate CLASS=NUMBER": any("=" in text for text in rates or ()),
+        "--curves": given["curves"] not in ("auto", 0),
+        "--teacher": given["teacher"],
+        "--class-weight CLASS=NUMBER": weights not in (None, [], ["balanced"]),
+    }
+    for name, value in refused.items():
         if value:
             raise ValueError(
                 f"{name} cannot be had together with --dask; use DaskSoftTreeClassifier in Python, "
@@ -31,21 +41,18 @@ def fit_dask(
     data: str,
     target: str,
     address: str,
-    columns: Mapping[str, Sequence[str] | None],
-    kinds: Sequence[str] | None,
-    settings: Mapping[str, Any],
+    given: Mapping[str, Any],
+    alone: Mapping[str, Any],
     *,
-    fairness: Callable[[Sequence[str]], Any],
-    apart: Sequence[str],
     model: Path | None,
     quiet: bool,
     as_json: bool,
-) -> bool:
-    """Choose settings on a sample and train on all rows; whether Ctrl-C cut it short.
+) -> int:
+    """Choose settings on a sample and train on all rows; return the exit code.
 
-    ``fairness`` reads the requirements of that name from the names of the columns; those of
-    ``apart`` are no features.
+    ``given`` are options of parameters, by their names, ``alone`` others that need one table.
     """
+    refuse(given, alone)
     began = time.perf_counter()
     with heartbeat(quiet, "loading Dask and the solver") as tell:
         from softsplit.data.learning import split_names
@@ -62,19 +69,23 @@ def fit_dask(
             f"there is no column {shown(target)} in {data}; its columns are "
             f"{', '.join(shown(name, 20) for name in names[:8])}{', ...' if names[8:] else ''}."
         )
-    feature_types = said_kinds(names, kinds, columns)
-    apart = split_names(apart, names)
-    absent = [name for name in (*feature_types, *apart) if name not in names]
+    feature_types = column_kinds(given, names)
+    apart = split_names(given["sensitive_only"] or (), names)
+    absent = [name for name in feature_types if name not in names]
     if absent:
         raise ValueError(f"there is no column {shown(absent[0])} in {data}.")
-    feature_types |= dict.fromkeys(apart, "drop")
     features = frame[[n for n in names if n != target and feature_types.get(n) != "drop"]]
     feature_types = {name: kind for name, kind in feature_types.items() if kind != "drop"}
+    parameters = tree_parameters(given, Known(names))
+    del parameters["curves"], parameters["loss"]
+    singles = {"depth": "depths", "scale": "scales", "ridge": "ridges", "steepness": "steepnesses"}
+    chosen = {many: parameters.pop(single) for single, many in singles.items()}
+    chosen |= {"strengths": given["strength"], "scopes": given["scope"]}
     search = DaskSoftTreeClassifierCV(
         feature_types=feature_types or None,
         verbose=int(not quiet),
-        fairness=fairness(names),
-        **settings,
+        **{name: [value] for name, value in chosen.items() if value is not None},
+        **parameters,
     )
     if not quiet:
         where = "a cluster in this process" if address == ON_THIS_MACHINE else address
@@ -100,12 +111,7 @@ def fit_dask(
     _show(search, tree, model, as_json)
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
-    return any(warning.interrupted for warning in cut)
-
-
-def exit_code(interrupted: bool) -> int:
-    """Of the command, after there is a tree."""
-    return INTERRUPTED if interrupted else 0
+    return INTERRUPTED if any(warning.interrupted for warning in cut) else 0
 
 
 def _frame(data: str) -> Any:

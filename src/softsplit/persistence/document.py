@@ -33,6 +33,8 @@ from softsplit.persistence.record_sections import (
 from softsplit.persistence.saved import SavedTree
 from softsplit.persistence.table_section import read_table_section, written_table
 from softsplit.persistence.tree_section import read_tree, written_tree
+from softsplit.settings.parameter import parameters
+from softsplit.settings.table import CLASSIFIER
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__
@@ -46,15 +48,7 @@ FORMAT = "softsplit-tree"
 VERSION = 1
 
 
-PARAMETERS = (
-    "depth", "penalty", "local_strength", "global_strength", "sharpness", "exponent", "offset",
-    "steepness", "cost_matrix", "class_weight", "min_class_rate", "solver", "n_starts",
-    "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
-    "engine", "ridge", "feature_types", "groups", "effort", "device", "decision",
-    "max_features", "max_terms", "max_questions", "curves", "monotone",
-    "required", "forbidden_together", "at_most_one", "feature_costs",
-    "constraints", "fairness",
-)  # fmt: skip
+PARAMETERS = [one.name for one in parameters(*CLASSIFIER)]
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
 
 

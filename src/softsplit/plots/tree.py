@@ -331,7 +331,7 @@ def _condition_lines(place: int, split: Split, max_terms: int | None, precision:
     if not split.features:
         return [f"split {place}", split.always(precision)]
     if split.digits is None:  # of a walk: numbers are written as they are
-        terms = [_signed(term) for term in split.terms(max_terms=max_terms)]
+        terms = [_signed(term) for term in split.terms(most_terms=max_terms)]
         return [f"question {place}", *terms, *([minus(split.bound())] if split.bound() else [])]
     terms = [_signed(term) for term in split.terms(precision, max_terms)]
     if split.lefts is not None:

@@ -117,13 +117,13 @@ class Split:
         pairs = zip(self.features, self.names, strict=True)
         return tuple(j for j, name in pairs if self.ranked and not name.startswith("["))
 
-    def terms(self, precision: int | None = None, max_terms: int | None = None) -> list[str]:
+    def terms(self, precision: int | None = None, most_terms: int | None = None) -> list[str]:
         """The terms with their signs; those left out are counted by the last.
 
         ``precision`` is the number of significant digits, ``digits`` if it is not given.
         """
         precision = precision or self.digits
-        shown = len(self.features) if max_terms is None else max(1, max_terms)
+        shown = len(self.features) if most_terms is None else max(1, most_terms)
         parts: list[str] = []
         for name, coef in list(zip(self.names, self.coefficients, strict=True))[:shown]:
             size = number(abs(coef), precision)
@@ -183,9 +183,9 @@ class Split:
         low, high = (number(value, precision) for value in self.sure)
         return f"sure below {low} and above {high}"
 
-    def condition(self, precision: int | None = None, max_terms: int | None = None) -> str:
+    def condition(self, precision: int | None = None, most_terms: int | None = None) -> str:
         """The whole inequality on one line."""
-        return f"{' '.join(self.terms(precision, max_terms))} {self.bound(precision)}".rstrip()
+        return f"{' '.join(self.terms(precision, most_terms))} {self.bound(precision)}".rstrip()
 
 
 def _ratio(value: float, unit: float) -> float:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.stability import Stability
 from softsplit.fitted.conformal import HeldOutScores, passed_on
 from softsplit.fitted.model import TreeModel
-from softsplit.formulations import formulation_of, is_auto
-from softsplit.formulations.rates import named_columns
-from softsplit.formulations.settings import make_rates
+from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.report.groups import figures
 from softsplit.report.metrics import (
@@ -41,6 +37,8 @@ from softsplit.report.metrics import (
 )
 from softsplit.selection.assessment import Assessment, Judged
 from softsplit.selection.strengths import SHARES, price, priced
+from softsplit.settings.parameter import options
+from softsplit.settings.table import ColumnParameters, ProblemParameters
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 
@@ -374,122 +372,53 @@ def strength_of(tree: SoftTreeClassifier) -> float | None:
 def fit_options(tree: SoftTreeClassifier, of_table: str | None = None) -> str | None:
     """Return the options of ``softsplit fit`` for the settings of a tree; None if it has none.
 
-    What is the same for all trees of a table comes first, as it was given: ``of_table``, the
-    options about columns, class weights, groups and the effort.
+    What is the same for all trees of a table comes first, as typed: ``of_table``, the options
+    about columns, requirements, class weights and the effort.
     """
     formulation, strength = formulation_of(tree.loss), strength_of(tree)
+    strengths = tree.local_strength, tree.global_strength
     scopes = [
         scope
         for scope, shares in SHARES.items()
-        if strength is not None
-        and np.allclose(priced(shares, strength), (tree.local_strength, tree.global_strength))
+        if strength is not None and np.allclose(priced(shares, strength), strengths)
     ]
-    if strength is None or not scopes or not isinstance(tree.loss, str):
+    costs = _class_costs(tree)
+    if not scopes or costs is None or not isinstance(tree.loss, str):
         return None
-    if tree.constraints is not None and not all(_is_rate(one) for one in _listed(tree.constraints)):
-        return None  # rows by their numbers have no option
-    usual = formulation.choice.axes["scopes"][0]
-    depth = tree.tree_.topology.depth if tree.depth == "auto" else tree.depth
-    scale = formulation.defaults["scale"] if tree.scale == "auto" else tree.scale
-    given = {
+    softness = {"ridge": tree.ridge} if formulation.tunes_ridge else {}
+    given: dict[str, Any] = {
         "loss": None if tree.loss == "log" else tree.loss,
-        "depth": depth,
-        "scale": scale,
-        "ridge": _short(tree.ridge) if formulation.tunes_ridge else None,
-        "steepness": None if formulation.tunes_ridge else _short(tree.tree_.steepness),
-        "scope": None if usual in scopes else scopes[0],
-        "curves": None if tree.curves == "auto" else int(tree.curves),
-        "max-features": tree.max_features,
-        "max-terms": tree.max_terms,
-        "max-questions": tree.max_questions,
-        "strength": _short(strength),
+        "depth": tree.tree_.topology.depth if tree.depth == "auto" else tree.depth,
+        "scale": formulation.defaults["scale"] if tree.scale == "auto" else tree.scale,
+        **(softness or {"steepness": tree.tree_.steepness}),
+        "scope": None if formulation.choice.axes["scopes"][0] in scopes else scopes[0],
     }
+    for one, option in options(ColumnParameters, ProblemParameters):
+        value = getattr(tree, one.name)
+        if option.kind in (int, object) and value != one.default:
+            given[option.name.replace("_", "-")] = int(value)
+    given["strength"] = strength
     written = [of_table] if of_table else []
-    written += [f"--{name} {value}" for name, value in given.items() if value is not None]
-    names = tree.tree_.column_names
-    written += [
-        f"--{rule} {shlex.quote(','.join(_named(names, one) for one in members))}"
-        for rule, members in _rules_of(tree)
-    ]
-    written += [
-        f"--feature-cost {shlex.quote(f'{_named(names, column)}={_short(cost)}')}"
-        for column, cost in (tree.feature_costs or {}).items()
-    ]
-    for column, sign in (tree.monotone or {}).items():
-        signs = [sign] if isinstance(sign, str) else [f"{k}:{one}" for k, one in sign.items()]
-        written += [f"--monotone {shlex.quote(f'{column}={one}')}" for one in signs]
-    written += [_rate_option(one) for one in _listed(tree.constraints)]
-    written += [_fairness_option(one) for one in _listed(tree.fairness)]
-    favoured = {one.of for one in _listed(tree.fairness)} - {None}
-    if len(favoured) > 1:
-        return None
-    written += [f"--favourable {shlex.quote(str(one))}" for one in favoured]
-    asked = named_columns(tree.constraints, tree.fairness)
-    coding = tree.tree_.coding
-    features = [one.name for one in coding.variables] if coding is not None else names
-    written += [f"--sensitive-only {shlex.quote(str(one))}" for one in asked if one not in features]
-    written += _minimum_options(tree)
-    if tree.cost_matrix is not None:
-        costs = np.asarray(tree.cost_matrix, dtype=float)
-        own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])
-        if not np.array_equal(costs, own[:, None] * (1 - np.eye(len(own)))):
-            return None
-        pairs = zip(tree.classes_.tolist(), own.tolist(), strict=True)
-        written += [f"--cost {shlex.quote(f'{k}={_short(c)}')}" for k, c in pairs if c != 1.0]
+    written += [f"--{name} {_short(value)}" for name, value in given.items() if value is not None]
+    written += [f"--cost {shlex.quote(f'{k}={_short(c)}')}" for k, c in costs.items() if c != 1.0]
     return " ".join([*written, f"--seed {tree.random_state}"])
 
 
-def _minimum_options(tree: SoftTreeClassifier) -> list[str]:
-    """The minimum rates that were asked for."""
-    if is_auto(tree.min_class_rate):
-        return []
-    if isinstance(tree.min_class_rate, Real):
-        return [f"--min-rate {_short(float(tree.min_class_rate))}"]
-    rates = zip(tree.classes_.tolist(), make_rates(tree.min_class_rate, tree.classes_), strict=True)
-    return [f"--min-rate {shlex.quote(f'{k}={_short(float(r))}')}" for k, r in rates if r > 0]
+def _class_costs(tree: SoftTreeClassifier) -> dict[Any, float] | None:
+    """What an error on a row of each class costs; None where that depends on the error."""
+    if tree.cost_matrix is None:
+        return {}
+    costs = np.asarray(tree.cost_matrix, dtype=float)
+    own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])
+    if not np.array_equal(costs, own[:, None] * (1 - np.eye(len(own)))):
+        return None
+    return dict(zip(tree.classes_.tolist(), own.tolist(), strict=True))
 
 
-def _listed(given: Any) -> list[Any]:
-    if given is None:
-        return []
-    return list(given) if isinstance(given, list | tuple) else [given]
-
-
-def _is_rate(one: Any) -> bool:
-    """Whether a ``RateConstraint`` has an option of the command."""
-    plain = one.rows is None or (isinstance(one.rows, tuple) and isinstance(one.rows[0], str))
-    return plain and (one.at_least is None or one.at_most is None)
-
-
-def _rate_option(one: Any) -> str:
-    where = ""
-    if one.rows is not None:
-        column, how, *number = one.rows
-        where = f" on {column} {how} {number[0]:g}" if number else f" on {column}={how}"
-    where += "" if one.given is None else f" given {one.given}"
-    side = f" <= {one.at_most:g}" if one.at_least is None else f" >= {one.at_least:g}"
-    return f"--rate {shlex.quote(f'{one.of}{where}{side}')}"
-
-
-def _fairness_option(one: Any) -> str:
-    name = type(one).__name__.replace("EqualO", "Equal-O").replace("dO", "d-O").lower()
-    column = one.column if one.cut is None else f"{one.column}>{one.cut:g}"
-    return f"--{name} {shlex.quote(f'{column}={one.bound:g}')}"
-
-
-def _rules_of(tree: Any) -> list[tuple[str, Any]]:
-    """Rules about columns by the options of the command, each with the columns it names."""
-    found = [] if tree.required is None else [("required", tree.required)]
-    found += [("forbidden-together", pair) for pair in tree.forbidden_together or ()]
-    return found + [("at-most-one", members) for members in tree.at_most_one or ()]
-
-
-def _named(names: Sequence[str], column: Any) -> str:
-    return column if isinstance(column, str) else str(names[int(column)])
-
-
-def _short(value: float) -> str:
-    """Return a number with as few digits as give the same float back."""
+def _short(value: Any) -> str:
+    """Return a word, or a number with as few digits as give the same float back."""
+    if not isinstance(value, float):
+        return str(value)
     return next(
         text for digits in range(4, 18) if float(text := f"{value:.{digits}g}") == float(value)
     )

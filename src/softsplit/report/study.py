@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +29,8 @@ from softsplit.formulations.rates import named_columns
 from softsplit.report.report_data import fit_options, strength_of
 from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
+from softsplit.settings.parameter import parameters as table_parameters
+from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import visible
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import load
@@ -52,127 +53,61 @@ class StudyOptions:
 OPTIONS = StudyOptions()
 
 
-@dataclass(frozen=True)
 class FitOptions:
     """What is given for a fit; what is left out is chosen.
 
-    Attributes
+    Parameters
     ----------
     depth : int, optional
     strength : float, optional
         What a feature costs (with the scope "local": a coefficient), as ``global_strength``. With
         both depth and strength nothing is chosen.
-    ridge : float, optional
-        Of loss "log".
-    steepness : float, optional
-        Of loss "cost".
-    scale : str, optional
-        "minmax", "quantile" or "standard".
-    curves : "auto" or int
-        Knots at which numbers may bend; see ``SoftTreeClassifier``.
-    monotone : mapping, optional
-        Effects that must have a sign; see ``SoftTreeClassifier``.
-    loss : {"log", "cost"}
-        What the tree is to lower: the log-loss, or the paper's expected misclassification cost.
+    ridge, steepness, scale : optional
+        As in ``SoftTreeClassifier``.
     scope : {"size", "global", "local", "both"}, optional
         What is penalised: coefficients and features as in the size of a tree, features, single
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
-    selection : {"default", "sparse", "one_se", "best"}
-        See ``SoftTreeClassifierCV``.
-    teacher : {"auto", "forest", "boosting"}, optional
-        The same.
-    class_weight, min_class_rate, constraints, fairness, cost_matrix
-        As in ``SoftTreeClassifier``; classes are texts.
-    scoring : str, optional
-        What trees are compared by, as in ``SoftTreeClassifierCV``.
-    time_limit : float, optional
-        Seconds for choosing and training.
-    effort : {"fast", "balanced", "thorough"} or float
-        See ``SoftTreeClassifier``.
     seed : int
-    n_jobs : int, optional
-        Threads, as in scikit-learn.
-    verbose : bool
-        Whether progress is shown.
-    groups : sequence of sequences of str, optional
-        Columns that are selected together; see ``SoftTreeClassifier``.
-    max_features, max_terms, max_questions : int, optional
-        Limits of the size of the tree, as in ``SoftTreeClassifier``.
-    required, forbidden_together, at_most_one, feature_costs
-        Rules about columns and their costs, as in ``SoftTreeClassifier``.
     of_table : str
-        Options of the command about columns, class weights and effort, as they were given: the line
+        Options of the command that the settings of a tree do not hold, as they were given: the line
         that fits the same tree repeats them.
+    **parameters
+        Others of ``SoftTreeClassifier`` and ``SoftTreeClassifierCV``.
     """
 
-    depth: int | None = None
-    strength: float | None = None
-    ridge: float | None = None
-    steepness: float | None = None
-    scale: str | None = None
-    curves: str | int = "auto"
-    monotone: Any = None
-    loss: str = "log"
-    scope: str | None = None
-    selection: str = "default"
-    teacher: str | None = None
-    class_weight: Any = None
-    min_class_rate: Any = "auto"
-    constraints: Any = None
-    fairness: Any = None
-    cost_matrix: Any = None
-    scoring: Any = None
-    time_limit: float | None = None
-    effort: str | float = "balanced"
-    seed: int = 0
-    n_jobs: int | None = None
-    verbose: bool = False
-    groups: Sequence[Sequence[str]] | None = None
-    max_features: int | None = None
-    max_terms: int | None = None
-    max_questions: int | None = None
-    required: Sequence[str] | None = None
-    forbidden_together: Sequence[Sequence[str]] | None = None
-    at_most_one: Sequence[Sequence[str]] | None = None
-    feature_costs: dict[str, float] | None = None
-    of_table: str = ""
+    def __init__(
+        self,
+        depth: int | None = None,
+        strength: float | None = None,
+        *,
+        ridge: float | None = None,
+        steepness: float | None = None,
+        scale: str | None = None,
+        scope: str | None = None,
+        seed: int = 0,
+        of_table: str = "",
+        **parameters: Any,
+    ) -> None:
+        self.depth, self.strength, self.scope = depth, strength, scope
+        self.ridge, self.steepness, self.scale = ridge, steepness, scale
+        self.of_table = of_table
+        self.parameters = {"random_state": seed, **parameters}
+        self.loss = parameters.get("loss", "log")
+        self.teacher = parameters.get("teacher")
+        self.time_limit = parameters.get("time_limit")
+        self.verbose = bool(parameters.get("verbose"))
+        self.seed, self.n_jobs = self.parameters["random_state"], parameters.get("n_jobs")
 
-    @property
-    def classes(self) -> dict[str, Any]:
-        """What estimators are told about classes."""
-        return {
-            "class_weight": self.class_weight,
-            "min_class_rate": self.min_class_rate,
-            "constraints": self.constraints,
-            "fairness": self.fairness,
-            "cost_matrix": self.cost_matrix,
-        }
+    def among(self, *tables: type) -> dict[str, Any]:
+        """Return the parameters that one of the estimators has."""
+        names = {one.name for one in table_parameters(*tables)}
+        return {name: value for name, value in self.parameters.items() if name in names}
 
     @property
     def softness(self) -> dict[str, float]:
         """Ridge and steepness as far as they are given."""
         given = {"ridge": self.ridge, "steepness": self.steepness}
         return {name: value for name, value in given.items() if value is not None}
-
-    @property
-    def run(self) -> dict[str, Any]:
-        """What estimators are told about the run, about columns and about sizes."""
-        return {
-            "effort": self.effort,
-            "random_state": self.seed,
-            "n_jobs": self.n_jobs,
-            "verbose": int(self.verbose),
-            "groups": self.groups,
-            "max_features": self.max_features,
-            "max_terms": self.max_terms,
-            "max_questions": self.max_questions,
-            "required": self.required,
-            "forbidden_together": self.forbidden_together,
-            "at_most_one": self.at_most_one,
-            "feature_costs": self.feature_costs,
-            "curves": self.curves,
-            "monotone": self.monotone,
-        }
 
 
 @dataclass(frozen=True)
@@ -311,7 +246,6 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     shares = SHARES[scope]
     local, global_ = (part / price(*shares) * options.strength for part in shares)
     settings = {
-        "loss": options.loss,
         "depth": options.depth,
         "scale": options.scale or usual["scale"],
         "penalty": usual["penalty"],
@@ -325,8 +259,8 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
 def _trained(
     rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
 ) -> SoftTreeClassifier:
-    given = {**options.run, **options.classes, **settings}  # a chosen limit of terms counts
-    tree = SoftTreeClassifier(**given, n_starts=OPTIONS.starts, time_limit=time_limit)
+    given = {**options.among(*CLASSIFIER), **settings}  # a chosen limit of terms counts
+    tree = SoftTreeClassifier(**{**given, "n_starts": OPTIONS.starts, "time_limit": time_limit})
     return tree.fit(*rows.part())
 
 
@@ -341,7 +275,7 @@ def _chosen(
     n_rows, n_features = rows.matrix.shape
     choice = formulation_of(options.loss).choice
     limit = max(OPTIONS.fewest_rows, choice.compared_cells // n_features)
-    by_itself = choice.draws_rows and limit >= ROWS.compared
+    by_itself = choice.scores_rows and limit >= ROWS.compared
     drawn = sample_rows(rows.y, n_rows if by_itself else limit, options.seed)
     if options.teacher is not None and len(drawn) < n_rows:
         raise ValueError(
@@ -353,16 +287,10 @@ def _chosen(
         depths="auto" if options.depth is None else [options.depth],
         scales="auto" if options.scale is None else [options.scale],
         scopes="auto" if options.scope is None else [options.scope],
-        loss=options.loss,
         strengths=None if options.strength is None else [part * options.strength],
         ridges="auto" if options.ridge is None else [options.ridge],
         steepnesses="auto" if options.steepness is None else [options.steepness],
-        selection=options.selection,
-        teacher=options.teacher,
-        scoring=options.scoring,
-        time_limit=options.time_limit,
-        **options.classes,
-        **options.run,
+        **options.among(*SEARCH),
     )
     search.fit(*rows.part(drawn))
     sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"

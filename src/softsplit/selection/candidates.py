@@ -21,15 +21,33 @@ import numpy as np
 from sklearn.metrics import check_scoring, get_scorer_names
 
 from softsplit.formulations import ChoiceRules, Formulation, formulation_of, is_auto, settings
-from softsplit.selection.cross_validation import FoldTrainer, nearest_strength
+from softsplit.selection.cross_validation import FIRST_FOLDS, FoldTrainer, nearest_strength
 from softsplit.selection.scoreboard import PRICES, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
-from softsplit.support.messages import nearest, shown
+from softsplit.support.messages import ParameterError, nearest, shown
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import JudgedCandidate, Observer
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import Topology, TreeParameters
+
+CLASS_COEFFICIENTS = 330.0
+"""Trees of many rows may have this many coefficients for each class: with 26 classes a seventh
+level found 2 to 4 points more of new rows."""
+
+DEEPER_GAIN, LEAST_GAIN = 0.02, 0.0035
+"""Of many rows the last depth must have lowered the held-out log-loss by this part, and by this
+much (half a per cent of log 2): a further level doubles the training time and the number of
+questions, and usually gains less than the level before."""
+
+SMALL_LOSS = 0.07
+"""A tenth of log 2. Trees below it are right on about 99 of 100 rows. There, of many rows, ridges
+are compared before the next level, and a level that does not pay is dropped."""
+
+ON_ALL_FOLDS = 2
+"""Candidates that are judged on all folds, where settings compete on the first ones. The better of
+two by two folds has been lucky more often than not: with one, trees of magic had up to 1.7 points
+less on new rows."""
 
 Axes = dict[str, Sequence[Any]]
 """Values of each setting to choose from."""
@@ -93,7 +111,7 @@ def make_depths(
         raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
     leaves = n_rows / choice.rows_per_leaf
     if n_rows > ROWS.halved:
-        most = max(choice.most_coefficients, choice.class_coefficients * n_classes)
+        most = max(choice.most_coefficients, CLASS_COEFFICIENTS * n_classes)
         leaves = min(leaves, most / n_columns)
     deepest = max(smallest + 1, int(np.log2(max(leaves, 1))))
     deepest = min(deepest, max_questions or deepest)
@@ -125,9 +143,11 @@ def make_scorer(estimator: Any, scoring: Any) -> Any:
     if not callable(scoring) and name not in get_scorer_names():
         close = nearest(name, get_scorer_names())
         hint = f"did you mean {close}?" if close else "try 'balanced_accuracy'."
-        raise ValueError(
-            f"scoring must be None, a callable or the name of a scorer of scikit-learn, got "
-            f"{shown(scoring)}; {hint}"
+        raise ParameterError(
+            "scoring",
+            scoring,
+            "must be None, a callable or the name of a scorer of scikit-learn, got "
+            f"{shown(scoring)}; {hint}",
         )
     return check_scoring(estimator, scoring=scoring)
 
@@ -212,10 +232,10 @@ class CandidateSearch:
         self._vary(first, "teacher", axes.get("teacher", (0.0,)))
         for candidate in self._leaders(choice.finalists):
             self._complete(candidate)
-        if choice.short is not None and self.selection != "best":
+        if choice.readable_terms is not None and self.selection != "best":
             self._shorten(choice, axes["depth"])
         if self._halves(choice):
-            for candidate in self._leaders(choice.on_all_folds):
+            for candidate in self._leaders(ON_ALL_FOLDS):
                 self._finish(candidate)
 
     def _leaders(self, count: int) -> list[Candidate]:
@@ -223,21 +243,22 @@ class CandidateSearch:
 
     def _halves(self, choice: ChoiceRules) -> bool:
         """Whether settings compete on the first folds alone (``RowBudgets.halved``)."""
-        fewer = choice.first_folds < self.board.n_folds
-        return self.trainer.many and fewer and choice.one_by_one and self.trainer.scoring.samplewise
+        fewer = self.board.n_folds > FIRST_FOLDS
+        return (
+            self.trainer.many and fewer and choice.scores_rows and self.trainer.scoring.samplewise
+        )
 
     def _folds(self, choice: ChoiceRules) -> range:
         """The folds on which settings are compared."""
-        return range(choice.first_folds if self._halves(choice) else self.board.n_folds)
+        return range(FIRST_FOLDS if self._halves(choice) else self.board.n_folds)
 
     def _finish(self, candidate: Candidate) -> None:
         """Judge a candidate on the other folds, at the better half of its strengths."""
         if not self.board.folds or self.trainer.run.budget.exhausted:
             return
-        choice = candidate.formulation.choice
         n_known = sum(key[0] == candidate for key in self.board.folds)
         fractions = self._best_strengths(candidate, n_known)
-        rest = range(choice.first_folds, self.board.n_folds)
+        rest = range(FIRST_FOLDS, self.board.n_folds)
         if self.trainer.large:
             self.trainer.memory.clear()
             self.trainer.tidy()
@@ -250,7 +271,7 @@ class CandidateSearch:
 
         Of thousands of rows they have the same depth, and begin where the others did.
         """
-        most = choice.short
+        most = choice.readable_terms
         assert most is not None
         if not self.board.folds or self.trainer.run.budget.exhausted:
             return
@@ -262,7 +283,7 @@ class CandidateSearch:
         rules = self.trainer.rows.rules
         if rules is not None and len(rules.required) > most * (2**depth - 1):
             return  # what is required has no room in short questions
-        short = [chosen[0]._replace(depth=depth, max_terms=most)]
+        short = [chosen[0]._replace(depth=depth, most_terms=most)]
         self._evaluate(short, self._screen(short))
 
     def on_all_rows(
@@ -316,7 +337,7 @@ class CandidateSearch:
         choice = leader.formulation.choice
         together = [new] if new else []
         default = name == "ridge" and tuple(values) == tuple(choice.axes["ridges"])
-        for some in [[one] for one in new] if choice.one_by_one else together:
+        for some in [[one] for one in new] if choice.scores_rows else together:
             if default and self._halves(choice) and self._is_beyond_worse(some[0]):
                 continue
             self._evaluate(some, self._screen(some))
@@ -371,10 +392,9 @@ class CandidateSearch:
 
     def _nearly_right(self, first: Candidate) -> bool:
         """Whether settings compete on the first folds, and the best has a small log-loss."""
-        choice = first.formulation.choice
-        if not self._halves(choice) or not self.board.rows():
+        if not self._halves(first.formulation.choice) or not self.board.rows():
             return False
-        return -self.board.worth(self.board.best()) < choice.small_loss
+        return -self.board.worth(self.board.best()) < SMALL_LOSS
 
     def _pays(self, leader: Candidate) -> bool:
         """Whether a depth is clearly better than the ones before it."""
@@ -384,11 +404,11 @@ class CandidateSearch:
         best = self.board.best([key for key in self.board.rows() if key[0] == leader])
         choice = leader.formulation.choice
         judged = len(self._folds(choice)) / self.board.n_folds
-        errors = choice.deeper_errors * judged**0.5  # as large a difference as on all folds
+        errors = judged**0.5  # as large a difference as on all folds
         other = self.board.best(before)
         if self._halves(choice):
             loss = -self.board.worth(other)
-            least = max(choice.deeper_gain * loss, choice.least_gain)
+            least = max(DEEPER_GAIN * loss, LEAST_GAIN)
             if self.board.worth(best) + loss < least:
                 return False
         return not self.board.close(other, best, errors)
@@ -410,15 +430,15 @@ class CandidateSearch:
         self.observer.working(f"comparing {names[0]}{more}", families * len(self._folds(choice)))
         if self._halves(choice):
             first, hopeful = 0, list(candidates)
-            if candidates[0].max_terms is not None:  # most are far behind
+            if candidates[0].most_terms is not None:  # most are far behind
                 first, price = 1, PRICES[self.selection]
                 self.trainer.evaluate(candidates, fractions, self.board, range(first))
                 hopeful = self._hopeful(candidates, first, price)
             self.trainer.evaluate(hopeful, fractions, self.board, self._folds(choice)[first:])
-        elif self.seen and choice.one_by_one:
-            count = min(choice.first_folds, self.board.n_folds)
+        elif self.seen and choice.scores_rows:
+            count = min(FIRST_FOLDS, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
-            smaller = candidates[0].max_terms is not None or candidates[0].teacher > 0
+            smaller = candidates[0].most_terms is not None or candidates[0].teacher > 0
             price = PRICES[self.selection] if smaller else 0.0
             hopeful = self._hopeful(candidates, count, price)
             rest = range(count, self.board.n_folds)

@@ -43,6 +43,14 @@ from softsplit.training.rows import Placed, Rows
 from softsplit.training.run import CheckRows, Run
 from softsplit.tree.parameters import TreeParameters
 
+FIRST_FOLDS = 2
+"""Folds on which settings compete, where the best of them alone is judged on the others."""
+
+GROWN_DEPTH = 4
+"""From this depth on, of many rows, each tree is grown from that of the depth before and competes
+with no other start: those hardly ever won there. Shallower trees always race, since no single split
+begins to separate a chessboard."""
+
 
 def problems_along(
     prepared: Prepared, shares: Pair, fractions: Sequence[float], ridges: Sequence[float] = ()
@@ -232,7 +240,7 @@ class FoldTrainer:
     def _keeps(self, candidate: Candidate, fold: int) -> bool:
         """Whether the problem and the paths of a fold are kept for other candidates."""
         choice = candidate.formulation.choice
-        return choice.keeps_folds and not (self.large and fold >= choice.first_folds)
+        return choice.scores_rows and not (self.large and fold >= FIRST_FOLDS)
 
     def fold_rows(self, fold: int) -> tuple[Rows, Rows]:
         """Return training and test rows of a fold; cached where coding them takes work."""
@@ -439,12 +447,11 @@ class FoldTrainer:
             paths = self.memory.paths.get(key)
             if paths is None:
                 shallower = self.memory.shallower(*key)
-                least = family[0].formulation.choice.grown_depth
-                grown = len(shallower) if self.many and family[0].depth >= least else 0
+                grown = len(shallower) if self.many and family[0].depth >= GROWN_DEPTH else 0
                 paths = fold_paths(prepared, run, shallower, grown=grown)
                 if self._keeps(*key):
                     self.memory.paths[key] = paths
-            limited = prepared.with_terms(family[0].max_terms)
+            limited = prepared.with_terms(family[0].most_terms)
             problems = problems_along(limited, shares, fractions, ridges)
             return whole_trees(best_trees(paths, problems, run.budget))
         walked = [
@@ -483,7 +490,7 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
         penalty=candidate.penalty,
         loss=candidate.loss,
         ridge=candidate.ridge,
-        max_terms=candidate.max_terms or settings.max_terms,
+        **candidate.limits,
     )
 
 

@@ -13,8 +13,8 @@ save ``price`` parts of all that there is to save, and one of cost c (``feature_
 that. The selections are points on this one trade
 (``PRICES``). It has the form of the training objective, a loss and a strength per feature. A
 tolerance in standard errors is so large for few rows that anything passes, and so small for many
-that nothing does. A term beyond the first three of a question (``ChoiceRules.short``) counts as one
-more feature: a second question is easier to read than ten more terms.
+that nothing does. A term beyond the first three of a question (``ChoiceRules.readable_terms``)
+counts as one more feature: a second question is easier to read than ten more terms.
 
 Where folds have one score each, of any scale, the sparsest row is taken that is no more than some
 standard errors worse than the best (``ERRORS``). There are two such errors, and a row must be
@@ -62,13 +62,13 @@ class Candidate(NamedTuple):
     scope: str
     loss: Any = "cost"
     ridge: float = 0.0
-    max_terms: int | None = None
+    most_terms: int | None = None
     teacher: float = 0.0
 
     @property
     def family(self) -> Candidate:
         """Candidates with the same races: they differ in ridge and longest question only."""
-        return self._replace(ridge=0.0, max_terms=None)
+        return self._replace(ridge=0.0, most_terms=None)
 
     @property
     def formulation(self) -> Formulation:
@@ -81,9 +81,12 @@ class Candidate(NamedTuple):
         found = {name: getattr(self, name) for name in names}
         if self.formulation.tunes_ridge:
             found["ridge"] = self.ridge
-        if self.max_terms is not None:
-            found["max_terms"] = self.max_terms
-        return found | {"local_strength": local, "global_strength": global_}
+        return found | self.limits | {"local_strength": local, "global_strength": global_}
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limit of the size that the candidate adds, as a parameter."""
+        return {} if self.most_terms is None else {"max_terms": self.most_terms}
 
     @property
     def label(self) -> str:
@@ -95,8 +98,8 @@ class Candidate(NamedTuple):
             for name, value in (("scope", self.scope), ("penalty", self.penalty))
             if value != usual[f"{name}s" if name == "scope" else "penalties"][0]
         ]
-        if self.max_terms is not None:
-            varied.append(f"at most {self.max_terms} features a question")
+        if self.most_terms is not None:
+            varied.append(f"at most {self.most_terms} features a question")
         if self.teacher > 0:
             varied.append(f"teacher {self.teacher:g}")
         return ", ".join([f"depth {self.depth}", f"{self.scale} scaling", last, *varied])

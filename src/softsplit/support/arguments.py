@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.support.messages import shown
+from softsplit.support.messages import ParameterError, shown
 
 MOST_STEPS = 1_000_000_000
 """The largest number of steps: more could not be made in a lifetime."""
@@ -21,9 +21,8 @@ def positive_number(name: str, value: Any, zero: bool = False) -> float:
     """``value`` as a float, or a sentence that names the parameter."""
     number = _as_float(value)
     if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise ValueError(
-            f"{name} must be a finite number {'>= 0' if zero else '> 0'}, got {shown(value)}."
-        )
+        least = ">= 0" if zero else "> 0"
+        raise ParameterError(name, value, f"must be a finite number {least}, got {shown(value)}.")
     return number
 
 
@@ -41,8 +40,8 @@ def open_interval(name: str, value: Any, low: float, high: float) -> float:
     """``value`` as a float strictly between ``low`` and ``high``."""
     number = _as_float(value)
     if not low < number < high:
-        raise ValueError(
-            f"{name} must be a number between {low:g} and {high:g}, got {shown(value)}."
+        raise ParameterError(
+            name, value, f"must be a number between {low:g} and {high:g}, got {shown(value)}."
         )
     return number
 
@@ -51,7 +50,7 @@ def share(name: str, value: Any) -> float:
     """``value`` as a float in [0, 1]."""
     number = _as_float(value)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(f"{name} must be a number from 0 to 1, got {shown(value)}.")
+        raise ParameterError(name, value, f"must be a number from 0 to 1, got {shown(value)}.")
     return number
 
 
@@ -62,21 +61,25 @@ def precision(name: str, value: Any) -> np.dtype[Any]:
     except TypeError:
         kind = np.dtype(object)
     if kind not in (np.float64, np.float32):
-        raise ValueError(f"{name} must be numpy's float64 or float32, got {shown(value)}.")
+        raise ParameterError(
+            name, value, f"must be numpy's float64 or float32, got {shown(value)}."
+        )
     return kind
 
 
 def true_or_false(name: str, value: Any) -> bool:
     """``value`` as a bool: a stray number in its place would silently change the question."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name} must be True or False, got {shown(value)}.")
+        raise ParameterError(name, value, f"must be True or False, got {shown(value)}.")
     return value
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
     """``value`` as an int of at least ``least``."""
     if not _is_integer(value) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {shown(value)}.")
+        raise ParameterError(
+            name, value, f"must be an integer of at least {least}, got {shown(value)}."
+        )
     return int(value)
 
 
@@ -87,24 +90,26 @@ def _is_integer(value: Any) -> bool:
 def positive_integer(name: str, value: Any, most: int = MOST_STEPS) -> int:
     """``value`` as an int, or a sentence that names the parameter."""
     if not _is_integer(value) or int(value) < 1:
-        raise ValueError(f"{name} must be a positive integer, got {shown(value)}.")
+        raise ParameterError(name, value, f"must be a positive integer, got {shown(value)}.")
     if int(value) > most:
-        raise ValueError(
-            f"{name} must be a positive integer of at most {most:,}, got {shown(value)}."
+        raise ParameterError(
+            name, value, f"must be a positive integer of at most {most:,}, got {shown(value)}."
         )
     return int(value)
 
 
-def drawn_seed(random_state: Any) -> int:
+def drawn_seed(name: str, random_state: Any) -> int:
     """A seed from what scikit-learn takes for a random state, or a sentence."""
     from sklearn.utils import check_random_state  # here: bounds on trees need no scikit-learn
 
     try:
         random = check_random_state(random_state)
     except ValueError:
-        raise ValueError(
-            "random_state must be None, an integer from 0 to 4294967295 or a "
-            f"numpy.random.RandomState, got {shown(random_state)}."
+        raise ParameterError(
+            name,
+            random_state,
+            "must be None, an integer from 0 to 4294967295 or a "
+            f"numpy.random.RandomState, got {shown(random_state)}.",
         ) from None
     return int(random.randint(np.iinfo(np.int32).max))
 
@@ -114,4 +119,5 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
     if isinstance(value, str) and value in known:
         return value
     words = [repr(word) for word in known]
-    raise ValueError(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, got {shown(value)}.")
+    listed = f"{', '.join(words[:-1])} or {words[-1]}"
+    raise ParameterError(name, value, f"must be {listed}, got {shown(value)}.")

@@ -7,7 +7,7 @@ import logging
 import multiprocessing
 import unicodedata
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -62,6 +62,37 @@ class AdvisedError(ValueError):
 
     def __str__(self) -> str:
         return self.advising(self.advice)
+
+
+class ParameterError(ValueError):
+    """A value that a parameter cannot have.
+
+    A program that spells parameters otherwise than Python does, such as the command line, says the
+    same sentence with its own spelling.
+
+    Attributes
+    ----------
+    parameter : str
+    value : object
+    what : str
+        The sentence after the name of the parameter.
+    others : tuple of str
+        Names of other parameters in it, and words such as "of X" that only Python says.
+    """
+
+    def __init__(self, parameter: str, value: Any, what: str, others: tuple[str, ...] = ()) -> None:
+        super().__init__(parameter, value, what, others)
+        self.parameter, self.value, self.what, self.others = parameter, value, what, others
+
+    def spelled(self, spellings: Mapping[str, str]) -> str:
+        """The sentence with other spellings than those of Python."""
+        what = self.what
+        for other in self.others:
+            what = what.replace(other, spellings.get(other, other))
+        return f"{spellings.get(self.parameter, self.parameter)} {what}"
+
+    def __str__(self) -> str:
+        return self.spelled({})
 
 
 def visible(value: Any) -> str:

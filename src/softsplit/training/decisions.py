@@ -12,7 +12,7 @@ walk that meets the requirements is kept, and if there is none, the one nearest 
 monotone effects only leaf classes in their order are compared.
 
 Where no walk of a tree holds the requirements, or only at a loss of accuracy, ``decided`` of run.py
-trains the tree again under tighter bounds (``DecisionOptions.margins``).
+trains the tree again under tighter bounds (``MARGINS``).
 
 Decisions are counted where the rows are; cuts and leaf classes are searched on those in this
 process, which are a sample where the others are on a cluster.
@@ -21,10 +21,9 @@ process, which are a sample where the others are on a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,39 +38,31 @@ from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import leaf_probabilities, split_scores
 from softsplit.tree.scaling import Scaling
 
+PRICES = (0.3, 1.0, 3.0, 10.0, 1e3)
+"""Price of a unit of violation, in shares of all rows; the last one hardly lets any through."""
 
-@dataclass(frozen=True)
-class DecisionOptions:
-    """How decisions are brought within their requirements."""
+SWEEPS = 6
+"""Rounds over all questions at one price; most walks stand still after three."""
 
-    prices: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 1e3)
-    """Price of a unit of violation, in shares of all rows; the last one hardly lets any through."""
+CUTS = 300
+"""Cuts of a question that are compared, evenly along its rows."""
 
-    sweeps: int = 6
-    """Rounds over all questions at one price; most walks stand still after three."""
+LABELLINGS = 64
+"""Up to so many ways to put classes on leaves all are compared; else one leaf changes."""
 
-    cuts: int = 300
-    """Cuts of a question that are compared, evenly along its rows."""
+MARGINS = (0.25, 0.5, 0.75)
+"""Parts of a bound by which training tightens it where the decisions of the tree miss it or are met
+by a walk that gives up much: the rates of decisions differ more than expected ones."""
 
-    labellings: int = 64
-    """Up to so many ways to put classes on leaves all are compared; else one leaf changes."""
+SINGLE_MARGIN = 0.1
+"""What a bound of a single rate is tightened by at most."""
 
-    margins: tuple[float, ...] = (0.25, 0.5, 0.75)
-    """Parts of a bound by which training tightens it where the decisions of the tree miss it or are
-    met by a walk that gives up much: the rates of decisions differ more than expected ones."""
+ALIKE = 0.995
+"""A walk that is right on this part of the rows on which the mixture is gives up little."""
 
-    alike: float = 0.995
-    """A walk that is right on this part of the rows on which the mixture is gives up little."""
-
-    single_margin: float = 0.1
-    """What a bound of a single rate is tightened by at most."""
-
-    searches: int = 3
-    """Times that a walk is searched on a sample of rows that are elsewhere: the error of a rate on
-    100,000 rows is 0.2 points, and the second walk mostly holds on all rows."""
-
-
-OPTIONS = DecisionOptions()
+SEARCHES = 3
+"""Times that a walk is searched on a sample of rows that are elsewhere: the error of a rate on
+100,000 rows is 0.2 points, and the second walk mostly holds on all rows."""
 
 
 def decided_cells(walk: Walk, limits: RateLimits, scaling: Scaling, n_classes: int) -> FloatArray:
@@ -100,9 +91,9 @@ def _mixed(
 ) -> FloatArray:
     """Weight of each cell for which each class has the most votes, (n_cells, n_classes)."""
     shares = leaf_probabilities(split_scores(tree, samples.features), steepness)
-    found, said = np.zeros((samples.n_groups, len(votes))), np.argmax(votes @ shares, axis=0)
-    np.add.at(found, (samples.labels, said), samples.weights)
-    return found
+    decided = np.zeros((samples.n_groups, len(votes)))
+    np.add.at(decided, (samples.labels, np.argmax(votes @ shares, axis=0)), samples.weights)
+    return decided
 
 
 def worst(limits: RateLimits, decided: FloatArray) -> float:
@@ -125,21 +116,21 @@ def rated_walk(
     of the bounds, and it searches again; the walk is kept that comes nearest.
     """
 
-    def searched(tighter: RateLimits) -> Walk:
+    def search(tighter: RateLimits) -> Walk:
         return RatedWalk(walk, tree, steepness, scaling, tighter, gains, allowed).search()
 
-    best, least, margin = searched(limits), np.inf, 0.0
+    best, least, margin = search(limits), np.inf, 0.0
     if limits.rows.sample().n_rows >= limits.rows.n_rows:
         return best
-    found = best
-    for left in reversed(range(OPTIONS.searches)):
-        missed = worst(limits, decided_cells(found, limits, scaling, len(gains)))
+    candidate = best
+    for left in reversed(range(SEARCHES)):
+        missed = worst(limits, decided_cells(candidate, limits, scaling, len(gains)))
         if missed < least:
-            best, least = found, missed
+            best, least = candidate, missed
         if missed == 0.0 or not left:
             break
         margin += missed
-        found = searched(limits.with_margin(margin))
+        candidate = search(limits.with_margin(margin))
     return best
 
 
@@ -177,49 +168,57 @@ class RatedWalk:
         self.sums *= self.signs[:, None]
         self.asking = [t for t in range(len(self.sums)) if np.ptp(self.sums[t]) > 0]
         self.best: tuple[bool, float, float] = (False, -np.inf, -np.inf)
-        self.found = walk
+        self.best_walk = walk
 
     def search(self) -> Walk:
         """Return the best walk that was found."""
         bounds = self.signs * self.walk.thresholds
         classes = self.walk.classes.copy()
-        for price in OPTIONS.prices:
+        for price in PRICES:
             reached = -np.inf
-            for _ in range(OPTIONS.sweeps):
+            for _ in range(SWEEPS):
                 before = reached
                 for t in self.asking:
                     reached, bounds, classes = self._improved(t, bounds, classes, price)
                 if reached <= before + 1e-12:
                     break
-        return self.found
+        return self.best_walk
 
     def _improved(
         self, t: int, bounds: FloatArray, classes: NDArray[np.intp], price: float
     ) -> tuple[float, FloatArray, NDArray[np.intp]]:
-        """Return the best score over the cuts of question ``t`` and leaf classes, with both."""
+        """Return the best score over the cuts of question ``t`` and leaf classes, with both.
+
+        1. The rows that get to the question, and the leaf of each for either answer.
+        2. For every cut the weight of each cell in each leaf, and what classes gain there.
+        3. For every cut and labelling of the leaves the largest violation and the gain.
+        """
+        # 1. answers
         holds = self.sums > bounds[:, None]
-        n_rows, n_leaves = self.sums.shape[1], self.n_leaves
-        at, node = np.ones(n_rows, dtype=bool), t
+        at, node = np.ones(self.sums.shape[1], dtype=bool), t
         while node:
             above = (node - 1) // 2
             at &= holds[above] == (node % 2 == 1)
             node = above
-        left, right = holds.copy(), holds.copy()
-        left[t], right[t] = True, False
-        sides = [arrivals(left), arrivals(right)]
+        sides = []
+        for goes_left in (True, False):
+            holds[t] = goes_left
+            sides.append(arrivals(holds))
+        # 2. sums by cuts: rows with sums above cut c go left, those of bins c, c + 1, ... counted
+        # from above; where none does, all rows go right
         cuts = self._cuts(self.sums[t, at], bounds[t])
-        # rows with sums above cut c go left: those of bins c, c + 1, ... counted from above
         bins = np.searchsorted(-cuts, -self.sums[t], side="right")
-        shape = (len(cuts) + 1, len(self.limits.labels), n_leaves)
-        mass, worth = np.zeros(shape), np.zeros((len(cuts) + 1, n_leaves, self.n_classes))
-        for side, factor in zip(sides, (1.0, -1.0), strict=True):
-            np.add.at(mass, (bins[at], self.cells[at], side[at]), factor * self.weights[at])
-            np.add.at(worth, (bins[at], side[at]), factor * self.votes[at])
+        shape = (len(cuts) + 1, len(self.limits.labels), self.n_leaves)
+        mass, worth = np.zeros(shape), np.zeros((len(cuts) + 1, self.n_leaves, self.n_classes))
+        for side, sign in zip(sides, (1.0, -1.0), strict=True):
+            np.add.at(mass, (bins[at], self.cells[at], side[at]), sign * self.weights[at])
+            np.add.at(worth, (bins[at], side[at]), sign * self.votes[at])
         mass, worth = np.cumsum(mass, axis=0)[:-1], np.cumsum(worth, axis=0)[:-1]
-        below, worth_below = np.zeros(shape[1:]), np.zeros(worth.shape[1:])  # all rows go right
-        np.add.at(below, (self.cells, sides[1]), self.weights)
-        np.add.at(worth_below, sides[1], self.votes)
-        mass, worth = mass + below, worth + worth_below
+        all_right, worth_right = np.zeros(shape[1:]), np.zeros(worth.shape[1:])
+        np.add.at(all_right, (self.cells, sides[1]), self.weights)
+        np.add.at(worth_right, sides[1], self.votes)
+        mass, worth = mass + all_right, worth + worth_right
+        # 3. violation and gain
         labellings = self._labellings(classes)
         chosen = np.eye(self.n_classes)[labellings]
         by_leaf = np.einsum("qgk,cgl->cqlk", self.limits.coefficients, mass, optimize=True)
@@ -236,26 +235,26 @@ class RatedWalk:
     def _cuts(self, sums: FloatArray, current: float) -> FloatArray:
         """Cuts to compare, from the highest down: the current one and decimals between sums."""
         falling = np.unique(sums)[::-1]
-        places = np.unique(np.linspace(0, len(falling) - 1, OPTIONS.cuts).astype(int))
+        places = np.unique(np.linspace(0, len(falling) - 1, CUTS).astype(int))
         places = places[places < len(falling) - 1]
-        made = [
+        between = [
             shortest(0.5 * (high + low), low + 0.01 * (high - low), high)
             for high, low in zip(falling[places], falling[places + 1], strict=True)
         ]
-        return np.unique([*made, current])[::-1]
+        return np.unique([*between, current])[::-1]
 
     def _labellings(self, classes: NDArray[np.intp]) -> NDArray[np.intp]:
         """Classes of all leaves, one line for each way that is compared."""
-        if self.n_classes**self.n_leaves <= OPTIONS.labellings:
-            every: Any = list(product(range(self.n_classes), repeat=self.n_leaves))
-            made = np.array(every, dtype=np.intp)
-            return made[[self.allowed(one) for one in made]]
-        found = [classes]
-        for leaf in range(self.n_leaves):
-            for k in range(self.n_classes):
+        if self.n_classes**self.n_leaves <= LABELLINGS:
+            lines = [
+                np.array(line) for line in product(range(self.n_classes), repeat=self.n_leaves)
+            ]
+        else:
+            lines = [classes]
+            for leaf, k in product(range(self.n_leaves), range(self.n_classes)):
                 if k != classes[leaf]:
-                    found.append(np.where(np.arange(self.n_leaves) == leaf, k, classes))
-        return np.array([one for one in found if self.allowed(one)], dtype=np.intp)
+                    lines.append(np.where(np.arange(self.n_leaves) == leaf, k, classes))
+        return np.array([line for line in lines if self.allowed(line)], dtype=np.intp)
 
     def _keep(
         self,
@@ -278,7 +277,7 @@ class RatedWalk:
             thresholds = bounds.copy()
             thresholds[t] = cuts[place[0]]
             self.best = rank
-            self.found = replace(
+            self.best_walk = replace(
                 self.walk,
                 thresholds=self.signs * thresholds + 0.0,
                 classes=labellings[place[1]],

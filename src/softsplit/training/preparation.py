@@ -504,9 +504,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         exponent=settings.exponent,
         offset=settings.offset,
     )
-    limits = parse.make_limits(
-        penalties, settings.max_features, settings.max_terms, settings.max_questions
-    )
+    limits = parse.make_limits(penalties, settings)
     rules = rows.rules
     if rules is not None:  # a part of the rows may have one value where all have several
         rules = rules.varying(placed.summary.low < placed.summary.high)

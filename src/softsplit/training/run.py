@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from softsplit.engines.compiled import CompiledRows
 from softsplit.formulations import formulation_of, settings
 from softsplit.problem.problem import TrainingProblem
+from softsplit.settings.checks import truth
+from softsplit.settings.parameter import checked
+from softsplit.settings.table import RunParameters
 from softsplit.solvers.base import (
     Budget,
     Solution,
@@ -27,13 +30,12 @@ from softsplit.solvers.base import (
 )
 from softsplit.solvers.elimination.working_set import widened
 from softsplit.solvers.ruled import with_rules
-from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
+from softsplit.support.arguments import drawn_seed
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted
 from softsplit.support.parallel import n_threads
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.decisions import OPTIONS as DECISIONS
-from softsplit.training.decisions import decided_by_mixture
+from softsplit.training.decisions import ALIKE, MARGINS, SINGLE_MARGIN, decided_by_mixture
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import load_order, make_ready
@@ -64,20 +66,17 @@ class Run:
         """Check the parameters of an estimator and return its run, before any work is done."""
         native = formulation_of(parameters["loss"]).solver
         solver = settings.make_solver(parameters["solver"], native)
-        max_iter, time_limit = parameters["max_iter"], parameters["time_limit"]
-        limits = Budget(
-            max_iter=None if max_iter is None else positive_integer("max_iter", max_iter),
-            tol=positive_number("tol", parameters["tol"]),
-            time_limit=None if time_limit is None else positive_number("time_limit", time_limit),
-        )
-        if limits.time_limit is not None:
+        given = checked(RunParameters, parameters)
+        if given["effort"] != 1.0:
+            solver = solver.with_effort(given["effort"])
+        if given["time_limit"] is not None:
             load_order()
         return cls(
-            solver=settings.with_effort(solver, parameters["effort"]),
-            n_starts=positive_integer("n_starts", parameters["n_starts"], MOST_RUNS),
-            n_jobs=settings.make_jobs(parameters["n_jobs"]),
-            seed=drawn_seed(parameters["random_state"]),
-            budget=Budget(limits.max_iter, limits.tol, limits.time_limit),
+            solver=solver,
+            n_starts=given["n_starts"],
+            n_jobs=given["n_jobs"],
+            seed=drawn_seed("random_state", given["random_state"]),
+            budget=Budget(given["max_iter"], given["tol"], given["time_limit"]),
         )
 
     def adapted(self, prepared: Prepared, check: CheckRows) -> Run:
@@ -211,7 +210,7 @@ def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
 
     Expected rates of ``found`` hold the requirements; its decisions, by the walk or of a tree with
     one class on each leaf, may miss them, or hold them by a walk that gives up much. Of some
-    margins of the bounds (``DecisionOptions.margins``) the tree is kept whose decisions hold the
+    margins of the bounds (``decisions.MARGINS``) the tree is kept whose decisions hold the
     requirements and are right most often on the training rows.
     """
     problem, limits = prepared.structure_of(found).problem, prepared.problem.rate_limits
@@ -233,13 +232,13 @@ def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
         return hold, float(np.sum(counts[classes, np.arange(len(classes))]))
 
     best, rank = found, judged(found)
-    alike = rank[1] >= DECISIONS.alike * right_by_mixture(found)
+    alike = rank[1] >= ALIKE * right_by_mixture(found)
     if rank[0] and (alike or not np.any(found.kkt.multipliers[problem.n_groups :])):
         return found  # the walk holds the requirements and gives up little, or no bound binds
-    for part in DECISIONS.margins:
+    for part in MARGINS:
         if run.budget.exhausted:
             break
-        tighter = replace(problem, rate_limits=limits.tightened(part, DECISIONS.single_margin))
+        tighter = replace(problem, rate_limits=limits.tightened(part, SINGLE_MARGIN))
         other = run.solver.solve(tighter, Start(found.parameters), run.budget)
         if other.status.usable and judged(other) > rank:
             best, rank = other, judged(other)
@@ -338,7 +337,7 @@ def _name_rates(
 
 def watched(verbose: Any, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
     """Return the observer of a fit or of a path of ``n_points``: the console if ``verbose``."""
-    if not settings.make_verbose(verbose):
+    if not truth("verbose", verbose):
         return nullcontext(Observer())
     from softsplit.training.progress import ConsoleProgress  # loads Rich
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.hinged_table import HingedTable
-from softsplit.support.messages import nearest, shown, warn_user
+from softsplit.support.messages import ParameterError, nearest, shown, warn_user
 from softsplit.support.row_budgets import ROWS
 from softsplit.variables.contents import (
     as_table,
@@ -587,8 +587,10 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
     if feature_types is None:
         return {}
     if not isinstance(feature_types, Mapping):
-        raise ValueError(
-            f"feature_types must map columns to what they are, got {shown(feature_types)}."
+        raise ParameterError(
+            "feature_types",
+            feature_types,
+            f"must map columns to what they are, got {shown(feature_types)}.",
         )
     hints: dict[int, str] = {}
     for column, kind in feature_types.items():
@@ -605,16 +607,23 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
         close = nearest(unknown[0], names)
         hint = f"did you mean {close}?" if close else "name columns of X."
         listed = listed_columns([shown(c, 40) for c in unknown])
-        raise ValueError(f"feature_types names {listed}, which is not a column of X; {hint}")
+        raise ParameterError(
+            "feature_types",
+            feature_types,
+            f"names {listed}, which is not a column of X; {hint}",
+            ("of X",),
+        )
     return hints
 
 
 def refuse_kind(column: Any, kind: Any, said_by: str = "feature_types") -> None:
     """Raise ``ValueError`` if ``kind``, which the argument ``said_by`` gives, is none."""
     if Hint.of(kind) is None:
-        raise ValueError(
-            f"{said_by} says that column {shown(column)} is {shown(kind)}; choose "
-            f"{', '.join(HINTS[:-1])} or {HINTS[-1]}{_more(kind)}."
+        raise ParameterError(
+            said_by,
+            kind,
+            f"says that column {shown(column)} is {shown(kind)}; choose "
+            f"{', '.join(HINTS[:-1])} or {HINTS[-1]}{_more(kind)}.",
         )
 
 
@@ -660,13 +669,15 @@ def _checked(given: Any, names: Sequence[str]) -> list[list[int]]:
     if given is None:
         return []
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray):
-        raise ValueError(f"groups must list groups of columns, got {shown(given)}.")
+        raise ParameterError("groups", given, f"must list groups of columns, got {shown(given)}.")
     places = {name: j for j, name in enumerate(names)}
     found: list[list[int]] = []
     unknown: list[Any] = []
     for group in given:
         if isinstance(group, str) or not isinstance(group, Sequence | np.ndarray):
-            raise ValueError(f"groups must hold lists of columns, got {shown(group)}.")
+            raise ParameterError(
+                "groups", group, f"must hold lists of columns, got {shown(group)}."
+            )
         known = [(column, _place(column, places)) for column in group]
         unknown += [column for column, place in known if place is None]
         found.append([place for _, place in known if place is not None])
@@ -674,11 +685,15 @@ def _checked(given: Any, names: Sequence[str]) -> list[list[int]]:
         listed = listed_columns([shown(column, 20) for column in unknown])
         close = nearest(unknown[0], names) if isinstance(unknown[0], str) else None
         hint = f"did you mean {close}?" if close else "name columns of X."
-        raise ValueError(f"groups names {listed}, which is not a column of X; {hint}")
+        raise ParameterError(
+            "groups", unknown, f"names {listed}, which is not a column of X; {hint}", ("of X",)
+        )
     every = [place for group in found for place in group]
     twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
     if twice is not None:
-        raise ValueError(f"groups names column {shown(names[twice])} twice; name it once.")
+        raise ParameterError(
+            "groups", given, f"names column {shown(names[twice])} twice; name it once."
+        )
     return found
 
 

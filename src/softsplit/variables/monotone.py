@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import ParameterError, shown
 from softsplit.variables.coding import Coding
 from softsplit.variables.columns import Columns
 from softsplit.variables.variable import CATEGORY, DATE
@@ -112,11 +112,15 @@ def monotone_effects(
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise ValueError(
-            f"monotone must map columns to '+' or '-', as in {{'age': '+'}}, got {shown(given)}."
+        raise ParameterError(
+            "monotone",
+            given,
+            f"must map columns to '+' or '-', as in {{'age': '+'}}, got {shown(given)}.",
         )
     if not given:
-        raise ValueError("monotone is empty; name columns of X, or leave it out.")
+        raise ParameterError(
+            "monotone", given, "is empty; name columns of X, or leave it out.", ("of X",)
+        )
     table = Columns(names, {} if coding is None else dict(coding.left_out))
     signs: list[tuple[int, int]] = []
     turned: list[int] = []
@@ -126,7 +130,9 @@ def monotone_effects(
         place = table.place("monotone", column)
         table.refuse_left_out("monotone", place)
         if place in dict(signs):
-            raise ValueError(f"monotone names column {shown(names[place])} twice; name it once.")
+            raise ParameterError(
+                "monotone", column, f"names column {shown(names[place])} twice; name it once."
+            )
         _refuse_unordered(coding, place, names)
         sign, own = _wanted(column, wanted, classes.tolist())
         if levels is None:
@@ -134,9 +140,11 @@ def monotone_effects(
         elif own != levels:
             reverse = tuple(max(levels) - level for level in levels)
             if own != reverse:
-                raise ValueError(
-                    f"monotone speaks of other classes for {shown(column)} than for "
-                    f"{shown(first)}; name the same classes for all columns."
+                raise ParameterError(
+                    "monotone",
+                    column,
+                    f"speaks of other classes for {shown(column)} than for "
+                    f"{shown(first)}; name the same classes for all columns.",
                 )
             sign = -sign
         signs.append((place, sign))
@@ -159,13 +167,17 @@ def _refuse_unordered(coding: Coding | None, place: int, names: Sequence[str]) -
     name = shown(names[place])
     kinds = {v.kind for v, at in zip(coding.variables, coding.places, strict=True) if at == place}
     if CATEGORY in kinds and DATE not in kinds:
-        raise ValueError(
-            f"monotone names column {name}, a category without an order; name a number, or give "
-            f"its order, such as feature_types={{{names[place]!r}: 'ordered: low < mid < high'}}."
+        raise ParameterError(
+            "monotone",
+            names[place],
+            f"names column {name}, a category without an order; name a number, or give "
+            f"its order, such as feature_types={{{names[place]!r}: 'ordered: low < mid < high'}}.",
         )
     if DATE in kinds or len(kinds) != 1:
-        raise ValueError(
-            f"monotone names column {name}, a date; make a column of the number of days of it."
+        raise ParameterError(
+            "monotone",
+            names[place],
+            f"names column {name}, a date; make a column of the number of days of it.",
         )
 
 
@@ -174,37 +186,48 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
     if isinstance(wanted, str) and wanted in SIGNS:
         return SIGNS[wanted], tuple(range(len(classes)))
     if not isinstance(wanted, Mapping) or not wanted:
-        raise ValueError(
-            f"monotone says {shown(wanted)} for column {shown(column)}; say '+', '-' or a class, "
-            f"as in {{{classes[-1]!r}: '+'}}."
+        raise ParameterError(
+            "monotone",
+            wanted,
+            f"says {shown(wanted)} for column {shown(column)}; say '+', '-' or a class, "
+            f"as in {{{classes[-1]!r}: '+'}}.",
         )
     named: dict[int, int] = {}
     for label, sign in wanted.items():
         places = [k for k, known in enumerate(classes) if known == label or str(known) == label]
         if not places:
-            raise ValueError(
-                f"monotone names {shown(label)} for column {shown(column)}, which is not a class "
-                f"of y; the classes are {', '.join(map(shown, classes[:8]))}."
+            raise ParameterError(
+                "monotone",
+                label,
+                f"names {shown(label)} for column {shown(column)}, which is not a class "
+                f"of y; the classes are {', '.join(map(shown, classes[:8]))}.",
+                ("of y",),
             )
         if not (isinstance(sign, str) and sign in SIGNS):
-            raise ValueError(
-                f"monotone says {shown(sign)} for class {shown(label)} and column "
-                f"{shown(column)}; say '+' or '-'."
+            raise ParameterError(
+                "monotone",
+                sign,
+                f"says {shown(sign)} for class {shown(label)} and column "
+                f"{shown(column)}; say '+' or '-'.",
             )
         named[places[0]] = SIGNS[sign]
     rising, falling = ([k for k, sign in named.items() if sign == one] for one in (1, -1))
     if len(classes) == 2:
         if len(named) == 2 and len(rising) != 1:
-            raise ValueError(
-                f"monotone lets both classes go the same way with column {shown(column)}; the "
-                "probabilities of two classes add up to one, so name one of them."
+            raise ParameterError(
+                "monotone",
+                column,
+                f"lets both classes go the same way with column {shown(column)}; the "
+                "probabilities of two classes add up to one, so name one of them.",
             )
         second = named.get(1, -named.get(0, 0))
         return second, (0, 1)
     if len(rising) > 1 or len(falling) > 1:
-        raise ValueError(
-            f"monotone names several classes that go the same way with column {shown(column)}; "
-            "name at most one class with '+' and one with '-'."
+        raise ParameterError(
+            "monotone",
+            wanted,
+            f"names several classes that go the same way with column {shown(column)}; "
+            "name at most one class with '+' and one with '-'.",
         )
     if len(rising) + len(falling) == 1:
         one = (rising or falling)[0]

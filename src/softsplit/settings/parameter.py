@@ -1,0 +1,126 @@
+"""What the table of parameters is made of, and how it is read.
+
+A parameter is a field of a dataclass. Its type and default are those of the field, its
+documentation is the entry of its name in the docstring of the class; its check and its options on
+the command line are in the metadata of the field.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, TypeVar
+
+DATA = "The data"
+TREE = "The tree"
+REQUIREMENTS = "What must hold"
+RUN = "The run"
+
+REFERENCE = "**parameters\n    Those of ``softsplit.settings.table``.\n"
+"""What docstrings of estimators say in the source."""
+
+Documented = TypeVar("Documented", bound=type)
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a parameter, or a part of it, is given on the command line.
+
+    Attributes
+    ----------
+    flag, help : str
+    kind : type or tuple of str
+        ``list``: texts, one each time that the option is given; a tuple: one of these words;
+        ``object``: a word or a number that passes the check of the parameter.
+    panel : str
+        Under which the help lists it.
+    least, most : float, optional
+    default
+        Without one the option need not be given; the parameter then has its own default.
+    """
+
+    flag: str
+    help: str
+    kind: Any = str
+    panel: str = TREE
+    least: float | None = None
+    most: float | None = None
+    metavar: str | None = None
+    short: str | None = None
+    default: Any = None
+
+    @property
+    def name(self) -> str:
+        """The option as a name of Python."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+
+def parameter(
+    default: Any, *options: Option, check: Callable[[str, Any], Any] | None = None
+) -> Any:
+    """Return the field of a parameter.
+
+    ``check`` takes its name and a value, and returns what is computed with or raises a
+    ``ParameterError``; a value that is the default, such as None or "auto", is not checked.
+    """
+    return field(default=default, metadata={"options": options, "check": check})
+
+
+def parameters(*tables: type) -> Iterator[Field[Any]]:
+    """Yield the parameters of some classes, each once."""
+    yield from {one.name: one for table in tables for one in fields(table)}.values()
+
+
+def options(*tables: type) -> Iterator[tuple[Field[Any], Option]]:
+    """Yield the options of the command line, each with its parameter."""
+    for one in parameters(*tables):
+        for option in one.metadata.get("options", ()):
+            yield one, option
+
+
+def checked(table: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters of a table, checked, as they are computed with."""
+    found = {}
+    for one in parameters(table):
+        value, check = values[one.name], one.metadata.get("check")
+        left = value is None or (isinstance(value, str) and value == "auto")
+        usual = left and type(value) is type(one.default) and value == one.default
+        found[one.name] = value if check is None or usual else check(one.name, value)
+    return found
+
+
+def documented(*tables: type) -> Callable[[Documented], Documented]:
+    """Decorator that puts the documentation of the parameters of ``tables`` into a docstring.
+
+    It takes the place of the lines ``REFERENCE``; of two tables that describe a parameter the first
+    one is heard.
+    """
+
+    def describe(cls: Documented) -> Documented:
+        entries: dict[str, str] = {}
+        for table in tables:
+            entries = _entries(table.__doc__ or "") | entries
+        order = [one.name for one in parameters(*tables)]
+        text = "".join(dict.fromkeys(entries[name] for name in order if name in entries))
+        doc = inspect.cleandoc(cls.__doc__ or "")  # empty under python -OO
+        cls.__doc__ = doc.replace(REFERENCE, text)
+        return cls
+
+    return describe
+
+
+def _entries(doc: str) -> dict[str, str]:
+    """Return the entries of the section "Parameters" of a docstring, by the names they are for."""
+    section = inspect.cleandoc(doc).partition("Parameters\n----------\n")[2] + "\n"
+    found = re.findall(r"^\S.*\n(?:    .*\n)*", section, re.MULTILINE)
+    return {name: entry for entry in found for name in entry.partition(" : ")[0].split(", ")}
+
+
+def spellings(*tables: type) -> dict[str, str]:
+    """Return the option that each parameter is given by on the command line."""
+    found: dict[str, str] = {}
+    for one, option in options(*tables):
+        found.setdefault(one.name, option.flag)
+    return found
