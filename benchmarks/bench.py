@@ -66,10 +66,10 @@ BENCHMARKS = {
     ),
     "scale": Benchmark("many rows: rows, threads, exponent, memory or cv", ("scale.py ARGS",)),
     "new-rows": Benchmark(
-        "noise columns, rare classes, time of a choice (an hour)",
+        "noise columns and rare classes (an hour)",
         tuple(
             f"new_rows.py {part} {step}"
-            for part in ("noise", "rare", "time")
+            for part in ("noise", "rare")
             for step in ("run ARGS", "table")
         ),
     ),
@@ -116,9 +116,7 @@ BENCHMARKS = {
     "hostile": Benchmark(
         "100,000 damaged files for the readers (half an hour)", ("hostile_files.py ARGS",)
     ),
-    "load": Benchmark(
-        "2,000 fits in one process, predictions of ten million rows", ("load.py ARGS",)
-    ),
+    "load": Benchmark("2,000 fits in one process", ("load.py ARGS",)),
     "mutation": Benchmark(
         "faults put into the mathematics, which the tests must notice", ("mutation.py ARGS",)
     ),

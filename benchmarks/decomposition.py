@@ -1,16 +1,15 @@
 """Decomposition against the same solver without it: section 6.4 of the paper, and deeper trees.
 
     python benchmarks/decomposition.py ipopt     IPOPT inside against IPOPT alone, as in the paper
-    python benchmarks/decomposition.py explicit  the same in the explicit form, on Car
     python benchmarks/decomposition.py native    native inside against native alone, same trees
     python benchmarks/decomposition.py deep      the same at depth 4 to 6
-    python benchmarks/decomposition.py rules     working-set rules against each other
     python benchmarks/decomposition.py step      cost of a step against the number of fixed branches
     python benchmarks/decomposition.py report    tables and figures of what has been run, to --page
 
 Every run is a line of <out>/runs.jsonl, written as soon as it has ended; a run that is there is not
-done again, unless --fresh drops the part's runs first. Both sides start from the same tree on the
-same fold. Times are CPU seconds of the solving thread and of the processes that work for it;
+done again, unless --fresh drops the part's runs first. The file also has runs of IPOPT in the
+explicit form and of other working-set rules, which the page shows. Both sides start from the same
+tree on the same fold. Times are CPU seconds of the solving thread and of the processes that work for it;
 looking at accuracies is not counted. The data sets come from SOFTSPLIT_DATA.
 """
 
@@ -31,13 +30,11 @@ from reference import load_fold, make_problem
 from threadpoolctl import threadpool_limits
 
 from softsplit.decomposition import (
-    Alternating,
     Block,
     DecompositionTrace,
     EvaluationSet,
     LargestViolation,
     NodeDecomposition,
-    SingleBranches,
     Subtrees,
     TraceRow,
 )
@@ -52,7 +49,7 @@ from softsplit.tree.parameters import TreeParameters
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
-STARTS = {"ipopt": 3, "explicit": 1, "native": 5, "deep": 5, "rules": 5}
+STARTS = {"ipopt": 3, "native": 5, "deep": 5}
 """Starts on each fold. Single runs of the native solver differ a lot: take several."""
 
 
@@ -229,20 +226,6 @@ def ipopt(args: argparse.Namespace) -> None:
     run_all(args, "ipopt", "points", variants, [None], lambda: Budget(tol=1e-8))
 
 
-def explicit(args: argparse.Namespace) -> None:
-    """Strategy (i) of the paper's section 4, inside and alone; blocks need more iterations then."""
-
-    def variants(setting: Setting) -> dict[str, Solver]:
-        return {
-            "S-NB-DEC, 150": NodeDecomposition(
-                inner="ipopt-explicit", inner_iter=150, macro_iterations=args.macro_iterations
-            ),
-            ALONE: IpoptSolver("explicit", max_iter=3000),
-        }
-
-    run_all(args, "explicit", "points", variants, [None], lambda: Budget(tol=1e-8))
-
-
 def native_variants(args: argparse.Namespace) -> Callable[[Setting], dict[str, Solver]]:
     def variants(setting: Setting) -> dict[str, Solver]:
         def decomposition(**more: object) -> NodeDecomposition:
@@ -273,30 +256,6 @@ def deep(args: argparse.Namespace) -> None:
     """As ``native``, on deeper trees than the classes need."""
     budget = lambda: Budget(time_limit=args.time_limit)  # noqa: E731
     run_all(args, "deep", "groups", native_variants(args), list(args.depths), budget)
-
-
-def rules(args: argparse.Namespace) -> None:
-    """All rules with the native solver inside and the same number of macro-iterations."""
-
-    def variants(setting: Setting) -> dict[str, Solver]:
-        chosen = {
-            "S-NB-DEC": SingleBranches(),
-            "C-NB-DEC": Alternating(),
-            "largest violation": LargestViolation(),
-            "subtrees of height 2": Subtrees(2),
-            "subtrees of height 3": Subtrees(3),
-        }
-        return {
-            name: NodeDecomposition(
-                working_sets=rule,
-                macro_iterations=args.macro_iterations,
-                initialisation="neutral",
-            )
-            for name, rule in chosen.items()
-        }
-
-    budget = lambda: Budget(time_limit=args.time_limit)  # noqa: E731
-    run_all(args, "rules", "groups", variants, list(args.depths), budget)
 
 
 # The cost of one step.
@@ -380,10 +339,8 @@ def report(args: argparse.Namespace) -> None:
 
 PARTS = {
     "ipopt": ipopt,
-    "explicit": explicit,
     "native": native,
     "deep": deep,
-    "rules": rules,
     "step": step,
     "report": report,
 }

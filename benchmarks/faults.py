@@ -3,8 +3,9 @@
     python benchmarks/faults.py --write          all parts, some ten minutes on two cores
     python benchmarks/faults.py kill --times 50
 
-Parts: kill, disk, damage, together, scheduler, interrupt, compile. A full disk is a limit on the
-size of files (RLIMIT_FSIZE), which needs no root; writing beyond it fails as on a full device.
+Parts: kill, disk, damage, interrupt, compile; tests/system/test_faults.py has others, once each. A
+full disk is a limit on the size of files (RLIMIT_FSIZE), which needs no root; writing beyond it
+fails as on a full device.
 """
 
 from __future__ import annotations
@@ -28,8 +29,6 @@ from pages import keep, kept, markdown
 
 from experiment_parts import contents, small
 from fault_runs import (
-    KillAfter,
-    cluster,
     damaged,
     first_fit,
     interrupt,
@@ -39,7 +38,6 @@ from fault_runs import (
     use_damaged,
     whole_run,
 )
-from softsplit.experiments.cluster import SchedulerLost
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store
 
@@ -137,42 +135,6 @@ def damage(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[st
     return {"times": times, **ends, "wrong_rows": 0}
 
 
-def together(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
-    """Two runs on one store."""
-    times = max(1, times // 10)
-    for i in range(times):
-        store = folder / f"shared-{i}.sqlite"
-        first = start_run(store)
-        time.sleep(rng.uniform(0, 2))
-        second = start_run(store)
-        for run in (first, second):
-            _, said = run.communicate()
-            assert run.returncode == 0, said
-        assert contents(store) == whole
-    return {"times": times, "bit_for_bit": times}
-
-
-def scheduler(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
-    """The scheduler of a Dask cluster killed; what is left runs here."""
-    times, said, kept = max(1, times // 10), 0, []
-    for i in range(times):
-        store = folder / f"dask-{i}.sqlite"
-        with cluster(21_000 + i + os.getpid() % 10_000) as (address, pid), Store(store) as opened:
-            progress = KillAfter(rng.randrange(1, 60), pid)
-            try:
-                run_experiment(small(), opened, dask=address, progress=progress)
-            except SchedulerLost as error:
-                assert "\n" not in str(error)
-                said += 1
-        kept.append(len(contents(store)))
-        assert set(contents(store)) <= set(whole) and kept[-1] == progress.seen
-        with Store(store) as opened:
-            run_experiment(small(), opened)
-        assert contents(store) == whole
-    return {"times": times, "said_so_in_one_sentence": said, "rows_kept": kept,
-            "taken_up_bit_for_bit": times}  # fmt: skip
-
-
 def interrupts(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
     """SIGINT to fits, paths and searches: the best so far, or word that there is nothing yet."""
     ends: collections.Counter[str] = collections.Counter()
@@ -215,8 +177,6 @@ PARTS = {
     "kill": kill,
     "disk": disk,
     "damage": damage,
-    "together": together,
-    "scheduler": scheduler,
     "interrupt": interrupts,
     "compile": compiling,
 }

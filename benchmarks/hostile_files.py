@@ -3,9 +3,8 @@
     python benchmarks/hostile_files.py --inputs 100000 --write
 
 Every input is known by its kind and number: ``--kind csv --only 4711`` reads that one alone. A
-process that dies is a finding; the next one goes on behind the input that killed it. Of the inputs
-of a kind every tenth takes its decisions from Hypothesis, the others from Python's generator.
-Files that were wrong are kept in ``--keep``.
+process that dies is a finding; the next one goes on behind the input that killed it. Files that
+were wrong are kept in ``--keep``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import json
 import multiprocessing
 import random
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,8 +24,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 from pages import keep, markdown
 
 from file_readers import READERS, SECONDS, read_hostile
@@ -38,27 +34,6 @@ HEADROOM = 2 * 2**30
 """Address space a reader may take beyond what the process has when it begins."""
 
 BATCH = 2000
-
-LARGEST_TREE = """
-import json, resource, sys
-from softsplit.persistence import loads_model
-document = json.loads(sys.stdin.read())
-loads_model(json.dumps(document))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-n = 760
-document["features"] = {"names": None, "low": [0] * n, "high": [1] * n, "scaled_mean": [0] * n,
-                        "kinds": ["number"] * n, "importances": None}
-document["scaling"] = {"kind": "minmax", "low": [0] * n, "span": [1] * n}
-document["classes"] = {"type": "integer", "values": [0, 1]}
-branch = {"threshold": 0, "features": [], "weights": []}
-document["tree"] = {"depth": 16, "steepness": 1, "zero_threshold": 0,
-                    "branches": [branch] * (2**16 - 1), "leaves": [[1, 0]] * 2**16}
-text = json.dumps(document)
-loads_model(text)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(len(text) / 1e6, (after - before) / 1024)
-"""
-"""The largest tree that the loader accepts: megabytes of the file and of the process."""
 
 
 def main() -> None:
@@ -77,8 +52,6 @@ def main() -> None:
     shares = {args.kind: 1.0} if args.kind else SHARES
     rows = [campaign(kind, int(share * args.inputs), args.keep) for kind, share in shares.items()]
     figures: dict[str, Any] = {"kinds": rows, "inputs": sum(row["inputs"] for row in rows)}
-    size, peak = largest_tree()
-    figures |= {"largest_tree_file_mb": round(size, 1), "largest_tree_memory_mb": round(peak)}
     table = markdown(
         ["file", "inputs", "loaded", "refused", "different sentences", "findings", "crashes",
          "ms each", "slowest, ms", "memory gained, MB"],
@@ -90,25 +63,8 @@ def main() -> None:
 
 
 def numbered(kind: str, number: int) -> bytes:
-    """The input of that number: every tenth is drawn by Hypothesis."""
-    if number % 10:
-        return mutated_file(kind, random.Random(f"{kind}-{number}"))
-    made: list[bytes] = []
-
-    @seed(number)
-    @settings(
-        max_examples=2,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.randoms(use_true_random=False))
-    def draw(rng: random.Random) -> None:
-        made.append(mutated_file(kind, rng))
-
-    draw()
-    return made[-1]  # the first example of every run is the simplest one
+    """The input of that number."""
+    return mutated_file(kind, random.Random(f"{kind}-{number}"))
 
 
 def campaign(kind: str, n_inputs: int, folder: Path) -> dict[str, Any]:
@@ -185,18 +141,6 @@ def limit_memory(kind: str) -> None:
 
 def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def largest_tree() -> tuple[float, float]:
-    done = subprocess.run(
-        [sys.executable, "-c", LARGEST_TREE],
-        input=valid_files("model")[0].decode(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    size, peak = done.stdout.split()
-    return float(size), float(peak)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,9 @@
-"""Thousands of fits in one process, and predictions for ten million rows.
+"""Thousands of fits in one process.
 
-    python benchmarks/load.py fits --times 2000
-    python benchmarks/load.py predict --rows 10000000
-    python benchmarks/load.py --write            both
+    python benchmarks/load.py [--times 2000] [--write]
 
 Memory counts as flat if the process is within 5 % of what it was after the warm-up, taken as means
-of the first and the last tenth of the fits behind it. Times of "predict" are of the processor, so
-that other programs do not count, on one thread and in turns with the matrix product.
+of the first and the last tenth of the fits behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ import gc
 import os
 import sys
 import time
-import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -24,7 +20,6 @@ from typing import Any
 import numpy as np
 from pages import keep, markdown
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from softsplit import SoftTreeClassifier
 
@@ -36,25 +31,15 @@ BAR = 0.05
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("fits", "predict"), help="one part only")
     parser.add_argument("--times", type=int, default=2000)
-    parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--write", action="store_true", help="figures to docs/results/reliability")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    if args.part in (None, "fits"):
-        found = fits(args.times)
-        table = markdown(["figure", "value"], [[k.replace("_", " "), v] for k, v in found.items()])
-        keep("fits", found, table, write=args.write)
-        if found["flat_within_5_%"] == "NO" or found["threads_left"] or found["files_left_open"]:
-            raise SystemExit("something is left behind by each fit.")
-    if args.part in (None, "predict"):
-        cases = ((10, 2, 0.0), (50, 3, 0.0), (50, 3, 10.0))
-        rows = [predictions(args.rows, *case) for case in cases]
-        table = markdown(
-            [name.replace("_", " ") for name in rows[0]], [list(row.values()) for row in rows]
-        )
-        keep("predict", {"cases": rows}, table, write=args.write)
+    figures = fits(args.times)
+    table = markdown(["figure", "value"], [[k.replace("_", " "), v] for k, v in figures.items()])
+    keep("fits", figures, table, write=args.write)
+    if figures["flat_within_5_%"] == "NO" or figures["threads_left"] or figures["files_left_open"]:
+        raise SystemExit("something is left behind by each fit.")
 
 
 # --- fits ---------------------------------------------------------------------------------------
@@ -125,58 +110,6 @@ def running_threads() -> int:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-# --- predict ------------------------------------------------------------------------------------
-
-
-def predictions(
-    n_rows: int, n_features: int, depth: int, strength: float, chunk: int = 1_000_000
-) -> dict[str, Any]:
-    """Class probabilities of a stream of chunks beside the bare product of the same chunks."""
-    rng = np.random.default_rng(0)
-    X = rng.random((300, n_features))
-    y = (X[:, :depth] > 0.5) @ 2 ** np.arange(depth)
-    tree = SoftTreeClassifier(
-        depth=depth, global_strength=strength, n_starts=1, max_iter=20, random_state=0
-    ).fit(X, y)
-    rows = rng.random((min(chunk, n_rows), n_features))
-    tree.predict_proba(rows[:100_000])  # machine code is there before the clock runs
-    weights = np.ascontiguousarray(tree.weights_)
-    spent = {"predict": 0.0, "model": 0.0, "product": 0.0, "read": 0.0}
-    model, done = tree.tree_, 0
-    actions = {
-        "predict": lambda: tree.predict_proba(rows),
-        "model": lambda: model.predict_proba(rows),
-        "product": lambda: rows @ weights,
-        "read": lambda: rows.sum(),
-    }
-    with threadpool_limits(limits=1):
-        while done < n_rows:
-            for name, action in actions.items():
-                began = time.process_time()
-                action()
-                spent[name] += time.process_time() - began
-            done += len(rows)
-    tracemalloc.start()
-    result = tree.predict_proba(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    megabytes = done * n_features * 8 / 1e6
-    return {
-        "rows": done,
-        "features": n_features,
-        "depth": depth,
-        "features_used": int(np.any(weights, axis=1).sum()),
-        "predict_proba,_s": round(spent["predict"], 2),
-        "of_which_checks,_s": round(spent["predict"] - spent["model"], 2),
-        "rows_per_s": f"{done / spent['predict']:.2g}",
-        "MB_of_X_per_s": round(megabytes / spent["predict"]),
-        "matrix_product,_s": round(spent["product"], 2),
-        "ratio": round(spent["predict"] / spent["product"], 1),
-        "reading_X_once,_s": round(spent["read"], 2),
-        "memory_beyond_X_and_answer,_MB": round((peak - result.nbytes) / 1e6, 1),
-    }
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Trees on new rows where data are unkind, and the time of the choice: three questions.
+"""Trees on new rows where data are unkind: two questions.
 
     python benchmarks/new_rows.py noise run|table     columns of noise added to twelve data sets
     python benchmarks/new_rows.py rare run|table      positives thinned to 2 and 5 % of the rows
-    python benchmarks/new_rows.py time run|table      a fit beside histogram boosting
 
 noise: outer folds as in selection.py; 0, 10, 100 and 400 columns of standard normal numbers, the
 first ten the same each time. What is lost against no noise, and how many such columns are in use.
@@ -10,8 +9,6 @@ first ten the same each time. What is lost against no noise, and how many such c
 rare: two-class data sets, the smaller class positive. Four fifths of the negatives train (2,000 at
 most) with as many positives as make the share, eight at least; data sets too small for that are
 left out. All other rows test, weighted so that the share is the same there. No class weights.
-
-time: magic, 6,000 rows.
 
 The methods and what is measured are told in methods.py. A run may be stopped and resumed.
 """
@@ -73,7 +70,6 @@ MOST_NEGATIVES = 2000
 MOST_TESTS = 5000
 """Test rows of a class at most."""
 
-TIMED_ROWS = 6000
 ITERATIONS = 300
 """Of the peer at most."""
 
@@ -197,37 +193,10 @@ def rare_table(rows: pd.DataFrame) -> str:
     return "\n".join([*lines, failures(rows), *tables])
 
 
-def time_tasks(args: argparse.Namespace) -> Iterator[Task]:
-    """The same rows several times, since clocks differ."""
-    for name in args.datasets or ("magic",):
-        X, y = table_of(name)
-        rows = np.random.default_rng(args.fold_seed).permutation(len(y))
-        train, test = rows[:TIMED_ROWS], rows[TIMED_ROWS:]
-        for draw in range(args.draws):
-            key = {"dataset": name, "fold_seed": args.fold_seed, "draw": draw}
-            yield Task(key, X[train], y[train], X[test], y[test], int(y.max()) + 1)
-
-
-def time_table(rows: pd.DataFrame) -> str:
-    medians = rows.groupby("method", sort=False)[
-        ["seconds", "wall", "accuracy", "log_loss"]
-    ].median()
-    lines = [
-        f"- {method}: {row['seconds']:.2f} s of the processor, {row['wall']:.2f} s on the wall, "
-        f"accuracy {100 * row['accuracy']:.2f}, log-loss {row['log_loss']:.3f}."
-        for method, row in medians.iterrows()
-    ]
-    if {"tree", "boosting"} <= set(medians.index):
-        ratio = medians.loc["tree", "seconds"] / medians.loc["boosting", "seconds"]
-        lines.append(f"- The tree takes {ratio:.1f} times as long as boosting (bar 10).")
-    return "\n".join([*lines, failures(rows)])
-
-
 Tasks = Callable[[argparse.Namespace], Iterator[Task]]
 QUESTIONS: dict[str, tuple[Tasks, Callable[[pd.DataFrame], str], tuple[str, ...]]] = {
     "noise": (noise_tasks, noise_table, ("tree", "peer")),
     "rare": (rare_tasks, rare_table, ("tree", "plain", "peer")),
-    "time": (time_tasks, time_table, ("tree", "boosting")),
 }
 """What is fitted, how it is told, and by which methods."""
 

@@ -1,6 +1,5 @@
 """Tables as they come, beside L1 logistic regression on coding made by hand.
 
-    raw_tables.py files FILE[:TARGET] ...    whole tables as CSV, the last column is the target
     raw_tables.py gaps [NAME ...]            gaps at random in 10, 30 and 50 % of cells of data sets
     raw_tables.py raw [NAME ...]             data sets with text from their CSV, and as one-hot
 
@@ -167,20 +166,12 @@ def _texts(frame: pd.DataFrame) -> set[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["files", "gaps", "raw"])
+    parser.add_argument("part", choices=["gaps", "raw"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    if given.part == "files":
-        for name in given.names:
-            path, _, target = name.partition(":")
-            frame = typed(read_table(path))
-            y = frame.pop(target or frame.columns[-1])
-            rows = [compared(frame, y, seed, given.jobs) for seed in range(given.splits)]
-            shown(Path(path).stem, rows)
-        return
     if given.part == "raw":
         for name in given.names or TEXTS:
             from_raw(name, given.splits, given.jobs)

@@ -10,7 +10,8 @@ Fenced blocks have a language; indented ones have none and hold shell lines or f
 page runs in one namespace and ``softsplit`` lines of ``sh`` blocks in between, in an empty folder.
 
 ``python docs/site/printed.py [PAGE ...]`` runs the pages that show something and writes all of it
-anew; the tests compare. Texts in pictures are compared where a picture is SVG.
+anew; the tests compare. Texts in pictures are compared where a picture is SVG. README.md is
+README.source.md without these comments.
 """
 
 from __future__ import annotations
@@ -208,9 +209,18 @@ def shows(page: Path) -> bool:
     return any(block.printer is not None or block.picture for block in blocks(page))
 
 
+README, SOURCE = ROOT / "README.md", ROOT / "README.source.md"
+
+
 def pages() -> list[Path]:
-    """All documents."""
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    """All documents, README by its source."""
+    return sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {README})
+
+
+def readme() -> str:
+    """The text of README.md."""
+    text = re.sub(r"<!--.*?-->\n", "", SOURCE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.sub(r"\n{3,}", "\n\n", text)
 
 
 # --- pictures ------------------------------------------------------------------------------------
@@ -256,6 +266,7 @@ def main() -> None:
             for path, display in session.displays.items():
                 save(display, path)
         machines.record(page.relative_to(ROOT).as_posix())
+    README.write_text(readme(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -71,9 +71,13 @@ def test_pages_show_what_their_code_prints_and_draws(
         assert printed.picture_texts(path) == printed.picture_texts(drawn), "run make documents"
 
 
+def test_readme_is_its_source_without_comments() -> None:
+    assert printed.README.read_text(encoding="utf-8") == printed.readme(), "run make documents"
+
+
 def test_the_picture_of_the_readme_is_the_tree_below_its_lines() -> None:
     """The same conditions and rows; the picture shortens long names."""
-    tree = next(b.code for b in blocks(ROOT / "README.md") if b.printer is not None)
+    tree = next(b.code for b in blocks(ROOT / "README.source.md") if b.printer is not None)
     texts = printed.picture_texts(ROOT / "docs" / "images" / "tree.svg")
     texts = [text.replace("\N{MINUS SIGN}", "-") for text in texts]
     questions = re.findall(r"if (.*?)   \[question (\d+)\]", tree)

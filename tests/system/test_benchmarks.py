@@ -20,7 +20,6 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 from places import ROOT
-from tables import people
 
 pytestmark = pytest.mark.slow
 
@@ -240,16 +239,9 @@ def test_mutation(tmp_path):
 
 
 def test_load_leaves_nothing_behind():
-    printed = run_alone("load.py", "fits", "--times", "12")
+    printed = run_alone("load.py", "--times", "12")
     assert "| flat within 5 % | yes |" in printed
     assert "| threads left | 0 |" in printed and "| files left open | 0 |" in printed
-
-
-def test_tables_are_compared(tmp_path):
-    path = tmp_path / "people.csv"
-    people(80).to_csv(path, index=False)
-    said = run("raw_tables.py", "files", f"{path}:risk", "--splits", "1")
-    assert re.search(r"people +tree +[\d.]+ % +logistic +[\d.]+ % +variables", said)
 
 
 @pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
