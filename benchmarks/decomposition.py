@@ -9,8 +9,8 @@
 Every run is a line of <out>/runs.jsonl, written as soon as it has ended; a run that is there is not
 done again, unless --fresh drops the part's runs first. The file also has runs of IPOPT in the
 explicit form and of other working-set rules, which the page shows. Both sides start from the same
-tree on the same fold. Times are CPU seconds of the solving thread and of the processes that work for it;
-looking at accuracies is not counted. The data sets come from SOFTSPLIT_DATA.
+tree on the same fold. Times are CPU seconds of the solving thread and of the processes that work
+for it; looking at accuracies is not counted. The data sets come from SOFTSPLIT_DATA.
 """
 
 from __future__ import annotations
