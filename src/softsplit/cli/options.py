@@ -113,8 +113,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="CSV (comma, semicolon, tab or bar; also .gz), Parquet, Feather or Excel file; - is "
-        "standard input. "
-        "The first line of a CSV names the columns.",
+        "standard input. The first line of a CSV names the columns.",
     ),
 ]
 Model = Annotated[
@@ -153,7 +152,8 @@ Dask = Annotated[
         "--dask",
         metavar="[ADDRESS]",
         help="Train on a Dask cluster, that of the scheduler at this address, or one in this "
-        "process: DATA may be a folder or a pattern of Parquet or CSV files, larger than memory.",
+        "process: DATA may be a folder or a pattern of Parquet or CSV files, larger than "
+        "memory.",
         rich_help_panel=RUN,
     ),
 ]

@@ -204,8 +204,8 @@ def _by_class(
 # --- rates ----------------------------------------------------------------------------------------
 
 RATE = re.compile(
-    r"(?P<of>.+?)(?: on (?P<column>.+?)\s*(?P<where>=|<=|>)\s*(?P<value>.+?))?"
-    r"(?: given (?P<given>.+?))?\s*(?P<side><=|>=)\s*(?P<bound>[^<>=]+)"
+    "(?P<of>.+?)(?: on (?P<column>.+?)\\s*(?P<where>=|<=|>)\\s*(?P<value>.+?))?(?: given "
+    "(?P<given>.+?))?\\s*(?P<side><=|>=)\\s*(?P<bound>[^<>=]+)"
 )
 
 

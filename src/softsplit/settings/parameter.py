@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 DATA = "The data"
@@ -58,14 +58,24 @@ class Option:
 
 
 def parameter(
-    default: Any, *options: Option, check: Callable[[str, Any], Any] | None = None
+    default: Any,
+    help: str = "",
+    kind: Any = str,
+    *more: Option,
+    check: Callable[[str, Any], Any] | None = None,
+    flag: str = "",
+    given: Any = None,
+    **option: Any,
 ) -> Any:
-    """Return the field of a parameter.
+    """Return the field of a parameter, with an option of the command line if there is ``help``.
 
     ``check`` takes its name and a value, and returns what is computed with or raises a
-    ``ParameterError``; a value that is the default, such as None or "auto", is not checked.
+    ``ParameterError``; a value that is the default, such as None or "auto", is not checked. The
+    option is called as the parameter, if no ``flag`` is given; ``given`` is its default, and
+    ``more`` are further options for parts of the parameter.
     """
-    return field(default=default, metadata={"options": options, "check": check})
+    own = [Option(flag, help, kind, default=given, **option)] if help else []
+    return field(default=default, metadata={"options": (*own, *more), "check": check})
 
 
 def parameters(*tables: type) -> Iterator[Field[Any]]:
@@ -77,7 +87,8 @@ def options(*tables: type) -> Iterator[tuple[Field[Any], Option]]:
     """Yield the options of the command line, each with its parameter."""
     for one in parameters(*tables):
         for option in one.metadata.get("options", ()):
-            yield one, option
+            flag = option.flag or f"--{one.name.replace('_', '-')}"
+            yield one, replace(option, flag=flag)
 
 
 def checked(table: type, values: Mapping[str, Any]) -> dict[str, Any]:

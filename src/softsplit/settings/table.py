@@ -81,56 +81,40 @@ class ProblemParameters:
     """
 
     max_features: int | None = parameter(
-        None,
-        Option("--max-features", "Largest number of columns in the tree.", int, least=1),
-        check=positive_integer,
+        None, "Largest number of columns in the tree.", int, least=1, check=positive_integer
     )
     max_terms: int | None = parameter(
-        None,
-        Option("--max-terms", "Largest number of columns in a question.", int, least=1),
-        check=positive_integer,
+        None, "Largest number of columns in a question.", int, least=1, check=positive_integer
     )
     max_questions: int | None = parameter(
-        None,
-        Option("--max-questions", "Largest number of questions.", int, least=1),
-        check=positive_integer,
+        None, "Largest number of questions.", int, least=1, check=positive_integer
     )
     loss: Any = parameter(
         "log",
-        Option(
-            "--loss",
-            "Train by likelihood (log), or for the expected misclassification cost of the "
-            "paper (cost).",
-            LOSSES,
-            default="log",
-        ),
+        "Train by likelihood (log), or for the expected misclassification cost of the paper "
+        "(cost).",
+        LOSSES,
+        given="log",
     )
     class_weight: Any = parameter(
         None,
-        Option(
-            "--class-weight",
-            "Weight of the rows of a class in training: balanced (rare classes count as much "
-            "as frequent ones), or CLASS=NUMBER, which may be repeated.",
-            list,
-        ),
+        "Weight of the rows of a class in training: balanced (rare classes count as much as "
+        "frequent ones), or CLASS=NUMBER, which may be repeated.",
+        list,
     )
     min_class_rate: Any = parameter(
         "auto",
-        Option(
-            "--min-rate",
-            "Share of a class that the tree must find in training: CLASS=NUMBER, which may be "
-            "repeated, or one number from 0 to 1 for all classes.",
-            list,
-        ),
+        "Share of a class that the tree must find in training: CLASS=NUMBER, which may be "
+        "repeated, or one number from 0 to 1 for all classes.",
+        list,
+        flag="--min-rate",
     )
     cost_matrix: ArrayLike | None = parameter(
         None,
-        Option(
-            "--cost",
-            "Cost of a wrong prediction for a row of a class: CLASS=NUMBER, which may be "
-            "repeated; 1 for classes that are not named.",
-            list,
-        ),
+        "Cost of a wrong prediction for a row of a class: CLASS=NUMBER, which may be repeated; 1 "
+        "for classes that are not named.",
+        list,
+        flag="--cost",
     )
     decision: str = "auto"
     sharpness: float = 5.0
@@ -195,6 +179,9 @@ class ColumnParameters:
 
     feature_types: Any = parameter(
         None,
+        "Kind of one column: number, category, 'ordered: low < mid < high', 'date: hour, "
+        "weekday', 'date since OTHER', keep or drop; may be repeated.",
+        list,
         Option("--drop", "Columns to ignore, separated by commas; may be repeated.", list, DATA),
         Option(
             "--keep",
@@ -214,95 +201,62 @@ class ColumnParameters:
             list,
             DATA,
         ),
-        Option(
-            "--kind",
-            "Kind of one column: number, category, 'ordered: low < mid < high', 'date: hour, "
-            "weekday', 'date since OTHER', keep or drop; may be repeated.",
-            list,
-            DATA,
-            metavar="COLUMN=KIND",
-        ),
+        flag="--kind",
+        panel=DATA,
+        metavar="COLUMN=KIND",
     )
     groups: Any = parameter(
         None,
-        Option(
-            "--groups",
-            "Columns, separated by commas, that are selected together; once for each group.",
-            list,
-            DATA,
-        ),
+        "Columns, separated by commas, that are selected together; once for each group.",
+        list,
+        panel=DATA,
     )
     curves: str | bool | int = parameter(
         "auto",
-        Option(
-            "--curves",
-            "Knots at which the effect of a number may bend, 0 for straight effects; auto is "
-            "one, and three with thousands of rows (none with --loss cost).",
-            object,
-            metavar="KNOTS",
-            default="auto",
-        ),
+        "Knots at which the effect of a number may bend, 0 for straight effects; auto is one, and "
+        "three with thousands of rows (none with --loss cost).",
+        object,
+        metavar="KNOTS",
+        given="auto",
         check=knot_count,
     )
     monotone: Any = parameter(
         None,
-        Option(
-            "--monotone",
-            "An effect that must be monotone: COLUMN=+ or COLUMN=-, for the second class or "
-            "for all classes in their order, or COLUMN=CLASS:+; may be repeated.",
-            list,
-        ),
+        "An effect that must be monotone: COLUMN=+ or COLUMN=-, for the second class or for all "
+        "classes in their order, or COLUMN=CLASS:+; may be repeated.",
+        list,
     )
     required: Any = parameter(
-        None,
-        Option(
-            "--required",
-            "Columns that must be in the tree, separated by commas.",
-            list,
-            REQUIREMENTS,
-        ),
+        None, "Columns that must be in the tree, separated by commas.", list, panel=REQUIREMENTS
     )
     forbidden_together: Any = parameter(
         None,
-        Option(
-            "--forbidden-together",
-            "Two columns of which at most one may be in the tree; once for each pair.",
-            list,
-            REQUIREMENTS,
-            metavar="A,B",
-        ),
+        "Two columns of which at most one may be in the tree; once for each pair.",
+        list,
+        panel=REQUIREMENTS,
+        metavar="A,B",
     )
     at_most_one: Any = parameter(
         None,
-        Option(
-            "--at-most-one",
-            "Columns of which at most one may be in the tree; once for each set.",
-            list,
-            REQUIREMENTS,
-            metavar="A,B,C",
-        ),
+        "Columns of which at most one may be in the tree; once for each set.",
+        list,
+        panel=REQUIREMENTS,
+        metavar="A,B,C",
     )
     feature_costs: Any = parameter(
         None,
-        Option(
-            "--feature-cost",
-            "Cost of measuring a column; other columns cost 1. May be repeated.",
-            list,
-            REQUIREMENTS,
-            metavar="COLUMN=NUMBER",
-        ),
+        "Cost of measuring a column; other columns cost 1. May be repeated.",
+        list,
+        flag="--feature-cost",
+        panel=REQUIREMENTS,
+        metavar="COLUMN=NUMBER",
     )
     fairness: Any = parameter(
         None,
-        Option(
-            "--parity",
-            "Largest difference of the rates of the favourable class between groups of a "
-            "column (demographic parity); COLUMN>NUMBER=BOUND compares values up to a number "
-            "and above it. May be repeated.",
-            list,
-            REQUIREMENTS,
-            metavar="COLUMN=BOUND",
-        ),
+        "Largest difference of the rates of the favourable class between groups of a column "
+        "(demographic parity); COLUMN>NUMBER=BOUND compares values up to a number and above it. "
+        "May be repeated.",
+        list,
         Option(
             "--equal-opportunity",
             "The same among the rows of the favourable class.",
@@ -331,18 +285,19 @@ class ColumnParameters:
             REQUIREMENTS,
             metavar="COLUMN",
         ),
+        flag="--parity",
+        panel=REQUIREMENTS,
+        metavar="COLUMN=BOUND",
     )
     constraints: Any = parameter(
         None,
-        Option(
-            "--rate",
-            "Bound of the expected rate of a class, <= or >=, on some rows: COLUMN=VALUE, "
-            "COLUMN > NUMBER or COLUMN <= NUMBER; without 'on ...' on all rows, with 'given "
-            "CLASS' among those of a class. May be repeated.",
-            list,
-            REQUIREMENTS,
-            metavar="'CLASS on COLUMN=VALUE <= NUMBER'",
-        ),
+        "Bound of the expected rate of a class, <= or >=, on some rows: COLUMN=VALUE, COLUMN > "
+        "NUMBER or COLUMN <= NUMBER; without 'on ...' on all rows, with 'given CLASS' among those "
+        "of a class. May be repeated.",
+        list,
+        flag="--rate",
+        panel=REQUIREMENTS,
+        metavar="'CLASS on COLUMN=VALUE <= NUMBER'",
     )
 
 
@@ -388,37 +343,35 @@ class RunParameters:
     tol: float = parameter(1e-06, check=positive_number)
     time_limit: float | None = parameter(
         None,
-        Option(
-            "--time-limit",
-            "Seconds for training and the report; then the best tree so far is kept. 0 is no "
-            "limit. Reading the table and compiling on first use are not included.",
-            float,
-            RUN,
-            least=0.0,
-            default=45.0,
-        ),
+        "Seconds for training and the report; then the best tree so far is kept. 0 is no limit. "
+        "Reading the table and compiling on first use are not included.",
+        float,
+        panel=RUN,
+        least=0.0,
+        given=45.0,
         check=positive_number,
     )
     effort: str | float = parameter(
         "balanced",
-        Option(
-            "--effort",
-            "fast, balanced, thorough, or a multiple of balanced: how many candidate trees are "
-            "tried per start or, with --loss cost, how long the search for better ones goes "
-            "on.",
-            object,
-            RUN,
-            metavar="EFFORT",
-            default="balanced",
-        ),
+        "fast, balanced, thorough, or a multiple of balanced: how many candidate trees are tried "
+        "per start or, with --loss cost, how long the search for better ones goes on.",
+        object,
+        panel=RUN,
+        metavar="EFFORT",
+        given="balanced",
         check=effort_factor,
     )
     n_jobs: int | None = parameter(
         None,
-        Option("--jobs", "Threads; default: all.", int, RUN, least=1, short="-j"),
+        "Threads; default: all.",
+        int,
+        flag="--jobs",
+        panel=RUN,
+        least=1,
+        short="-j",
         check=job_count,
     )
-    random_state: Any = parameter(None, Option("--seed", "Random seed.", int, RUN, default=0))
+    random_state: Any = parameter(None, "Random seed.", int, flag="--seed", panel=RUN, given=0)
     verbose: int = parameter(0, check=truth)
 
 
@@ -461,19 +414,13 @@ class SingleTreeParameters:
         changes of log-odds per standard deviation of a feature.
     """
 
-    depth: int | str = parameter(
-        "auto", Option("--depth", "Depth; chosen if not given.", int, least=1, most=10)
-    )
+    depth: int | str = parameter("auto", "Depth; chosen if not given.", int, least=1, most=10)
     penalty: str | None = "auto"
     local_strength: float | str = "auto"
     global_strength: float | str = parameter(
         "auto",
-        Option(
-            "--strength",
-            "Penalty of each feature, as global_strength in Python; chosen if not given.",
-            float,
-            least=0.0,
-        ),
+        "Penalty of each feature, as global_strength in Python; chosen if not given.",
+        float,
         Option(
             "--scope",
             "What is penalised: features, and coefficients at a quarter of the price (size), "
@@ -481,28 +428,19 @@ class SingleTreeParameters:
             "Default: size, or global with --loss cost.",
             SCOPES,
         ),
+        flag="--strength",
+        least=0.0,
     )
     ridge: float = parameter(
         1.0,
-        Option(
-            "--ridge",
-            "Penalty of large coefficients; chosen if not given, 1 with --depth and --strength.",
-            float,
-            least=0.0,
-        ),
+        "Penalty of large coefficients; chosen if not given, 1 with --depth and --strength.",
+        float,
+        least=0.0,
     )
     steepness: float | str = parameter(
-        "auto",
-        Option(
-            "--steepness",
-            "Steepness of the splits with --loss cost; chosen if not given.",
-            float,
-            least=1e-06,
-        ),
+        "auto", "Steepness of the splits with --loss cost; chosen if not given.", float, least=1e-06
     )
-    scale: str | bool | None = parameter(
-        "auto", Option("--scale", "Scaling; chosen if not given.", SCALES)
-    )
+    scale: str | bool | None = parameter("auto", "Scaling; chosen if not given.", SCALES)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -595,33 +533,25 @@ class ChoiceParameters:
     ridges: Sequence[float] | str = "auto"
     selection: str = parameter(
         "default",
-        Option(
-            "--selection",
-            "The trade between quality and size: the best tree (best), or a smaller one "
-            "(default, one_se, sparse, in this order); auto is default.",
-            SELECTIONS,
-            default="default",
-        ),
+        "The trade between quality and size: the best tree (best), or a smaller one (default, "
+        "one_se, sparse, in this order); auto is default.",
+        SELECTIONS,
+        given="default",
         check=one_among(SELECTIONS),
     )
     scoring: Any = parameter(
         None,
-        Option(
-            "--metric",
-            "Score used to compare trees, a scorer of scikit-learn such as balanced_accuracy "
-            "or roc_auc. Default: log-loss plus a penalty for each feature; with --loss cost "
-            "accuracy; with --class-weight balanced balanced_accuracy.",
-        ),
+        "Score used to compare trees, a scorer of scikit-learn such as balanced_accuracy or "
+        "roc_auc. Default: log-loss plus a penalty for each feature; with --loss cost accuracy; "
+        "with --class-weight balanced balanced_accuracy.",
+        flag="--metric",
     )
     cv: Any = "auto"
     teacher: Any = parameter(
         None,
-        Option(
-            "--teacher",
-            "Mix probabilities of another classifier with the classes that trees learn, where "
-            "that makes the chosen tree better or smaller.",
-            TEACHERS,
-        ),
+        "Mix probabilities of another classifier with the classes that trees learn, where that "
+        "makes the chosen tree better or smaller.",
+        TEACHERS,
     )
     rare_classes: str = parameter("auto", check=one_among(("auto", "argmax")))
     n_starts: int = parameter(1, check=run_count)
