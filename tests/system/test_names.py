@@ -252,8 +252,9 @@ def test_answers_for_programs_hold_the_true_labels(files, tmp_path, monkeypatch)
     explained = json.loads(invoke("explain", model, data, "--json", "-q").stdout)
     assert explained[0]["label"] in true
     # A person at a terminal reads a line for each row.
-    answer = predict.Answer(1, FORGED, {FORGED: 1.0}, [FORGED], False)
-    made = predict._csv([answer], [FORGED], ["--confidence", "--refer"], visible)
+    answer = {"row": 1, "prediction": FORGED, "probabilities": {FORGED: 1.0}}
+    answer |= {"set": [FORGED], "refer": False}
+    made = predict.as_csv([answer], [FORGED], ["set", "refer"], visible)
     name = visible(FORGED)
     assert made == f"row,prediction,probability {name},set,refer\n1,{name},1,{name},no\n"
     assert "formula" in " ".join(invoke("predict", "--help").stdout.split())

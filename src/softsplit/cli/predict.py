@@ -6,7 +6,6 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,19 +27,9 @@ if TYPE_CHECKING:
 EPILOG = "Example: softsplit predict tree.json new.csv --proba --refer 0.9 --out answers.csv"
 
 
-COLUMNS = {"--confidence": "set", "--refer": "refer"}
-"""Columns that options add, in order."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What is written about one row; ``classes`` is its prediction set, if one was asked for."""
-
-    row: int
-    label: str
-    probabilities: dict[str, float]
-    classes: list[str] | None = None
-    refer: bool | None = None
+Answer = dict[str, Any]
+"""What is written about a row: "row", "prediction" and, if asked for, "probabilities", "set" (the
+prediction set) and "refer" (whether the row goes to a person)."""
 
 
 def predict(
@@ -96,8 +85,14 @@ def predict(
     check_files({"--out": out}, table=data, model=model)
     from softsplit.fitted.conformal import checked_confidence, known_scores
 
-    asked = {"--confidence": confidence, "--refer": refer}
-    levels = {n: checked_confidence(v, n) for n, v in asked.items() if v is not None}
+    levels = {
+        name: checked_confidence(level, option)
+        for name, option, level in (
+            ("set", "--confidence", confidence),
+            ("refer", "--refer", refer),
+        )
+        if level is not None
+    }
     if class_conditional and not levels:
         raise ValueError("--class-conditional is for prediction sets; add --confidence or --refer.")
     stored = load_stored(model)
@@ -106,108 +101,98 @@ def predict(
         known_scores(tree.held_out)
     table = read(data, encoding, quiet)
     labels = known_classes(table, tree, target)[1]
-    answers = _answers(tree, rows_for(stored, table, target), levels, class_conditional)
+    answers = _answers(tree, rows_for(stored, table, target), levels, class_conditional, proba)
     if not quiet:
         _compare(tree, answers, labels)
     if as_json:
-        print_json([_as_object(answer, proba) for answer in answers])
+        print_json(answers)
         return
     classes = [str(c) for c in tree.classes] if proba else []
     if out is None:  # labels are escaped on a terminal and left as they are in a pipe
         written = visible if sys.stdout.isatty() else str
-        typer.echo(_csv(answers, classes, list(levels), written), nl=False)
+        typer.echo(as_csv(answers, classes, list(levels), written), nl=False)
     else:
-        write_text(out, _csv(answers, classes, list(levels)))
+        write_text(out, as_csv(answers, classes, list(levels)))
         if not quiet:
             say(f"{counted(len(answers), 'row')} written to {out}")
 
 
 def _answers(
-    tree: TreeModel, rows: CodedRows, levels: dict[str, float], class_conditional: bool
+    tree: TreeModel,
+    rows: CodedRows,
+    levels: dict[str, float],
+    class_conditional: bool,
+    proba: bool,
 ) -> list[Answer]:
-    """Return what is written about each row; ``levels`` are confidences by option."""
+    """Return what is written about each row; ``levels`` are confidences of "set" and "refer"."""
     if len(rows) == 0:
         return []
     from softsplit.fitted.conformal import known_scores, passed_on
 
-    probabilities = tree.predict_proba(rows.X)
-    calls = tree.predict_index(rows.X)
-    predicted = tree.classes[calls]
+    probabilities, calls = tree.predict_proba(rows.X), tree.predict_index(rows.X)
     names = [str(label) for label in tree.classes]
-    sets = {
-        option: known_scores(tree.held_out).sets(
+    answers: list[Answer] = [
+        {"row": i, "prediction": names[call]} for i, call in enumerate(calls.tolist(), 1)
+    ]
+    if proba:
+        for answer, shares in zip(answers, probabilities.tolist(), strict=True):
+            answer["probabilities"] = dict(zip(names, shares, strict=True))
+    for name, level in levels.items():
+        sets = known_scores(tree.held_out).sets(
             probabilities, level, class_conditional=class_conditional
         )
-        for option, level in levels.items()
-    }
-    found, passed = sets.get("--confidence"), sets.get("--refer")
-    passed = None if passed is None else passed_on(passed, calls)
-    return [
-        Answer(
-            row=i + 1,
-            label=str(predicted[i]),
-            probabilities=dict(zip(names, map(float, probabilities[i]), strict=True)),
-            classes=None if found is None else [names[k] for k in found[i].nonzero()[0]],
-            refer=None if passed is None else bool(passed[i]),
-        )
-        for i in range(len(rows))
-    ]
+        passed = passed_on(sets, calls)
+        for i, answer in enumerate(answers):
+            own = [names[k] for k in sets[i].nonzero()[0]]
+            answer[name] = own if name == "set" else bool(passed[i])
+    return answers
 
 
 def _compare(tree: TreeModel, answers: list[Answer], labels: NDArray[np.int64] | None) -> None:
     """Print how many rows go to a person and, where classes are known, how many are right."""
     from softsplit.fitted.conformal import told_decisions
 
-    asked = any(answer.refer is not None for answer in answers)
     hits: dict[int, bool] = {}
     if labels is not None:
         names = [str(label) for label in tree.classes]
-        hits = {a.row: names[k] == a.label for a in answers if (k := labels[a.row - 1]) >= 0}
+        hits = {
+            answer["row"]: names[k] == answer["prediction"]
+            for answer, k in zip(answers, labels.tolist(), strict=True)
+            if k >= 0
+        }
     if hits:
         say(f"accuracy on {counted(len(hits), 'row')}: {_share(hits.values())}")
-    if asked:
-        passed = sum(bool(answer.refer) for answer in answers)
-        rest = [hits[a.row] for a in answers if not a.refer and a.row in hits]
-        some = len(rest) < len(answers) - passed
+    if answers and "refer" in answers[0]:
+        kept = [answer["row"] for answer in answers if not answer["refer"]]
+        rest = [hits[row] for row in kept if row in hits]
+        some = len(rest) < len(kept)
         among = f" (of the {counted(len(rest), 'row')} with a known class)" if some else ""
         right = _share(rest) if rest else None
-        say(told_decisions("row", passed, len(answers), right, among))
+        say(told_decisions("row", len(answers) - len(kept), len(answers), right, among))
 
 
 def _share(hits: Collection[bool]) -> str:
     return f"{100 * sum(hits) / len(hits):.1f} %"
 
 
-def _as_object(answer: Answer, proba: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {"row": answer.row, "prediction": answer.label}
-    if proba:
-        made["probabilities"] = answer.probabilities
-    if answer.classes is not None:
-        made["set"] = answer.classes
-    if answer.refer is not None:
-        made["refer"] = answer.refer
-    return made
-
-
-def _csv(
+def as_csv(
     answers: list[Answer],
     classes: list[str],
-    asked: list[str],
+    more: list[str],
     written: Callable[[str], str] = str,
 ) -> str:
     """Return the answers as CSV with the probabilities of ``classes``.
 
-    ``written`` converts a label to its text, ``asked`` are the options that add columns.
+    ``written`` converts a label to its text; ``more`` are further entries that become columns.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    more = [name for option, name in COLUMNS.items() if option in asked]
     writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes), *more])
     for answer in answers:
-        values = [f"{answer.probabilities[c]:.6g}" for c in classes]
-        if answer.classes is not None:
-            values.append(" | ".join(map(written, answer.classes)))
-        if answer.refer is not None:
-            values.append("yes" if answer.refer else "no")
-        writer.writerow([answer.row, written(answer.label), *values])
+        values = [f"{answer['probabilities'][c]:.6g}" for c in classes]
+        if "set" in more:
+            values.append(" | ".join(map(written, answer["set"])))
+        if "refer" in more:
+            values.append("yes" if answer["refer"] else "no")
+        writer.writerow([answer["row"], written(answer["prediction"]), *values])
     return buffer.getvalue()
