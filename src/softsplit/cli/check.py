@@ -68,14 +68,14 @@ def check(
         rows, absent = coded_with_missing(tree, rest)
     else:
         rows, absent = replace(tree.table_coding, named=False).code(rest), []
-    found = check_table(tree, rows, labels, absent=absent, level=level, used_only=used_only)
+    result = check_table(tree, rows, labels, absent=absent, level=level, used_only=used_only)
     if html is not None:
-        write_text(html, found.to_html())
+        write_text(html, result.to_html())
         if not quiet:
             say(f"the page is in {html}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        echo(str(found))
-    if not found.fine:
+        echo(str(result))
+    if not result.fine:
         raise typer.Exit(MOVED)

@@ -61,12 +61,12 @@ def compare(
     if not len(rows[0]):
         raise ValueError("the table has no rows to compare the trees on.")
     labels = _labels(before.tree_, after.tree_, table, target, quiet)
-    found = compare_trees(before.tree_, after.tree_, rows[0], rows[1], labels)
+    comparison = compare_trees(before.tree_, after.tree_, rows[0], rows[1], labels)
     if as_json:
-        print_json(_as_object(found))
+        print_json(_as_object(comparison))
     else:
-        echo(str(found))
-    if found.changed_share > allow:
+        echo(str(comparison))
+    if comparison.changed_share > allow:
         raise typer.Exit(CHANGED)
 
 
@@ -94,17 +94,21 @@ def _labels(
     return labels
 
 
-def _as_object(found: Comparison) -> dict[str, Any]:
+def _as_object(comparison: Comparison) -> dict[str, Any]:
     return {
-        "rows": len(found.before),
+        "rows": len(comparison.before),
         "changed": [
-            {"row": int(i) + 1, "before": str(found.before[i]), "after": str(found.after[i])}
-            for i in found.changed
+            {
+                "row": int(i) + 1,
+                "before": str(comparison.before[i]),
+                "after": str(comparison.after[i]),
+            }
+            for i in comparison.changed
         ],
-        "figures": {name: {"before": a, "after": b} for name, (a, b) in found.figures.items()},
-        "questions": found.questions,
+        "figures": {name: {"before": a, "after": b} for name, (a, b) in comparison.figures.items()},
+        "questions": comparison.questions,
         "monotone": [
             {"effect": effect, "before": before, "after": after}
-            for effect, before, after in found.monotone
+            for effect, before, after in comparison.monotone
         ],
     }

@@ -51,23 +51,23 @@ def demo(
 
         rows = learn(Table(data.value, bundled_frame(data.value)), "class")
     with heartbeat(quiet, "fitting") as tell:
-        found = fit_tree(
+        fitted = fit_tree(
             rows, FitOptions(seed=seed, n_jobs=jobs or n_threads(None), verbose=not quiet)
         )
         report_data, interrupted = write_report(
-            out, data.value, rows, found.tree, found.provenance, seed=seed, jobs=jobs, tell=tell
+            out, data.value, rows, fitted.tree, fitted.provenance, seed=seed, jobs=jobs, tell=tell
         )
     accuracy = report_data.accuracy(report_data.chosen)
     if as_json:
         print_json({"report": str(out.absolute()), "accuracy": as_object(accuracy)})
     else:
-        echo(export_text(found.tree) + "\n")
+        echo(export_text(fitted.tree) + "\n")
         if accuracy is not None:
             echo(
                 f"accuracy on held-out rows: {100 * accuracy.value:.1f} % "
                 f"({100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}), "
-                f"{len(found.tree.selected_features_)} of {rows.coding.n_candidates} features"
+                f"{len(fitted.tree.selected_features_)} of {rows.coding.n_candidates} features"
             )
         echo(f"the report, to open in a browser:\n{visible(out.absolute())}")
-    if found.interrupted or interrupted:
+    if fitted.interrupted or interrupted:
         raise typer.Exit(INTERRUPTED)

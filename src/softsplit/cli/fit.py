@@ -23,8 +23,8 @@ from softsplit.cli.outputs import (
 )
 from softsplit.cli.parameters import (
     Known,
-    column_kinds,
     columns_of_rates,
+    parse_feature_types,
     tree_parameters,
     typed,
 )
@@ -95,7 +95,7 @@ def fit(
     columns = [str(name) for name in table.frame.columns]
     with heartbeat(quiet, "looking at the columns"):
         apart = columns_of_rates(given, Known(columns))
-    rows = training_rows(table, target, column_kinds(given, columns), apart, quiet=quiet)
+    rows = training_rows(table, target, parse_feature_types(given, columns), apart, quiet=quiet)
     worker = baseline_worker(context, rows, given["jobs"]) if report is not None else None
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
@@ -119,14 +119,14 @@ def fit(
         )
     start = time.perf_counter()
     with heartbeat(quiet, "fitting"):
-        found = fit_tree(rows, settings)
-    for note in found.notes:
+        fitted = fit_tree(rows, settings)
+    for note in fitted.notes:
         say(note)
     if model is not None:  # first: the tree is kept even if the report fails
-        write_text(model, dumps_model(found.tree))
+        write_text(model, dumps_model(fitted.tree))
         if not quiet:
             say(f"the tree is in {model}")
-    report_data, interrupted = None, found.interrupted
+    report_data, interrupted = None, fitted.interrupted
     if report is not None and not interrupted:
         left = None
         if time_limit:
@@ -134,14 +134,14 @@ def fit(
             left = time_limit - spent  # the time to compile does not count
         with heartbeat(quiet, "making the report", left) as tell:
             report_data, interrupted = _reported(
-                table.name, rows, found, settings, report, left, tell=tell, by=groups_told,
+                table.name, rows, fitted, settings, report, left, tell=tell, by=groups_told,
                 refer=refer, worker=worker,
             )  # fmt: skip
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
     _show(
-        found,
+        fitted,
         rows,
         report_data,
         {"model": model, "report": report if report_data else None},
@@ -149,7 +149,7 @@ def fit(
     )
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
-    if found.interrupted:
+    if fitted.interrupted:
         say("interrupted: this is the best tree so far.")
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -158,7 +158,7 @@ def fit(
 def _reported(
     name: str,
     rows: LabelledRows,
-    found: Fitted,
+    fitted: Fitted,
     settings: FitOptions,
     report: Path,
     time_limit: float | None,
@@ -168,9 +168,9 @@ def _reported(
     report_data: ReportData | None = None
     with suppress(KeyboardInterrupt):
         report_data, interrupted = write_report(
-            report, name, rows, found.tree, found.provenance,
+            report, name, rows, fitted.tree, fitted.provenance,
             seed=settings.seed, jobs=settings.n_jobs,
-            time_limit=time_limit, repeatable=found.repeatable, search=found.search,
+            time_limit=time_limit, repeatable=fitted.repeatable, search=fitted.search,
             of_table=settings.of_table, **asked,
         )  # fmt: skip
     if report_data is None:
@@ -183,7 +183,7 @@ def _reported(
 
 
 def _show(
-    found: Fitted,
+    fitted: Fitted,
     rows: LabelledRows,
     report_data: ReportData | None,
     files: dict[str, Path | None],
@@ -194,7 +194,7 @@ def _show(
     from softsplit.reading.case_costs import CaseCosts, arriving_shares
     from softsplit.report.report_data import strength_of
 
-    tree = found.tree
+    tree = fitted.tree
     matrix = rows.coded_as(tree.tree_.coding).matrix
     predicted = tree.classes_[tree.tree_.predict_index(matrix)]
     training_accuracy = float(np.mean(predicted == rows.y))
@@ -220,10 +220,10 @@ def _show(
                 "loss": tree.loss,
                 "steepness": float(tree.tree_.steepness),
                 "training_accuracy": training_accuracy,
-                "chosen_score": found.score,
+                "chosen_score": fitted.score,
                 "accuracy": as_object(accuracy),
                 **({} if report_data is None else figures_object(report_data)),
-                "interrupted": found.interrupted,
+                "interrupted": fitted.interrupted,
                 "files": {name: str(path) for name, path in files.items() if path is not None},
             }
         )
@@ -233,9 +233,9 @@ def _show(
     facts = {"training accuracy": f"{100 * training_accuracy:.1f} %"}
     if report_data is not None and accuracy is not None:
         facts |= figures_text(report_data)
-    elif found.score is not None:
+    elif fitted.score is not None:
         facts["cross-validated accuracy"] = (
-            f"{100 * found.score:.1f} % (used to choose the tree: slightly optimistic)"
+            f"{100 * fitted.score:.1f} % (used to choose the tree: slightly optimistic)"
         )
     facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
     said = set(tree.tree_.leaf_predictions.tolist())
@@ -249,7 +249,7 @@ def _show(
         facts["costs"] = costs.sentence(shares)
     if rows.dropped_rows:
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
-    for name, value in found.provenance:
+    for name, value in fitted.provenance:
         facts[name.lower()] = value
     echo(export_text(tree) + "\n")
     width = max(map(len, facts)) + 2

@@ -86,18 +86,18 @@ def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:
         from softsplit.persistence.files import load_model
 
         try:
-            found: SoftTreeClassifier = _load(path, load_model)
+            tree: SoftTreeClassifier = _load(path, load_model)
         except ImportError as error:  # the command says which package it needs
             raise (error.__cause__ or error) from None
-    return found
+    return tree
 
 
 def load_stored(path: Path) -> SavedTree:
     """Load the tree of a model file, without importing the training code."""
     from softsplit.persistence.files import load_tree
 
-    found: SavedTree = _load(path, load_tree)
-    return found
+    saved: SavedTree = _load(path, load_tree)
+    return saved
 
 
 def _load(path: Path, how: Callable[[Path], Any]) -> Any:
@@ -207,22 +207,22 @@ def advice_limits(
     coding = tree.tree_.table_coding
     kinds = {variable.name: variable.kind for variable in coding.variables}
     names = [*coding.names, *kinds]
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for text in ranges or ():
         fitting = [name for name in names if text.startswith(f"{name}=")]
         name = max(fitting, key=len, default="")
         value = text[len(name) + 1 :]
         if kinds.get(name) == CATEGORY:
-            found[name] = split_names([value], ())
+            limits[name] = split_names([value], ())
         elif fitting and ":" in value:
             low, _, high = value.partition(":") if value.count(":") == 1 else _halves(value)
-            found[name] = (low.strip() or None, high.strip() or None)
+            limits[name] = (low.strip() or None, high.strip() or None)
         else:
             raise ValueError(
                 f"--range {shown(text)} must be COLUMN=LOW:HIGH, with a column of the tree."
             )
     listed = [split_names(given or (), names) for given in (fixed, only_decrease, only_increase)]
-    return AdviceLimits.of(listed[0], found, listed[1], listed[2])
+    return AdviceLimits.of(listed[0], limits, listed[1], listed[2])
 
 
 def _halves(text: str) -> tuple[str, str, str]:

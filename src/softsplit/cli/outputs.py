@@ -108,15 +108,15 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
     """Return the metrics of the chosen tree and of the baselines, for JSON output."""
     from softsplit.selection.baselines import BASELINES
 
-    found = {"tree": report_data.metrics(report_data.chosen)}
-    found |= {name: report_data.baseline_metrics(name) for name in BASELINES}
+    judged_by = {"tree": report_data.metrics(report_data.chosen)}
+    judged_by |= {name: report_data.baseline_metrics(name) for name in BASELINES}
     judged = {
         name: {
             key: value._asdict() if hasattr(value, "_asdict") else value
             for key, value in (vars(metrics) if metrics is not None else {}).items()
         }
         or None
-        for name, metrics in found.items()
+        for name, metrics in judged_by.items()
     }
     classes = {}
     for k, name in enumerate(report_data.classes):
@@ -133,9 +133,9 @@ def figures_text(report_data: ReportData) -> dict[str, str]:
     """Return the metrics of the chosen tree on held-out rows, the leading one first, as text."""
     from softsplit.report.measures import class_sentence, refer_sentence, verdict
 
-    found = report_data.metrics(report_data.chosen)
-    assert found is not None
-    metrics = {"accuracy": found.accuracy, "balanced accuracy": found.balanced}
+    judged = report_data.metrics(report_data.chosen)
+    assert judged is not None
+    metrics = {"accuracy": judged.accuracy, "balanced accuracy": judged.balanced}
     if report_data.rare is not None:
         metrics = dict(reversed(metrics.items()))
     facts = {

@@ -32,20 +32,20 @@ class Known(NamedTuple):
 
 def tree_parameters(given: Given, known: Known) -> dict[str, Any]:
     """Return the parameters that options give, but those about kinds of columns and strengths."""
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name, value in given.items():
         parameter = TABLE[name][0].name
         if parameter in READERS:
-            found[parameter] = READERS[parameter](value, known) if value else None
+            parameters[parameter] = READERS[parameter](value, known) if value else None
         elif parameter not in ("feature_types", "global_strength", "fairness"):
-            found[parameter] = value
-    if found.get("min_class_rate", "") is None:
-        found["min_class_rate"] = "auto"
-    found["time_limit"] = found["time_limit"] or None
-    found["n_jobs"] = found["n_jobs"] or n_threads(None)
+            parameters[parameter] = value
+    if parameters.get("min_class_rate", "") is None:
+        parameters["min_class_rate"] = "auto"
+    parameters["time_limit"] = parameters["time_limit"] or None
+    parameters["n_jobs"] = parameters["n_jobs"] or n_threads(None)
     if "parity" in given:
-        found["fairness"] = fairness_of(given, known)
-    return found
+        parameters["fairness"] = fairness_of(given, known)
+    return parameters
 
 
 def typed(context: Any) -> str:
@@ -82,7 +82,7 @@ def columns_of_rates(given: Given, known: Known) -> list[str]:
     return [str(name) for name in named_columns(bounds, fairness_of(given, known))]
 
 
-def column_kinds(given: Given, names: Sequence[str]) -> dict[str, str]:
+def parse_feature_types(given: Given, names: Sequence[str]) -> dict[str, str]:
     """Return the kind of each column that --drop, --date, --kind and the like name."""
     from softsplit.data.learning import split_names
     from softsplit.variables.coding import refuse_kind

@@ -12,7 +12,7 @@ from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import read, training_rows
 from softsplit.cli.outputs import as_object
-from softsplit.cli.parameters import Known, column_kinds, tree_parameters, typed
+from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters, typed
 from softsplit.settings.table import (
     ColumnParameters,
     ProblemParameters,
@@ -56,7 +56,7 @@ def path(
     """
     table = read(data, encoding, quiet)
     columns = [str(name) for name in table.frame.columns]
-    rows = training_rows(table, target, column_kinds(given, columns), quiet=quiet)
+    rows = training_rows(table, target, parse_feature_types(given, columns), quiet=quiet)
     with heartbeat(quiet, "loading the solver"):
         from softsplit.estimators.classifier import SoftTreeClassifier
         from softsplit.formulations import formulation_of
@@ -97,7 +97,7 @@ def _lines(report_data: ReportData, of_table: str) -> list[dict[str, Any]]:
 
     lines = []
     for i, tree in enumerate(report_data.trees):
-        found = report_data.accuracy(i)
+        accuracy = report_data.accuracy(i)
         lines.append(
             {
                 "strength": strength_of(tree),
@@ -105,7 +105,7 @@ def _lines(report_data: ReportData, of_table: str) -> list[dict[str, Any]]:
                 "global_strength": float(tree.global_strength),
                 "features": len(tree.selected_features_),
                 "coefficients": int(np.count_nonzero(tree.weights_)),
-                "accuracy": as_object(found),
+                "accuracy": as_object(accuracy),
                 "fit": fit_options(tree, of_table) if report_data.repeatable[i] else None,
                 "selected_features": [tree.tree_.column_names[j] for j in tree.selected_features_],
             }
@@ -123,15 +123,21 @@ def _print(lines: list[dict[str, Any]], n_features: int) -> None:
     table.add_column("which")
     most = OPTIONS.path_features
     for line in lines:
-        found = line["accuracy"]
+        accuracy = line["accuracy"]
+        figures = ("-", "")
+        if accuracy is not None:
+            value, low, high = (100 * accuracy[name] for name in ("value", "low", "high"))
+            figures = f"{value:.1f} %", f"{low:.1f} to {high:.1f}"
         names = line["selected_features"]
         more = f" and {len(names) - most} more" if len(names) > most else ""
         table.add_row(
             f"{line['strength']:.4g}",
             f"{line['features']} of {n_features}",
             str(line["coefficients"]),
-            "-" if found is None else f"{100 * found['value']:.1f} %",
-            "" if found is None else f"{100 * found['low']:.1f} to {100 * found['high']:.1f}",
+            "-" if accuracy is None else f"{100 * accuracy['value']:.1f} %",
+            ""
+            if accuracy is None
+            else f"{100 * accuracy['low']:.1f} to {100 * accuracy['high']:.1f}",
             Text(", ".join(map(visible, names[:most])) + more),
         )
     console().print(table)

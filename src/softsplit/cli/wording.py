@@ -75,25 +75,25 @@ def usage(error: Any) -> str:
     """The sentence for a wrong call: a value, an option or an argument; "" if there is none."""
     said = " ".join(error.format_message().split()).rstrip(".")
     path = getattr(getattr(error, "ctx", None), "command_path", "softsplit")
-    if found := re.match(r"Invalid value for '([^']+)'[^:]*: (?:Value error, )?(.*)", said):
-        return _wrong_value(found[1], found[2], _given(error))
-    if found := re.match(
+    if match := re.match(r"Invalid value for '([^']+)'[^:]*: (?:Value error, )?(.*)", said):
+        return _wrong_value(match[1], match[2], _given(error))
+    if match := re.match(
         r"Missing (?:option|argument) '([^']+)'[^.]*(?:\. Choose from: (.*))?", said
     ):
-        if found[2]:
-            return f"{found[1]} is missing; choose {_either(found[2].split(', '))}."
-        return f"{found[1]} is missing; {path} --help says what to give."
-    if found := re.match(r"No such option:? '?(-[^\s'(]+)", said):
+        if match[2]:
+            return f"{match[1]} is missing; choose {_either(match[2].split(', '))}."
+        return f"{match[1]} is missing; {path} --help says what to give."
+    if match := re.match(r"No such option:? '?(-[^\s'(]+)", said):
         known = [name for one in error.ctx.command.params for name in one.opts]
-        near = _nearest_name(found[1], known)
+        near = _nearest_name(match[1], known)
         hint = f"did you mean {near}?" if near else f"{path} --help lists the options."
-        return f"there is no option {found[1]}; {hint}"
-    if found := re.match(r"No such command '(.*?)'", said):
-        near = _nearest_name(found[1], error.ctx.command.list_commands(error.ctx))
+        return f"there is no option {match[1]}; {hint}"
+    if match := re.match(r"No such command '(.*?)'", said):
+        near = _nearest_name(match[1], error.ctx.command.list_commands(error.ctx))
         hint = f"did you mean {near}?" if near else f"{path} --help lists all."
-        return f"there is no command {shown(found[1])}; {hint}"
-    if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", said):
-        return f"{shown(found[1])} is more than was expected; {path} --help shows the arguments."
+        return f"there is no command {shown(match[1])}; {hint}"
+    if match := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", said):
+        return f"{shown(match[1])} is more than was expected; {path} --help shows the arguments."
     return f"{said}." if said else ""
 
 
@@ -104,26 +104,26 @@ def _nearest_name(word: str, known: Iterable[str]) -> str:
 
 def _wrong_value(name: str, why: str, given: str | None) -> str:
     got = "" if given is None else f", got {shown(given)}"
-    if found := re.match(r"'?(.*?)'? is not one of (.*)", why):
-        listed = _either(re.findall("'(.*?)'", found[2]))
-        return f"{name} must be {listed}, got {shown(found[1])}."
-    if found := re.fullmatch(r"(\S+) is not in the range (\S+?)<=x<=(\S+)", why):
-        value, low, high = map(float, found.groups())
+    if match := re.match(r"'?(.*?)'? is not one of (.*)", why):
+        listed = _either(re.findall("'(.*?)'", match[2]))
+        return f"{name} must be {listed}, got {shown(match[1])}."
+    if match := re.fullmatch(r"(\S+) is not in the range (\S+?)<=x<=(\S+)", why):
+        value, low, high = map(float, match.groups())
         bound = f"x>={low:g}" if value < low else f"x<={high:g}"
         why = f"{value:g} is not in the range {bound}"
     for pattern, needed in NEEDED:
-        if found := re.fullmatch(pattern, why):
+        if match := re.fullmatch(pattern, why):
             own = re.match(r"'?(.*?)'? is not ", why)
             got = f", got {shown(own[1])}" if own else got
-            return f"{name} must be {found.expand(needed)}{got}."
+            return f"{name} must be {match.expand(needed)}{got}."
     return f"{why}." if why.startswith(f"{name} ") else f"{name}: {why}."
 
 
 def _given(error: Any) -> str | None:
     """The value that was given, where the error holds it."""
     problems = getattr(error.__cause__, "errors", None)
-    found = problems() if callable(problems) else []
-    return str(found[0]["input"]) if found and "input" in found[0] else None
+    errors = problems() if callable(problems) else []
+    return str(errors[0]["input"]) if errors and "input" in errors[0] else None
 
 
 def _either(names: list[str]) -> str:

@@ -223,10 +223,10 @@ def training_rows(
                 "constraints and fairness are for tables that are not wide and sparse; make X "
                 "dense, or leave them out."
             )
-        found = find_column(on_host(table), sensitive, len(labels))
+        column = find_column(on_host(table), sensitive, len(labels))
         wanted = 0.0 if is_auto(estimator.min_class_rate) else estimator.min_class_rate
         rated = rated_rows(
-            required, RatedTable(labels, classes, weight, found), parse.make_rates(wanted, classes)
+            required, RatedTable(labels, classes, weight, column), parse.make_rates(wanted, classes)
         )
     columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
     if coding is None and names is not None:
@@ -350,8 +350,8 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
     refuse_lengths(X, y)
     if is_wide(X) and _stays_sparse(estimator, X):
         given = {"accept_sparse": True, "dtype": None, "ensure_all_finite": False}
-        found, labels = validate_data(estimator, X, y, **given)
-        return X, checked_sparse(found), labels
+        matrix, labels = validate_data(estimator, X, y, **given)
+        return X, checked_sparse(matrix), labels
     X = X.toarray() if issparse(X) else X
     if estimator.feature_types is None and holds_numbers(X):
         with made_floats():

@@ -168,7 +168,7 @@ class SoftTreeClassifier(SingleTreeParameters, SoftTreeBase):
 def fitted_classifier(
     base: SoftTreeBase,
     prepared: Prepared,
-    found: Solution,
+    solution: Solution,
     zero_threshold: float,
     *,
     importances: bool = True,
@@ -181,6 +181,6 @@ def fitted_classifier(
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
     made = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
-    outcome = Outcome.alone(found)
+    outcome = Outcome.alone(solution)
     keep(made, prepared, outcome, zero_threshold, importances=importances, hurried=hurried)
     return made

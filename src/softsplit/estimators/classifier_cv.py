@@ -279,15 +279,17 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             run = replace(run, budget=refit_budget(run.budget))
             with run.budget.interruptible():
                 self._refit(*chosen, search, all_rows, run)
-                self._keep_met(search, chosen, all_rows)
+                self._remember_candidates(search, chosen, all_rows)
                 return
             # Ctrl-C came outside the solver, which sees to it itself.
             if trainer.run.budget.stopped:
                 raise KeyboardInterrupt  # the second one: it is to end now
             self._refit(*chosen, search, all_rows, run)
-            self._keep_met(search, chosen, all_rows)
+            self._remember_candidates(search, chosen, all_rows)
 
-    def _keep_met(self, search: CandidateSearch, chosen: Key, rows: TrainingRows) -> None:
+    def _remember_candidates(
+        self, search: CandidateSearch, chosen: Key, rows: TrainingRows
+    ) -> None:
         """Remember trees for ``alternatives``; pickles and copies leave them out."""
         self.__dict__.pop("_compared", None)
         if (
@@ -351,20 +353,20 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         compared = replace(compared, trainer=replace(compared.trainer, settings=settings))
         run = training_run(self)  # its code is ready since the choice
         run = replace(run, budget=replace(Budget(tol=run.budget.tol), time_limit=time_limit))
-        found: list[Alternative] = []
+        others: list[Alternative] = []
         with one_blas_thread(), run.budget.interruptible():
             for met, solution, prepared in compared.trees(rows, self.weights_, run):
                 if run.budget.exhausted:  # what was being trained is unfinished
                     break
-                prepared, _ = self._priced(prepared, met.candidate, met.fraction)
+                prepared, _ = self._at_readable_strengths(prepared, met.candidate, met.fraction)
                 tree = fitted_classifier(self, prepared, solution, run.solver.zero_threshold)
-                found.append(Alternative.of(tree, self, met.behind, met.error, self._measure))
-                if len(found) == count:
+                others.append(Alternative.of(tree, self, met.behind, met.error, self._measure))
+                if len(others) == count:
                     break
         own, stopped = Alternative.of(self, self, 0.0, 0.0), run.budget.stopped
-        return Alternatives(tuple(found), own, count, stopped)
+        return Alternatives(tuple(others), own, count, stopped)
 
-    def _priced(
+    def _at_readable_strengths(
         self, prepared: Prepared, candidate: Candidate, fraction: float
     ) -> tuple[Prepared, tuple[float, float]]:
         """The problem at readable strengths, and these."""
@@ -551,27 +553,27 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         search.trainer.tidy()
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         if starts:
-            found = refit_from(starts, prepared, shares, fraction, run, grow=not hurried)
+            solution = refit_from(starts, prepared, shares, fraction, run, grow=not hurried)
         else:
-            found = solve_fold_path(prepared, shares, [fraction], run)[0]
+            solution = solve_fold_path(prepared, shares, [fraction], run)[0]
         search.trainer.tidy()
-        prepared, (local, global_) = self._priced(prepared, candidate, fraction)
-        if not found.status.usable and prepared.problem.rate_limits is not None:
+        prepared, (local, global_) = self._at_readable_strengths(prepared, candidate, fraction)
+        if not solution.status.usable and prepared.problem.rate_limits is not None:
             raise NoFeasibleTreeError(
                 "no tree of the chosen settings meets the requirements on rates on all rows; widen "
                 "a bound, or add depths."
             )
-        found = decided(prepared, joined(prepared, found, run), run)
+        solution = decided(prepared, joined(prepared, solution, run), run)
         over = hurried or run.budget.exhausted
         self.best_estimator_ = fitted_classifier(
-            self, prepared, found, run.solver.zero_threshold, hurried=over
+            self, prepared, solution, run.solver.zero_threshold, hurried=over
         )
         tree = profiled(self.best_estimator_.tree_, rows, hurried=over)
         self.best_estimator_.tree_ = replace(tree, held_out=held_out)
         self.tree_ = self.best_estimator_.tree_
         know_table(self, self.tree_, named=prepared.named)
-        if found.screening is not None:
-            self.screening_ = found.screening
+        if solution.screening is not None:
+            self.screening_ = solution.screening
         names = ("class_weight", "min_class_rate", "constraints", "fairness")
         given = {name: getattr(self, name) for name in names}
         # What was given is part of the tree too, though nothing was chosen there.

@@ -272,8 +272,8 @@ def refit(
     holder, given = holder_of(estimator), checked_reason(reason)
     tree: TreeModel = holder.tree_
     made = edited(estimator, date or vars(estimator).get("date_"))
-    found = read_rows(made, X, whole=True)
-    matrix = found.X if isinstance(found, CodedRows) else found
+    read = read_rows(made, X, whole=True)
+    matrix = read.X if isinstance(read, CodedRows) else read
     labels = known_labels(tree, y, len(matrix))
     weight = checked_weights(sample_weight, matrix)
     rows = Rows(

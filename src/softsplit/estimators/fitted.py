@@ -492,8 +492,8 @@ class FittedTree(TreeHolder, BaseEstimator):
             As of the edits.
         """
         check_is_fitted(self, "tree_")
-        found = late("softsplit.estimators.edited", "refit")
-        return found(self, X, y, keep, sample_weight, reason, date)
+        refitted = late("softsplit.estimators.edited", "refit")
+        return refitted(self, X, y, keep, sample_weight, reason, date)
 
     def to_frame(self) -> pd.DataFrame:
         """The tree as a table: one row per question and leaf, in the order of the text.

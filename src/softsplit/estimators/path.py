@@ -288,14 +288,14 @@ def path_trees(
         repeatable = run.solver.follows(problems[0]) and not sample_sizes(problems[0], run.solver)
         if repeatable:
             base.set_params(n_starts=n_starts or base.n_starts)
-            found = solve_each(
+            solutions = solve_each(
                 problems, run.solver, n_starts=base.n_starts, seed=run.seed, budget=budget,
                 n_jobs=n_jobs,
             )  # fmt: skip
         else:
-            found = solve_fold_path(prepared, shares, fractions, run, tight=True)
+            solutions = solve_fold_path(prepared, shares, fractions, run, tight=True)
     zero = run.solver.zero_threshold
-    trees = [fitted_classifier(base, *pair, zero) for pair in zip(along, found, strict=False)]
+    trees = [fitted_classifier(base, *pair, zero) for pair in zip(along, solutions, strict=False)]
     return PathTrees(trees, repeatable and len(trees) == len(fractions))
 
 

@@ -29,21 +29,21 @@ def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
         if apart is not None and name is not None and name in apart:
             return _grouped(apart[name])
         if isinstance(X, CodedRows):
-            found = _coded(X, name)
+            column = _coded(X, name)
         else:
             names, columns = table_columns(X)
             known = list(range(len(columns))) if names is None else names
-            found = _grouped(columns[known.index(name)]) if name in known else None
-        if found is None and apart is not None and None in apart and given in ([], [name]):
+            column = _grouped(columns[known.index(name)]) if name in known else None
+        if column is None and apart is not None and None in apart and given in ([], [name]):
             given[:] = [name]
             return _grouped(apart[None])
-        if found is None:
+        if column is None:
             place = "of X" if apart is None else "of X or of sensitive"
             raise ValueError(
                 f"a requirement on rates names the column {shown(name)}, which is not a column "
                 f"{place}; correct the name, or hand the column to fit as sensitive=..."
             )
-        return found
+        return column
 
     return find
 
@@ -51,20 +51,20 @@ def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
 def _apart(sensitive: Any, n_rows: int) -> dict[Any, pd.Series]:
     """The columns of ``sensitive`` by name; None is the name of a single one without a name."""
     if isinstance(sensitive, pd.DataFrame):
-        found = {name: sensitive[name] for name in sensitive.columns}
+        tables = {name: sensitive[name] for name in sensitive.columns}
     elif hasattr(sensitive, "get_columns"):
         names, columns = table_columns(sensitive)
-        found = dict(zip(names or [], columns, strict=True))
+        tables = dict(zip(names or [], columns, strict=True))
     else:
         one = pd.Series(sensitive if hasattr(sensitive, "__array__") else list(sensitive))
         if isinstance(sensitive, np.ndarray) and sensitive.ndim != 1:
             raise ValueError("sensitive must be one column, or a table with names of its columns.")
-        found = {one.name: one}
-    for name, column in found.items():
+        tables = {one.name: one}
+    for name, column in tables.items():
         if len(column) != n_rows:
             called = "sensitive" if name is None else f"column {shown(name)} of sensitive"
             raise ValueError(f"{called} has {len(column)} rows, and X has {n_rows}.")
-    return {name: column.reset_index(drop=True) for name, column in found.items()}
+    return {name: column.reset_index(drop=True) for name, column in tables.items()}
 
 
 def _grouped(column: pd.Series) -> Grouped:

@@ -108,12 +108,12 @@ class Stability:
         }  # fmt: skip
         if what not in tables:
             raise ValueError(f"what must be 'features', 'pairs' or 'questions', got {what!r}.")
-        found = tables[what]
+        shares = tables[what]
         return pd.DataFrame(
             {
-                what: [_listed(key) for key in found],
-                "share": list(found.values()),
-                "in_tree": [self.has(what, key) for key in found],
+                what: [_listed(key) for key in shares],
+                "share": list(shares.values()),
+                "in_tree": [self.has(what, key) for key in shares],
             }
         )
 
@@ -130,15 +130,15 @@ class Stability:
             "resamples"
         ]
         for what in ("features", "pairs", "questions"):
-            found: dict[Any, float] = getattr(self, what)
+            shares: dict[Any, float] = getattr(self, what)
             lines.append(f"{what} that recur (* in the tree itself):")
-            shown = list(found.items())[:SHOWN]
+            shown = list(shares.items())[:SHOWN]
             lines += [
                 f"    {_percent(share):>6} {'*' if self.has(what, key) else ' '} {_listed(key)}"
                 for key, share in shown
             ]
-            if len(found) > SHOWN:
-                lines.append(f"    and {len(found) - SHOWN} more")
+            if len(shares) > SHOWN:
+                lines.append(f"    and {len(shares) - SHOWN} more")
         return "\n".join(lines)
 
 

@@ -72,16 +72,16 @@ def make_rules(
 def by_position(parameters: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the rules among the parameters of an estimator with positions in place of names."""
     columns = Columns(names)
-    found: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     for name in PARAMETERS:
         given = parameters[name]
         if isinstance(given, Mapping):
-            found[name] = {columns.place(name, column): cost for column, cost in given.items()}
+            rules[name] = {columns.place(name, column): cost for column, cost in given.items()}
         elif given is not None and name == "required":
-            found[name] = columns.listed(name, given)
+            rules[name] = columns.listed(name, given)
         elif given is not None:
-            found[name] = [columns.listed(name, members) for members in given]
-    return found
+            rules[name] = [columns.listed(name, members) for members in given]
+    return rules
 
 
 def check_values(rules: FeatureRules | None, low: FloatArray, high: FloatArray) -> None:

@@ -155,10 +155,10 @@ class LikelihoodFormulation(Formulation):
 
     def resolved(self, settings: ModelSettings, n_classes: int) -> ModelSettings:
         """A tree of so many questions needs no more levels than these."""
-        found, most = super().resolved(settings, n_classes), settings.max_questions
+        resolved, most = super().resolved(settings, n_classes), settings.max_questions
         if most is None or not is_auto(settings.depth):
-            return found
-        return replace(found, depth=min(found.depth, positive_integer("max_questions", most)))
+            return resolved
+        return replace(resolved, depth=min(resolved.depth, positive_integer("max_questions", most)))
 
     def depth(self, depth: Any, n_classes: int) -> Any:
         if not is_auto(depth):

@@ -252,12 +252,12 @@ def _by_class(
             ("of y",),
         )
     try:
-        found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
+        numbers = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(name, values, "must map classes to numbers.") from None
-    if not np.all((found >= 0) & (found <= most) & np.isfinite(found)):
+    if not np.all((numbers >= 0) & (numbers <= most) & np.isfinite(numbers)):
         raise ParameterError(name, values, f"must hold finite numbers from 0 to {most:g}.")
-    return found
+    return numbers
 
 
 def make_numbers(name: str, values: Any) -> Any:
@@ -286,33 +286,37 @@ def make_weights(sample_weight: FloatArray, name: str = "sample_weight") -> Floa
 
 def make_targets(name: str, targets: Any, classes: NDArray[Any], weight: FloatArray) -> FloatArray:
     """Class probabilities of rows as an array (n_rows, n_classes), checked; rows sum to 1."""
-    found = make_numbers(name, targets)
+    probabilities = make_numbers(name, targets)
     shape = (len(weight), len(classes))
-    if np.shape(found) != shape:
+    if np.shape(probabilities) != shape:
         raise ValueError(
-            f"{name} has shape {np.shape(found)}; it needs a row for each sample and a column for "
-            f"each class in sorted order, {shape}."
+            f"{name} has shape {np.shape(probabilities)}; it needs a row for each sample and a "
+            f"column for each class in sorted order, {shape}."
         )
-    wrong = np.flatnonzero(~np.all((found >= 0) & (found <= 1), axis=1))
+    wrong = np.flatnonzero(~np.all((probabilities >= 0) & (probabilities <= 1), axis=1))
     if len(wrong):
         raise ValueError(
-            f"{name} holds {shown(found[wrong[0]].tolist())} in row {wrong[0]}; probabilities are "
-            "numbers between 0 and 1."
+            f"{name} holds {shown(probabilities[wrong[0]].tolist())} in row {wrong[0]}; "
+            "probabilities are numbers between 0 and 1."
         )
-    sums = found.sum(axis=1)
+    sums = probabilities.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1.0) > PROBABILITY_SLACK)
     if len(wrong):
         raise ValueError(
             f"row {wrong[0]} of {name} sums to {sums[wrong[0]]:.6g}; the probabilities of a row "
             "must sum to 1."
         )
-    absent = classes[weight @ found <= 0].tolist()
+    absent = classes[weight @ probabilities <= 0].tolist()
     if absent:
         raise ValueError(
             f"{name} gives class {shown(absent[0])} no probability in any row; leave its samples "
             "out."
         )
-    return np.where(np.max(found, axis=1, keepdims=True) == 1, found, found / sums[:, None])
+    return np.where(
+        np.max(probabilities, axis=1, keepdims=True) == 1,
+        probabilities,
+        probabilities / sums[:, None],
+    )
 
 
 def make_steepness(steepness: Any) -> float:

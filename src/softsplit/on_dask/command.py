@@ -13,7 +13,7 @@ from typing import Any
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.cli.outputs import write_text
-from softsplit.cli.parameters import Known, column_kinds, tree_parameters
+from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters
 from softsplit.support.messages import shown
 
 
@@ -69,7 +69,7 @@ def fit_dask(
             f"there is no column {shown(target)} in {data}; its columns are "
             f"{', '.join(shown(name, 20) for name in names[:8])}{', ...' if names[8:] else ''}."
         )
-    feature_types = column_kinds(given, names)
+    feature_types = parse_feature_types(given, names)
     apart = split_names(given["sensitive_only"] or (), names)
     absent = [name for name in feature_types if name not in names]
     if absent:

@@ -93,13 +93,13 @@ def options(*tables: type) -> Iterator[tuple[Field[Any], Option]]:
 
 def checked(table: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of parameters of a table, checked, as they are computed with."""
-    found = {}
+    ready = {}
     for one in parameters(table):
         value, check = values[one.name], one.metadata.get("check")
         left = value is None or (isinstance(value, str) and value == "auto")
         usual = left and type(value) is type(one.default) and value == one.default
-        found[one.name] = value if check is None or usual else check(one.name, value)
-    return found
+        ready[one.name] = value if check is None or usual else check(one.name, value)
+    return ready
 
 
 def documented(*tables: type) -> Callable[[Documented], Documented]:
@@ -125,13 +125,13 @@ def documented(*tables: type) -> Callable[[Documented], Documented]:
 def _entries(doc: str) -> dict[str, str]:
     """Return the entries of the section "Parameters" of a docstring, by the names they are for."""
     section = inspect.cleandoc(doc).partition("Parameters\n----------\n")[2] + "\n"
-    found = re.findall(r"^\S.*\n(?:    .*\n)*", section, re.MULTILINE)
-    return {name: entry for entry in found for name in entry.partition(" : ")[0].split(", ")}
+    entries = re.findall(r"^\S.*\n(?:    .*\n)*", section, re.MULTILINE)
+    return {name: entry for entry in entries for name in entry.partition(" : ")[0].split(", ")}
 
 
 def spellings(*tables: type) -> dict[str, str]:
     """Return the option that each parameter is given by on the command line."""
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     for one, option in options(*tables):
-        found.setdefault(one.name, option.flag)
-    return found
+        flags.setdefault(one.name, option.flag)
+    return flags
