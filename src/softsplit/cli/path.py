@@ -134,10 +134,7 @@ def _print(lines: list[dict[str, Any]], n_features: int) -> None:
             f"{line['strength']:.4g}",
             f"{line['features']} of {n_features}",
             str(line["coefficients"]),
-            "-" if accuracy is None else f"{100 * accuracy['value']:.1f} %",
-            ""
-            if accuracy is None
-            else f"{100 * accuracy['low']:.1f} to {100 * accuracy['high']:.1f}",
+            *figures,
             Text(", ".join(map(visible, names[:most])) + more),
         )
     console().print(table)
