@@ -385,7 +385,7 @@ def test_what_cannot_be_done_is_said(verb, given, said):
 
 def test_rows_need_their_classes():
     tree, X, y = case("wine")
-    with pytest.raises(ValueError, match="X has 3 rows, y has 1 classes"):
+    with pytest.raises(ValueError, match="y must hold one class for each of the 3 rows"):
         tree.edit().compare(X[:3], y[:1])
     with pytest.raises(ValueError, match=r"no rows|0 sample"):
         tree.refit(X[:0], y[:0])

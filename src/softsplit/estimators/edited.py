@@ -24,7 +24,13 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.base import keep as keep_outcome
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.row_reading import checked_rows, know_table, read_rows, validated_rows
+from softsplit.estimators.row_reading import (
+    checked_rows,
+    know_table,
+    read_rows,
+    tree_labels,
+    validated_rows,
+)
 from softsplit.fitted.edits import Edit, Edits
 from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.support.messages import shown
@@ -154,7 +160,7 @@ class EditedTree(SoftTreeClassifier):
     def count_rows(self, X: Any, y: Any) -> Self:
         """Count again how many rows of which class arrive in each leaf, best the training rows."""
         rows = checked_rows(self, X)
-        labels = known_labels(self.tree_, y, len(rows))
+        labels = tree_labels(self.tree_, y, len(rows))
         made = copy.copy(self)
         made.tree_ = editing.counted(self.tree_, rows, labels)
         return made
@@ -185,7 +191,7 @@ class EditedTree(SoftTreeClassifier):
             before.tree_ = editing.rename(before.tree_, {a: b for a, b in pairs if a != b})
         know_table(before, before.tree_, named=hasattr(self, "feature_names_in_"))
         rows = [checked_rows(one, X) for one in (before, self)]
-        labels = known_labels(tree, y, len(rows[0]))
+        labels = tree_labels(tree, y, len(rows[0]))
         return compare_trees(before.tree_, tree, rows[0], rows[1], labels)
 
     @property
@@ -217,23 +223,6 @@ def checked_reason(reason: Any) -> str | None:
     if reason is not None and not isinstance(reason, str):
         raise ValueError(f"reason must be a text or None, got {shown(reason)}.")
     return reason
-
-
-def known_labels(tree: TreeModel, y: Any, n_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Positions of the classes of rows; an error names one that the tree does not know."""
-    labels, known = np.asarray(y), tree.labels
-    if labels.ndim != 1:
-        raise ValueError(f"y must have one dimension, got the shape {labels.shape}.")
-    if n_rows != len(labels):
-        raise ValueError(f"X has {n_rows} rows, y has {len(labels)} classes.")
-    if not n_rows:
-        raise ValueError("X has no rows.")
-    place = {label: k for k, label in enumerate(known)}
-    listed = labels.tolist()
-    strange = next((label for label in listed if label not in place), None)
-    if strange is not None:
-        raise ValueError(f"y holds {shown(strange)}, which is not a class of the tree: {known}.")
-    return np.array([place[label] for label in listed], dtype=np.int64)
 
 
 def edited(estimator: Any, date: str | None = None) -> EditedTree:
@@ -274,7 +263,7 @@ def refit(
     made = edited(estimator, date or vars(estimator).get("date_"))
     read = read_rows(made, X, whole=True)
     matrix = read.X if isinstance(read, CodedRows) else read
-    labels = known_labels(tree, y, len(matrix))
+    labels = tree_labels(tree, y, len(matrix))
     weight = checked_weights(sample_weight, matrix)
     rows = Rows(
         X=matrix,

@@ -20,10 +20,15 @@ from softsplit.advice.explanation import Explanation, explain
 from softsplit.advice.limits import AdviceLimits
 from softsplit.advice.monotone_check import MonotoneCheck, check_monotone
 from softsplit.cards.score_card import ScoreCard, make_card
-from softsplit.estimators.row_reading import checked_rows, read_rows, validated_rows
+from softsplit.estimators.row_reading import (
+    checked_rows,
+    read_rows,
+    tree_labels,
+    validated_rows,
+)
 from softsplit.estimators.stability import Stability
 from softsplit.fitted.calibration import calibrated
-from softsplit.fitted.conformal import checked_confidence, known_labels, known_scores
+from softsplit.fitted.conformal import checked_confidence, known_scores
 from softsplit.fitted.edits import Edit
 from softsplit.fitted.model import TreeHolder, TreeModel, holder_of, tree_of
 from softsplit.fitted.pruning import simplified_model
@@ -252,14 +257,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         """
         rows = checked_rows(self, X)
         twin = copy.copy(holder_of(self))
-        labels = known_labels(twin.tree_.labels, np.asarray(y, dtype=object))
-        if labels.shape != (len(rows),):
-            raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
-        if not len(rows):
-            raise ValueError("X has no rows; give some hundred that the tree was not trained on.")
-        if np.any(labels < 0):
-            odd = np.asarray(y, dtype=object)[np.argmax(labels < 0)]
-            raise ValueError(f"y holds {shown(odd)}, which is not a class of the tree.")
+        labels = tree_labels(twin.tree_, y, len(rows))
         weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)
         if weight.shape != labels.shape or not np.all(weight >= 0) or not np.sum(weight) > 0:
             raise ValueError(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from softsplit.fitted.conformal import known_labels
 from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
@@ -148,6 +149,23 @@ def _told(names: list[str]) -> str:
 def _columns_in_use(estimator: Any) -> NDArray[np.bool_] | None:
     """Which columns of the problem a tree looks at; None, for all, before there is a tree."""
     return estimator.tree_.columns_in_use if hasattr(estimator, "tree_") else None
+
+
+def tree_labels(tree: TreeModel, y: Any, n_rows: int) -> NDArray[np.int64]:
+    """Positions of the classes of rows; an error names one that the tree does not know."""
+    given = np.asarray(y, dtype=object)
+    if given.shape != (n_rows,):
+        raise ValueError(f"y must hold one class for each of the {n_rows} rows of X.")
+    if not n_rows:
+        raise ValueError("X has no rows.")
+    labels = known_labels(tree.labels, given)
+    if np.any(labels < 0):
+        odd = given[np.argmax(labels < 0)]
+        raise ValueError(
+            f"y holds {shown(odd)}, which is not a class of the tree; its classes are "
+            f"{', '.join(map(shown, tree.labels[:8]))}."
+        )
+    return labels
 
 
 def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:
