@@ -44,13 +44,6 @@ def test_vc_prints_bounds_reasons_and_other_models() -> None:
     assert "Error on new rows" not in words
 
 
-def test_vc_on_binary_features() -> None:
-    words = " ".join(invoke("vc", "--depth", "2", "--features", "3", "--binary").stdout.split())
-    assert "on 3 binary features: VC dimension exactly 8" in words
-    words = " ".join(invoke("vc", "--depth", "3", "--features", "3", "--binary").stdout.split())
-    assert "paper - does not apply to this size" in words
-
-
 def test_vc_bounds_the_error_when_told_the_rows() -> None:
     result = invoke("vc", "--depth=2", "--features=20", "--samples=300", "--training-error=0.1")
     words = " ".join(result.stdout.split())
@@ -59,14 +52,6 @@ def test_vc_bounds_the_error_when_told_the_rows() -> None:
     words = " ".join(invoke("vc", "--depth=2", "--features=20", *options).stdout.split())
     assert "on 20 1000-level features" in words
     assert "Error on new rows: with confidence 0.9, the error on new rows is at most" in words
-
-
-def test_vc_prints_json_that_agrees_with_the_library() -> None:
-    arguments = ["--depth", "4", "--features", "12", "--binary", "--hidden-units", "5", "--json"]
-    values = json.loads(invoke("vc", *arguments).stdout)
-    expected = softsplit.capacity.summarise(4, 12, True, hidden_units=5).to_dict()
-    assert values == json.loads(json.dumps(expected))
-    assert values["lower"]["value"] == int(softsplit.capacity.vc_lower_bound(4, 12, True))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from softsplit.cli import app
 from softsplit.persistence import load_model, save_model
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
-from tables import HOSTILE, HOSTILE_TARGET, hostile, people, written
+from tables import people, written
 
 QUICK = ["--depth", "1", "--strength", "2", "--jobs", "1", "--quiet"]
 SAME = ["plain", "bom", "utf-16", "semicolons", "windows", "tabs", "index", "quoted", "parquet"]
@@ -140,18 +140,6 @@ def test_a_report_of_other_rows_than_those_of_training_is_refused(model, tmp_pat
     assert not out.exists()
 
 
-def test_five_rows(tmp_path, light):
-    path, model, out = written(tmp_path, "five"), tmp_path / "m.json", tmp_path / "r.html"
-    said = json.loads(
-        works(invoke("fit", path, "-t", "risk", "-m", model, "-r", out, "--json", *QUICK))
-    )
-    assert said["rows"] == 5 and out.exists()
-    assert len(json.loads(works(invoke("predict", model, path, "--json", "-q")))) == 5
-    works(invoke("explain", model, path, "-q"))
-    lines = json.loads(works(invoke("path", path, "-t", "risk", "--points", 2, "--json", "-q")))
-    assert len(lines) == 2
-
-
 def test_one_row_of_a_class_is_too_few_to_choose_and_enough_to_train(tmp_path, light):
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n1,5,no\n2,3,no\n3,4,no\n4,4,no\n9,1,yes\n")
@@ -161,14 +149,6 @@ def test_one_row_of_a_class_is_too_few_to_choose_and_enough_to_train(tmp_path, l
     out = tmp_path / "r.html"
     works(invoke("fit", path, "-t", "y", "-r", out, "--depth", 1, "--strength", 0.1, "-q"))
     assert out.exists()
-
-
-def test_very_large_numbers_are_judged_like_others(tmp_path, light):
-    frame = people().assign(age=lambda f: f["age"] * 1e300)
-    path, out = tmp_path / "t.csv", tmp_path / "r.html"
-    frame.to_csv(path, index=False)
-    works(invoke("fit", path, "-t", "risk", "-r", out, *QUICK))
-    assert "L1 logistic regression" in out.read_text()
 
 
 def test_the_tree_is_kept_where_the_report_fails(tmp_path, monkeypatch):
@@ -213,18 +193,6 @@ def test_ctrl_c_in_the_path_of_the_report_keeps_what_was_walked(tmp_path, monkey
     assert result.exit_code == 130, result.output
     assert "interrupted: accuracies in the report are incomplete." in result.stderr
     assert page.exists()
-
-
-def test_ctrl_c_among_the_folds_of_the_report_is_told(tmp_path, monkeypatch, light):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("softsplit.selection.assessment.train_baseline", interrupted)
-    path, out = written(tmp_path, "plain"), tmp_path / "r.html"
-    result = invoke("fit", path, "-t", "risk", "-r", out, *QUICK)
-    assert result.exit_code == 130
-    assert "interrupted: accuracies in the report are incomplete." in result.stderr
-    assert out.exists()
 
 
 def test_fifty_thousand_rows(tmp_path, light):
@@ -295,17 +263,6 @@ def test_texts_that_training_did_not_have_are_answered_and_said(tmp_path):
     assert "town 'Rome' was not seen in training: it counts as other" in said
 
 
-def test_values_far_outside_the_training_range_are_counted(model, tmp_path):
-    path, table = tmp_path / "t.csv", people()
-    ends = f"({table['age'].min()} to {table['age'].max()})"
-    table.loc[[2, 5], "age"] = 10**6
-    table.to_csv(path, index=False)
-    said = f"2 rows have a value of 'age' far outside the training range {ends}; softsplit explain"
-    assert said in invoke("predict", model, path, "-q").stderr
-    explained = works(invoke("explain", model, path, "--row", 3, "-q"))
-    assert f"age is far outside the training range {ends}" in explained
-
-
 def test_all_problems_of_a_table_are_said_at_once(tmp_path):
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
     rows = [f"p{i},{i % 7}.{i % 3},{'ab'[i % 2]},x,{'yn'[i % 2]}" for i in range(60)]
@@ -329,17 +286,6 @@ def test_all_problems_of_a_table_are_said_at_once(tmp_path):
         invoke("fit", path, "-t", "y", "-q"),
         "column 'a' holds infinity (row 1); replace it; "
         "column 'b' holds infinity (row 2); replace it.",
-    )
-
-
-def test_columns_are_selected_together(tmp_path):
-    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
-    fit = ("fit", path, "-t", "risk", "-m", model, "--groups", "age, height", *QUICK)
-    works(invoke(*fit))
-    assert load_model(model).groups == [["age", "height"]]
-    works(invoke("report", model, path, "-o", tmp_path / "r.html", "-q", "--jobs", 1))
-    refused(
-        invoke(*fit, "--groups", "town,q"), "--groups names 'q', which is not a column of the table"
     )
 
 
@@ -408,26 +354,6 @@ def test_models_go_from_python_to_the_command_line_and_back(tmp_path):
         invoke("report", model, path, "-q"),
         "the tree does not know the column of its classes; name it with --target.",
     )
-
-
-def test_odd_names_go_through_everything(tmp_path, light):
-    path, model, out = tmp_path / "odd.csv", tmp_path / "m.json", tmp_path / "r.html"
-    hostile().to_csv(path, index=False)
-    target = ["-t", HOSTILE_TARGET]
-    text = works(invoke("fit", path, *target, "-m", model, "-r", out, *QUICK))
-    assert "class " in text
-    said = works(invoke("predict", model, path, "--proba", "-q"))
-    assert {row["prediction"] for row in csv.DictReader(io.StringIO(said))} <= {
-        HOSTILE[1],
-        HOSTILE[6],
-    }
-    works(invoke("explain", model, path, "-q"))
-    works(invoke("info", model))
-    works(invoke("path", path, *target, "--points", 2, "-q"))
-    page = out.read_text(encoding="utf-8")
-    for name in HOSTILE[:2]:
-        assert name not in page
-    assert "<!--" not in page.replace("<!doctype", "")
 
 
 @pytest.mark.parametrize(
@@ -551,11 +477,3 @@ def test_dates_with_a_few_other_cells_are_listed(tmp_path):
     frame.loc[0, "y"] = None  # rows keep their numbers
     frame.to_csv(path, index=False)
     refused(invoke(*date), f"column 'day': 2 of 299 cells {listed}")
-
-
-def test_kinds_that_are_none_are_refused_by_the_name_of_the_option(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("Year,y\n2020-01-03,a\n2021-02-03,b\n")
-    result = invoke("fit", path, "-t", "y", "--kind", "Year=weekday", "-q")
-    refused(result, "--kind says that column 'Year' is 'weekday'; choose")
-    refused(result, "a part of a date is named as in 'date: weekday'")

@@ -8,8 +8,6 @@ import pickle
 
 import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
@@ -21,9 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from readings import alter
-from softsplit import SoftTreeClassifier
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.formulations.settings import PENALTIES
-from softsplit.solvers import Status
+from softsplit.settings.parameter import parameters
+from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.training import multistart, preparation
 
 
@@ -47,17 +46,19 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_signature_is_the_documented_one():
-    documented = (
-        "depth penalty local_strength global_strength sharpness exponent offset steepness "
-        "cost_matrix class_weight min_class_rate solver n_starts max_iter tol time_limit scale "
-        "n_jobs random_state verbose loss engine ridge feature_types groups effort device "
-        "decision max_features max_terms max_questions curves monotone required forbidden_together "
-        "at_most_one feature_costs fairness constraints"
-    )
-    signature = inspect.signature(SoftTreeClassifier)
-    assert set(signature.parameters) == set(documented.split())
-    assert {one.kind for one in signature.parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+@pytest.mark.parametrize(
+    ("estimator", "tables"), [(SoftTreeClassifier, CLASSIFIER), (SoftTreeClassifierCV, SEARCH)]
+)
+def test_parameters_are_those_of_the_table_and_documented(estimator, tables):
+    signature = inspect.signature(estimator).parameters
+    known = {one.name: one.default for one in parameters(*tables)}
+    assert {name: one.default for name, one in signature.items()} == known
+    assert {one.kind for one in signature.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    section = estimator.__doc__.partition("Parameters\n")[2].partition("\nAttributes\n")[0]
+    heads = [line.partition(" : ")[0] for line in section.splitlines() if " : " in line]
+    documented = {name for head in heads if head[0] != " " for name in head.split(", ")}
+    assert documented == set(known)
+    assert set(estimator().get_params()) == set(known) == set(clone(estimator()).get_params())
 
 
 @both_losses
@@ -178,26 +179,6 @@ def test_every_penalty_trains_a_feasible_tree(penalty, iris, loss):
     assert tree.score(X, y) > 0.85
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_frames_keep_their_names_and_give_the_same_tree(make):
-    X, y = load_iris(return_X_y=True)
-    names = ["sepal length", "sepal width", "petal length", "petal width"]
-    frame = make({name: X[:, j] for j, name in enumerate(names)})
-    tree = quick().fit(frame, y)
-    assert list(tree.feature_names_in_) == names
-    plain = quick().fit(X, y)
-    np.testing.assert_array_equal(tree.weights_, plain.weights_)
-    np.testing.assert_array_equal(tree.predict_proba(frame), plain.predict_proba(X))
-
-
-def test_string_labels():
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])
-    tree = quick().fit(X, names[y])
-    assert tree.classes_.tolist() == names.tolist()
-    assert set(tree.predict(X)) <= set(names)
-
-
 def test_grid_search_pipeline_and_cross_validation(iris):
     X, y = iris
     pipeline = make_pipeline(StandardScaler(), quick()).set_output(transform="pandas")
@@ -248,15 +229,6 @@ def test_a_pickle_of_another_version_says_so(iris):
         SoftTreeClassifier().__setstate__(state)
 
 
-@both_losses
-def test_rows_may_come_in_any_order_and_type(iris, loss):
-    X, y = load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    tree = quick(loss=loss).fit(X, y)
-    shuffled = quick(loss=loss).fit(np.asfortranarray(X[order]), y[order])
-    np.testing.assert_array_equal(tree.weights_, shuffled.weights_)
-
-
 def test_unscaled_features_are_taken_as_they_are():
     X, y = load_iris(return_X_y=True)
     X = X / 10
@@ -277,10 +249,6 @@ def test_time_limit_keeps_the_first_start(loss, clock, monkeypatch):
         tree.fit(X, y)
     assert len(tree.starts_) == 2
     assert tree.score(X, y) > 0.9
-
-
-def test_status_says_what_to_do():
-    assert all(status.value.strip() for status in Status)
 
 
 def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):

@@ -17,9 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import classifier_cv
-from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.cross_validation import FoldTrainer
-from softsplit.selection.scoreboard import Scoreboard
 from softsplit.solvers import Status
 from softsplit.training.progress import ConsoleProgress
 
@@ -129,12 +127,6 @@ def test_any_scorer_decides(wine, scoring):
     assert np.isfinite(chosen.best_score_)
 
 
-def test_the_shortcut_for_accuracy_gives_the_same(wine):
-    plain = SoftTreeClassifierCV(**PAPER).fit(*wine)
-    named = SoftTreeClassifierCV(**PAPER, scoring="accuracy").fit(*wine)
-    assert_array_equal(plain.cv_results_["mean_test_score"], named.cv_results_["mean_test_score"])
-
-
 def test_a_scorer_without_weights_may_meet_weights(wine):
     X, y = wine
 
@@ -238,22 +230,6 @@ def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
     assert chosen.score(*wine) > 0.8
 
 
-def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkeypatch):
-    real, calls = Scoreboard.leaders, []
-
-    def interrupted(self, *given):
-        calls.append(given)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return real(self, *given)
-
-    monkeypatch.setattr(Scoreboard, "leaders", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among the [1-9]"):
-        chosen = SoftTreeClassifierCV(random_state=0).fit(*wine)
-    assert len(calls) == 3
-    assert chosen.score(*wine) > 0.8
-
-
 @pytest.mark.parametrize(
     ("second", "told"),
     [
@@ -297,27 +273,6 @@ def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch
         chosen = SoftTreeClassifierCV(**small).fit(*wine)
     assert len(calls) == 2
     assert chosen.best_estimator_.solution_.status is Status.INTERRUPTED
-    assert chosen.score(*wine) > 0.8
-
-
-def test_an_interrupted_choice_makes_its_tree_at_once(wine, monkeypatch):
-    real, limits = classifier_cv.refit_from, []
-
-    def noted(*arguments, grow):
-        limits.append((arguments[-1].budget.time_limit, grow))
-        return real(*arguments, grow=grow)
-
-    def stopped(self, axes):
-        compare(self, axes)
-        raise KeyboardInterrupt
-
-    compare = CandidateSearch._compare
-    monkeypatch.setattr(CandidateSearch, "_compare", stopped)
-    monkeypatch.setattr(classifier_cv, "refit_from", noted)
-    with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
-        chosen = SoftTreeClassifierCV(**SMALL).fit(*wine)
-    assert limits == [(classifier_cv.OPTIONS.hurried_seconds, False)]
-    assert chosen.end_ == "interrupted" and chosen.tree_.held_out is None
     assert chosen.score(*wine) > 0.8
 
 

@@ -78,9 +78,13 @@ def parameter(
     return field(default=default, metadata={"options": (*own, *more), "check": check})
 
 
-def parameters(*tables: type) -> Iterator[Field[Any]]:
-    """Yield the parameters of some classes, each once."""
-    yield from {one.name: one for table in tables for one in fields(table)}.values()
+def parameters(*tables: type) -> list[Field[Any]]:
+    """Return the parameters of some classes; of two with the same name the first one counts."""
+    fields_by_name: dict[str, Field[Any]] = {}
+    for table in tables:
+        for one in fields(table):
+            fields_by_name.setdefault(one.name, one)
+    return list(fields_by_name.values())
 
 
 def options(*tables: type) -> Iterator[tuple[Field[Any], Option]]:
