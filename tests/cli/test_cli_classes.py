@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import threading
 
 import numpy as np
 import pandas as pd
@@ -72,29 +70,17 @@ def test_rules_in_the_order_of_the_classes():
     assert parameters.class_weights(["balanced"], classes) == "balanced"
 
 
-def test_silence_is_broken(monkeypatch):
-    before, n_threads = sys.stderr, threading.active_count()
-    shown, said = [], threading.Semaphore(0)
-
-    class Display:
-        def show(self, status, finished):
-            shown.append(status.text)
-            said.release()
-
-        def close(self):
-            shown.append("")
-
-    monkeypatch.setattr(status_line, "_usual_display", Display)
-    monkeypatch.setattr(status_line, "OPTIONS", status_line.StatusOptions(redraw=0.01))
+def test_a_command_shows_what_it_does(capsys):
     with heartbeat(False, "reading", 3600.0) as tell:
-        assert said.acquire(timeout=60)
+        line = status_line.line_in_use()
+        line.tell()
         tell("counting")
-        assert said.acquire(timeout=60) and said.acquire(timeout=60)
+        line.tell()
     with heartbeat(True, "reading"):
-        assert threading.active_count() == n_threads, "somebody watches"
-    assert sys.stderr is before
-    assert shown[0].startswith("softsplit: reading, ") and "at most " in shown[0]
-    assert shown[-2].startswith("softsplit: counting, ") and shown[-1] == ""
+        assert status_line.line_in_use() is None
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("softsplit: reading, ") and "at most " in first
+    assert second.startswith("softsplit: counting, ")
 
 
 def test_info_shows_names_as_they_are(table):

@@ -268,12 +268,12 @@ def test_words_come_before_anything_that_takes_long(tmp_path):
 LOOKS = """
 import sys
 from softsplit.cli import app
-from softsplit.support.status_line import PROCESS
+from softsplit.support.status_line import line_in_use
 class Looks:
     def find_spec(name, path, target=None):
         if name in ('pandas', 'sklearn', 'numba', 'scipy.optimize', 'softsplit.report.study'):
-            line = PROCESS.line
-            print(name, '|', None if line is None else line.running[-1]().label, flush=True)
+            line = line_in_use()
+            print(name, '|', None if line is None else line.now().text, flush=True)
 sys.meta_path.insert(0, Looks)
 app(sys.argv[1:], standalone_mode=False)
 """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
+from concurrent.futures import BrokenExecutor, Executor, Future
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,8 +17,7 @@ from softsplit.estimators.alternatives import Alternative, Alternatives
 from softsplit.report import FitOptions, comparison, fit_tree, walk_path
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.selection import assessment
-from softsplit.support import processes
-from softsplit.support.processes import WorkerProcess
+from softsplit.support.processes import end, process_pool
 from softsplit.support.row_budgets import ROWS
 from tables import people
 
@@ -28,7 +27,6 @@ METHODS = ("majority", "logistic", "cart", "boosting")
 @pytest.fixture
 def rows(monkeypatch):
     monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=2, folds=2))
-    monkeypatch.setattr(processes, "may_start_processes", lambda: True)
     return learn(Table("people", people().astype(str)), "risk")
 
 
@@ -38,44 +36,49 @@ def tree(rows):
 
 
 @pytest.fixture
-def worker(rows):
-    started = WorkerProcess.start([outputs.BASELINES_MODULE])
+def worker():
+    started = process_pool(1, outputs.load_baselines)
     yield started
-    started.close()
+    end(started)
 
 
-def compare(left, right):
+@pytest.mark.parametrize("dies", [False, True])
+def test_figures_are_the_same_with_a_worker_and_where_it_dies(rows, tree, worker, dies):
+    expected = walk_path(tree, rows, n_jobs=1).assessment
+    if dies:
+        assert isinstance(worker.submit(os._exit, 3).exception(), BrokenExecutor)
+    made = walk_path(tree, rows, n_jobs=2, worker=worker).assessment
     for name in METHODS:
-        assert left.baselines[name].complete
-        np.testing.assert_array_equal(left.baselines[name].proba, right.baselines[name].proba)
-        assert left.baselines[name].features == right.baselines[name].features
+        assert made.baselines[name].complete
+        assert made.baselines[name].features == expected.baselines[name].features
+        proba = made.baselines[name].proba
+        np.testing.assert_array_equal(proba, expected.baselines[name].proba)
 
 
-class ThereAlone(assessment.TaskQueue):
-    def work(self, work, *ready):
-        if ready:  # the process must be; this one takes no task
-            super().work(work, *ready)
+class Queue(Executor):
+    """A worker that begins with the first tasks alone."""
+
+    def __init__(self, begun, error=None):
+        self.begun, self.error, self.futures = begun, error, []
+
+    def submit(self, function, *arguments):
+        future = Future()
+        self.futures.append(future)
+        if len(self.futures) <= self.begun:
+            future.set_running_or_notify_cancel()
+            if self.error is None:
+                future.set_result(function(*arguments))
+            else:
+                future.set_exception(self.error)
+        return future
 
 
-class Ends:
-    """In the place of a function: it ends the process that reads it."""
-
-    def __reduce__(self):
-        return os._exit, (3,)
-
-
-def test_figures_are_the_same_and_are_made_there(rows, tree, worker, monkeypatch):
-    expected = walk_path(tree, rows, n_jobs=1).assessment
-    monkeypatch.setattr(assessment, "TaskQueue", ThereAlone)
-    compare(walk_path(tree, rows, n_jobs=1, worker=worker).assessment, expected)
-
-
-def test_a_process_that_dies_is_replaced_by_this_one(rows, tree, worker, monkeypatch):
-    expected = walk_path(tree, rows, n_jobs=1).assessment
-    monkeypatch.setattr(assessment, "TaskQueue", ThereAlone)
-    monkeypatch.setattr(assessment, "train_in_worker", Ends())
-    compare(walk_path(tree, rows, n_jobs=2, worker=worker).assessment, expected)
-    assert not worker.closed
+@pytest.mark.parametrize("error", [None, BrokenExecutor("died")])
+def test_this_process_does_what_the_worker_has_not_done(rows, tree, error):
+    queue = Queue(3, error)
+    made = walk_path(tree, rows, n_jobs=1, worker=queue).assessment
+    assert all(made.baselines[name].complete for name in METHODS)
+    assert [future.cancelled() for future in queue.futures] == [False] * 3 + [True] * 5
 
 
 def interrupted_by(error, tree):
@@ -90,52 +93,29 @@ def interrupted_by(error, tree):
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt()])
-def test_nothing_works_on_after_ctrl_c(rows, tree, worker, monkeypatch, error):
-    made, here = [], []
-
-    class Noted(assessment.TaskQueue):
-        def __init__(self, tasks):
-            super().__init__(tasks)
-            made.append(self)
-
-        def work(self, work, *ready):
-            if ready:  # that of the other process, which must not be ready before Ctrl-C
-                super().work(work, *ready)
-            else:
-                here.append(work)
-
-    monkeypatch.setattr(assessment, "TaskQueue", Noted)
-    search = interrupted_by(error, tree)
-    path = walk_path(tree, rows, n_jobs=2, worker=worker, search=search)
-    assert path.interrupted and worker.closed and here == []
-    assert [waiting.closed for waiting in made] == [True]
+def test_nothing_works_on_after_ctrl_c(rows, tree, error):
+    queue, search = Queue(0), interrupted_by(error, tree)
+    path = walk_path(tree, rows, n_jobs=2, worker=queue, search=search)
+    assert path.interrupted and all(future.cancelled() for future in queue.futures)
+    assert not any(path.assessment.baselines[name].complete for name in METHODS)
 
 
-def test_no_warning_of_another_method_is_shown_while_trees_are_judged(
-    rows, tree, worker, monkeypatch
-):
-    train, fell_back = assessment.train_baseline, threading.Event()
+def test_no_warning_of_another_method_is_shown(rows, tree, monkeypatch):
+    train = assessment.train_baseline
 
     def warning(*arguments):
         where = {"filename": "_base.py", "lineno": 1, "module": "sklearn.svm._base"}
         warnings.warn_explicit("did not converge", UserWarning, **where)
-        fell_back.set()
         return train(*arguments)
 
-    def alternatives(n, *, time_limit):  # the other process ends before the trees are done
-        assert fell_back.wait(60)
-        return Alternatives((), Alternative.of(tree, tree, 0.0, 0.0), n)
-
     monkeypatch.setattr(assessment, "train_baseline", warning)
-    monkeypatch.setattr(assessment, "train_in_worker", Ends())
-    search = SimpleNamespace(alternatives=alternatives)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = walk_path(tree, rows, worker=worker, search=search).assessment
-    assert all(found.baselines[name].complete for name in METHODS)
+        made = walk_path(tree, rows).assessment
+    assert all(made.baselines[name].complete for name in METHODS)
 
 
-def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree, worker):
+def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree):
     given = []
 
     def alternatives(n, *, time_limit):
@@ -144,7 +124,7 @@ def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree,
 
     search = SimpleNamespace(alternatives=alternatives)
     limit = 1e6
-    for process in (worker, None):
+    for process in (Queue(0), None):
         walk_path(tree, rows, n_jobs=1, worker=process, search=search, time_limit=limit)
     assert given[0] <= limit / 2 < given[1] <= limit
 
@@ -160,10 +140,12 @@ def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree,
     ],
 )
 def test_a_command_starts_it_where_it_pays(monkeypatch, jobs, shape, starts):
-    closed = []
-    started = SimpleNamespace(close=lambda: closed.append(True))
-    monkeypatch.setattr(outputs.WorkerProcess, "start", lambda modules: started)
+    ended = []
+    started = SimpleNamespace(submit=lambda _: None)
+    monkeypatch.setattr(outputs, "may_start_processes", lambda: True)
+    monkeypatch.setattr(outputs, "process_pool", lambda *_: started)
+    monkeypatch.setattr(outputs, "end", ended.append)
     context = SimpleNamespace(call_on_close=lambda close: close())
     table = SimpleNamespace(matrix=np.zeros(shape), y=np.zeros(shape[0]))
-    found = outputs.baseline_worker(context, table, jobs)
-    assert found is (started if starts else None) and closed == [True] * starts
+    assert outputs.baseline_worker(context, table, jobs) is (started if starts else None)
+    assert ended == [started] * starts

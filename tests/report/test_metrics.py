@@ -30,7 +30,6 @@ from softsplit.report.metrics import (
     roc_area,
 )
 from softsplit.selection import baselines
-from softsplit.selection.baselines import BaselineOptions
 from tables import rare_table
 
 
@@ -214,7 +213,7 @@ def test_the_setting_of_a_plain_method_grows_until_one_is_worse(monkeypatch):
         tried.append(model.max_leaf_nodes)
         return np.full(3, next(scores))
 
-    monkeypatch.setattr(baselines, "OPTIONS", BaselineOptions(leaves=(2, 20, 40, 80)))
+    monkeypatch.setattr(baselines, "CART_LEAVES", (2, 20, 40, 80))
     monkeypatch.setattr(baselines, "cross_val_score", scored)
     found = baselines.train_baseline("cart", X, labels, X, np.ones(2), 0)
     assert tried == [2, 20, 40]

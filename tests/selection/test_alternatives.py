@@ -15,7 +15,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text, loa
 from softsplit.estimators.alternatives import Alternative
 from softsplit.estimators.base import training_run
 from softsplit.selection import alternatives
-from softsplit.selection.alternatives import Looks, without
+from softsplit.selection.alternatives import TreeSignature, without
 from softsplit.selection.cross_validation import FoldTrainer
 
 
@@ -117,11 +117,11 @@ def test_alternatives_of_a_taught_tree():
 
 def test_looks_tell_features_and_questions_apart():
     weights = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
-    looks = Looks.of(weights, None)
-    assert looks == Looks(frozenset({0, 2}), 2)
-    assert Looks.of(weights, np.array([0, 0, 0])) == Looks(frozenset({0}), 2)
-    assert looks.distance(Looks(frozenset({0, 1}), 2)) == pytest.approx(2 / 3)
-    assert 0 < looks.distance(Looks(frozenset({0, 2}), 1)) < 0.01
+    looks = TreeSignature.of(weights, None)
+    assert looks == TreeSignature(frozenset({0, 2}), 2)
+    assert TreeSignature.of(weights, np.array([0, 0, 0])) == TreeSignature(frozenset({0}), 2)
+    assert looks.distance(TreeSignature(frozenset({0, 1}), 2)) == pytest.approx(2 / 3)
+    assert 0 < looks.distance(TreeSignature(frozenset({0, 2}), 1)) < 0.01
     assert looks.distance(looks) == 0
 
 

@@ -14,9 +14,9 @@ from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.report.study import told_choice
-from softsplit.selection.decision import OPTIONS, call_costs, call_factors
+from softsplit.selection.decision import FACTORS, decision_factors, prediction_costs
 from softsplit.selection.folds import make_splits
-from softsplit.selection.held_out import RowValueOptions, valued_samples
+from softsplit.selection.held_out import LARGEST_LOSS, valued_samples
 from softsplit.selection.scoreboard import PRICES, Candidate, FoldScore, Scoreboard, Valued
 
 TREE = None
@@ -33,7 +33,7 @@ def test_values_are_minus_the_log_loss() -> None:
 
 def test_one_sample_that_is_sure_and_wrong_counts_no_more_than_far() -> None:
     found = valued_samples(np.array([[1.0], [0.0]]), np.array([1]), np.ones(1))
-    assert found.values[0] == -RowValueOptions.largest_loss
+    assert found.values[0] == -LARGEST_LOSS
 
 
 def test_a_feature_is_bought_where_it_saves_its_price() -> None:
@@ -123,9 +123,9 @@ def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:
 @given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 4))
 def test_calls_by_costs_are_calls_by_factors(seed: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)
-    factors = rng.choice(OPTIONS.factors, size=n_classes)
+    factors = rng.choice(FACTORS, size=n_classes)
     shares = rng.dirichlet(np.ones(n_classes), size=20)
-    by_costs = np.argmin(shares @ call_costs(factors), axis=1)
+    by_costs = np.argmin(shares @ prediction_costs(factors), axis=1)
     np.testing.assert_array_equal(by_costs, np.argmax(factors * shares, axis=1))
 
 
@@ -140,16 +140,16 @@ def test_only_rare_classes_get_a_factor_and_accuracy_hardly_falls() -> None:
     def predicted(costs):
         return np.argmin(costs.T @ shares, axis=0)
 
-    factors = call_factors(predicted, 2, labels, np.ones(n))
+    factors = decision_factors(predicted, 2, labels, np.ones(n))
     assert factors is not None and factors[0] == 1.0 and factors[1] > 1.0
     plain, moved = shares.argmax(axis=0), (factors[:, None] * shares).argmax(axis=0)
     assert balanced_accuracy_score(labels, moved) > balanced_accuracy_score(labels, plain) + 0.01
     assert np.mean(moved == labels) > np.mean(plain == labels) - 0.005
-    assert call_factors(predicted, 2, rng.integers(2, size=n), np.ones(n)) is None
-    assert call_factors(predicted, 2, labels, np.ones(n), lambda: True) is None  # no time
+    assert decision_factors(predicted, 2, rng.integers(2, size=n), np.ones(n)) is None
+    assert decision_factors(predicted, 2, labels, np.ones(n), lambda: True) is None  # no time
     asked = iter([False] * 3 + [True])
-    some = call_factors(predicted, 2, labels, np.ones(n), lambda: next(asked))
-    assert some is not None and some[1] <= OPTIONS.factors[2]
+    some = decision_factors(predicted, 2, labels, np.ones(n), lambda: next(asked))
+    assert some is not None and some[1] <= FACTORS[2]
 
 
 def test_no_factor_is_tried_after_two_that_cost_too_much() -> None:
@@ -158,10 +158,10 @@ def test_no_factor_is_tried_after_two_that_cost_too_much() -> None:
 
     def predicted(costs):
         tried.append(costs[1, 0])  # from the third factor on everybody is called rare
-        return np.full(1000, int(costs[1, 0] >= OPTIONS.factors[2]))
+        return np.full(1000, int(costs[1, 0] >= FACTORS[2]))
 
-    assert call_factors(predicted, 2, labels, np.ones(1000)) is None
-    assert tried == list(OPTIONS.factors[:4])
+    assert decision_factors(predicted, 2, labels, np.ones(1000)) is None
+    assert tried == list(FACTORS[:4])
 
 
 def test_rare_classes_are_called_more_often_by_default() -> None:

@@ -21,7 +21,7 @@ from softsplit.engines.samples import Samples
 from softsplit.estimators.base import model_settings
 from softsplit.report.study import told_choice
 from softsplit.selection.folds import make_splits
-from softsplit.selection.teachers import lessons_of
+from softsplit.selection.teachers import soft_targets_of
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage
@@ -201,12 +201,12 @@ def test_no_row_is_taught_by_a_model_that_saw_it_or_the_held_out_rows(n_folds):
     splits = make_splits(n_folds, rows.X, rows.labels, 0)
     run = Run.of(SoftTreeClassifierCV(random_state=0).get_params(deep=False))
     for fold, (train, test) in enumerate(splits):
-        lessons = lessons_of(Witness(tuple(test)), rows, splits, run, np.arange(1))
-        assert lessons.folds is not None and len(lessons.folds[fold]) == len(train)
-        assert not np.any(lessons.folds[fold][:, 1])
-        others = [found[:, 1].max() for f, found in enumerate(lessons.folds) if f != fold]
+        soft = soft_targets_of(Witness(tuple(test)), rows, splits, run, np.arange(1))
+        assert soft.folds is not None and len(soft.folds[fold]) == len(train)
+        assert not np.any(soft.folds[fold][:, 1])
+        others = [found[:, 1].max() for f, found in enumerate(soft.folds) if f != fold]
         assert max(others) == 1.0  # elsewhere these rows may teach
-        np.testing.assert_allclose(lessons.whole.sum(axis=1), 1.0)
+        np.testing.assert_allclose(soft.whole.sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize("teacher", ["auto", *slow("boosting", LogisticRegression())])

@@ -25,7 +25,7 @@ THIRD_PARTY = {
     ("estimators/base.py", "_check_sample_weight"): "scikit-learn offers no other check",
     ("decomposition/proximal.py", "_safe_indexing"): "rows of arrays and frames by position",
     ("experiments/peers.py", "_predictors"): "the trees of scikit-learn's boosting, to count",
-    ("experiments/pools.py", "_processes"): "the processes of an executor, to end them",
+    ("support/processes.py", "_processes"): "the processes of an executor, to end them",
     ("support/compiling.py", "_cache"): "numba's cache has no public interface",
     ("support/compiling.py", "_cache_file"): "numba's cache has no public interface",
     ("support/compiling.py", "_data_layout"): "of LLVM, as numba sets it",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import base, row_reading
 from softsplit.estimators.base import model_settings, training_rows, training_run
-from softsplit.fitted.walk import Walk
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.training import preparation
 from softsplit.training import run as running
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
@@ -199,39 +197,6 @@ def test_folds_learn_class_shares_from_their_training_rows_alone():
     changed[test] = (changed[test] + 1) % 3
     for mine, theirs in zip(fold(changed), (own, other), strict=True):
         assert_array_equal(mine.X, theirs.X)
-
-
-def test_a_hurried_tree_is_rounded_on_few_rows_and_counted_on_all(monkeypatch):
-    model, seen, real = quick(n_starts=1), [], preparation.fit_walk
-
-    def watched(tree, steepness, scaling, rows, *others, **options):
-        seen.append(len(rows.labels))
-        return real(tree, steepness, scaling, rows, *others, **options)
-
-    monkeypatch.setattr(preparation, "fit_walk", watched)
-    monkeypatch.setattr(preparation, "ROWS", replace(preparation.ROWS, hurried=60))
-    prepared = prepare(model_settings(model), training_rows(model, X, Y, None))
-    found = train(prepared, training_run(model)).best
-    usual, hurried = (prepared.tree(found, 0.0, hurried=one) for one in (False, True))
-    assert seen[1] < 100 < seen[0]
-    assert hurried.walk.counts.sum() == usual.walk.counts.sum() == len(Y)
-
-
-def test_who_is_hurried_counts_arrivals_of_many_rows_on_a_sample(monkeypatch):
-    model = quick()
-    monkeypatch.setattr(preparation, "ROWS", replace(preparation.ROWS, hurried=60, walk=100))
-    prepared = prepare(model_settings(model), training_rows(model, X, Y, None))
-    found = train(prepared, training_run(model)).best
-    counted: list[int] = []
-    real = Walk.counted
-    monkeypatch.setattr(
-        Walk,
-        "counted",
-        lambda self, rows, *given: (counted.append(len(rows.labels)), real(self, rows, *given))[1],
-    )
-    hurried = prepared.tree(found, 0.0, hurried=True)
-    assert counted[0] <= 110 < prepared.n_rows
-    assert hurried.walk.counts.sum() == pytest.approx(len(Y))
 
 
 @pytest.mark.parametrize(("prepared_in", "kept"), [(0.0, 0.0), (0.5, 0.5), (4.0, 1.5)])

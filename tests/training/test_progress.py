@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-import os
 import re
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
@@ -28,20 +30,26 @@ from softsplit.training.regularisation_path import solve_path
 START = re.compile(r"^start (\d) of 4: objective [\d.e+-]+, best ([\d.e+-]+), [\d.]+ s$", re.M)
 
 
-class Kept:
-    """A display that keeps what it is shown."""
+class Kept(status_line.StatusLine):
+    """A status line that keeps what it is shown."""
 
     def __init__(self):
-        self.lines, self.statuses, self.closed = [], [], 0
-
-    def show(self, status, finished):
-        self.statuses.append((status.text, status.part, finished))
+        super().__init__()
+        self.lines, self.stopped = [], 0
 
     def finish(self, line):
         self.lines.append(line)
 
-    def close(self):
-        self.closed += 1
+    def stop(self):
+        self.stopped += 1
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What is shown."""
+    kept = Kept()
+    monkeypatch.setattr(status_line, "usual_line", lambda: kept)
+    return kept
 
 
 @pytest.fixture(scope="module")
@@ -122,44 +130,43 @@ def test_threads_tell_of_every_start(problem):
     assert told == [(i + 1, "groups", s.objective) for i, s in enumerate(found)]
 
 
-def test_every_start_and_the_search_are_told_in_words(problem):
-    kept = Kept()
-    with ConsoleProgress(Budget(), display=kept) as shown:
-        train(problem, shown)
-    assert [line.split(":")[0] for line in kept.lines[:3]] == [f"start {i} of 3" for i in (1, 2, 3)]
-    assert re.match(r"search: \d+ tries, objective [\d.e-]+, \d+ s", kept.lines[3])
-    assert re.match(r"3 starts and \d+ hops ended in \d+ different trees", kept.lines[4])
-    assert kept.closed == 1 and status_line.PROCESS.line is None
+def test_every_start_and_the_search_are_told_in_words(problem, seen):
+    progress = ConsoleProgress(Budget())
+    with progress.shown():
+        train(problem, progress)
+    assert [line.split(":")[0] for line in seen.lines[:3]] == [f"start {i} of 3" for i in (1, 2, 3)]
+    assert re.match(r"search: \d+ tries, objective [\d.e-]+, \d+ s", seen.lines[3])
+    assert re.match(r"3 starts and \d+ hops ended in \d+ different trees", seen.lines[4])
+    assert seen.stopped == 1 and status_line.line_in_use() is None
 
 
 def test_the_status_says_what_runs_how_far_and_how_long_still(clock):
-    shown = ConsoleProgress(Budget(), n_points=7)
-    assert shown.status()[:2] == ("softsplit: training, 0 of 7 trees of the path, 0 s", None)
-    shown.working("comparing depth 2", 5)
+    progress = ConsoleProgress(Budget(), n_points=7)
+    assert str(progress.status()) == "softsplit: training, 0 of 7 trees of the path, 0 s"
+    progress.working("comparing depth 2", 5)
     clock.advance(20.0)
-    shown.part_ended()
-    text, part, *_ = shown.status()
+    progress.part_ended()
     words = "comparing depth 2, 1 of 5 done, 0 of 7 trees of the path, 20 s"
-    assert text == f"softsplit: {words}, this step about 1 min 20 s more"
-    assert part == 0.2
+    assert str(progress.status()) == f"softsplit: {words}, this step about 1 min 20 s more"
+    assert progress.status().part == 0.2
     limited = ConsoleProgress(Budget(time_limit=90.0))
     limited.searching()
     limited.hopped(12, 3.25)
     clock.advance(70.0)
     words = "searching around the best trees, 12 tries, best objective 3.25, 1 min 10 s"
-    assert limited.status().text == f"softsplit: {words}, at most 20 s more"
+    assert str(limited.status()) == f"softsplit: {words}, at most 20 s more"
 
 
-def test_candidates_are_told_in_words():
-    kept = Kept()
-    found = JudgedCandidate("depth 2", 0.8592, True, 4.5, None, 2, 5, dropped=True)
-    with ConsoleProgress(Budget(), display=kept) as shown:
-        shown.candidate_judged(found)
-        found = replace(found, dropped=False)
-        shown.candidate_judged(replace(found, unfinished=True))
-        shown.candidate_judged(replace(found, folds=5, accuracy=False, log_loss=(0.3, 0.35)))
-        shown.candidate_judged(replace(found, folds=5, n_features=1.0, chosen=True))
-    assert kept.lines == [
+def test_candidates_are_told_in_words(seen):
+    progress = ConsoleProgress(Budget())
+    judged = JudgedCandidate("depth 2", 0.8592, True, 4.5, None, 2, 5, dropped=True)
+    with progress.shown():
+        progress.candidate_judged(judged)
+        judged = replace(judged, dropped=False)
+        progress.candidate_judged(replace(judged, unfinished=True))
+        progress.candidate_judged(replace(judged, folds=5, accuracy=False, log_loss=(0.3, 0.35)))
+        progress.candidate_judged(replace(judged, folds=5, n_features=1.0, chosen=True))
+    assert seen.lines == [
         "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, dropped",
         "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, not finished",
         "depth 2: score 0.8592, log-loss 0.3000 (0.3500 with the penalty for size), 4.5 features",
@@ -167,109 +174,58 @@ def test_candidates_are_told_in_words():
     ]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="pseudo terminals are of POSIX systems")
-def test_a_terminal_without_a_size_shows_the_whole_line():
-    ours, theirs = os.openpty()  # a new one has 0 columns
-    with os.fdopen(theirs, "w") as stream:
-        status_line.Terminal(stream).show(
-            status_line.Activity("softsplit: training, 12 s", None), ""
-        )
-        assert os.read(ours, 1000).decode().endswith("softsplit: training, 12 s")
-    os.close(ours)
-
-
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        (
-            120,
-            "softsplit: comparing depth 6, standard scaling, ridge 1, 1 of 2 done, 12 s, "
-            "at most 8 s more",
-        ),
-        (80, "softsplit: comparing depth 6, standard ..., 1 of 2 done, 12 s, at most 8 s more"),
-        (60, "softsplit: comparing depth 6, st..., 12 s, at most 8 s more"),
-        (40, "softsplit: c..., 12 s, at most 8 s more"),
-    ],
-)
-def test_a_narrow_terminal_shows_the_time_that_is_left(clock, monkeypatch, columns, expected):
-    shown = ConsoleProgress(Budget(time_limit=20.0))
-    clock.advance(1.0)
-    shown.working("comparing depth 6, standard scaling, ridge 1", 2)
-    clock.advance(11.0)
-    shown.part_ended()
+@pytest.mark.parametrize("columns", [100, 50])
+def test_a_terminal_has_one_line_that_keeps_the_time_that_is_left(columns, monkeypatch):
     stream = io.StringIO()
-    monkeypatch.setenv("COLUMNS", str(columns))
-    status_line.Terminal(stream).show(shown.status(), "")
-    line = stream.getvalue().removeprefix("\r\x1b[2K")
-    assert line == expected and len(line) < columns
+    monkeypatch.setattr(sys, "stderr", stream)
+    console = Console(file=stream, force_terminal=True, width=columns, color_system=None)
+    line = status_line.LiveLine(console)
+    text = "softsplit: comparing [depth 6], standard scaling, ridge 1"
+    line.running.append(lambda: status_line.Activity(text, "12 s, at most 8 s more", 0.5))
+    line.start()
+    line.finish("depth 1: done")
+    print("said by another", file=sys.stderr)
+    line.stop()
+    rows = re.split(r"\r|\n", re.sub(r"\x1b\[[?\d]*[a-zA-Z]", "", stream.getvalue()))
+    drawn = [row for row in rows if row.startswith("softsplit: ")]
+    assert drawn and all(row.endswith("12 s, at most 8 s more") for row in drawn)
+    assert all(len(row) <= columns and (text in row) == (columns == 100) for row in drawn)
+    assert {"depth 1: done", "said by another"} <= set(rows) and sys.stderr is stream
 
 
-def test_a_terminal_has_one_line_that_is_rewritten():
-    stream = io.StringIO()
-    terminal = status_line.Terminal(stream)
-    terminal.show(status_line.Activity("first" * 100), "")
-    terminal.show(status_line.Activity("second"), "")
-    terminal.finish("done")
-    terminal.write("said by another\n")
-    terminal.show(status_line.Activity("third"), "")
-    terminal.close()
-    rows = stream.getvalue().split("\r\x1b[2K")
-    assert len(rows[1]) < 100 and rows[1].startswith("firstfirst")
-    assert rows[2:] == ["second", "done\nsaid by another\n", "third", ""]
+def test_elsewhere_there_are_plain_lines(monkeypatch, capsys):
+    with status_line.status_line(lambda: status_line.Activity("reading", "9 s")):
+        line = status_line.line_in_use()
+        line.tell()
+        status_line.finish_line("depth 1")
+        status_line.finish_line("depth 2")
+        line.tell()
+        line.tell()
+    assert status_line.SILENCE == 10.0
+    told = ["reading, 9 s", "reading, 9 s; last depth 2", "reading, 9 s"]
+    assert capsys.readouterr().err.splitlines() == told
 
 
-def test_elsewhere_there_is_one_line_in_ten_seconds():
-    stream, hands = io.StringIO(), Clock()
-    plain = status_line.Plain(stream, hands)
-    for second in range(1, 36):
-        hands.advance(1.0)
-        if second == 15:
-            plain.finish("depth 1")
-        plain.show(status_line.Activity(f"at {second} s"), "depth 1" if second >= 15 else "")
-    plain.finish("chosen")
-    plain.close()
-    told = ["at 10 s", "at 20 s; last depth 1", "at 30 s"]
-    assert stream.getvalue().splitlines() == told
-    hands.advance(10.0)
-    plain.close()
-    assert stream.getvalue().splitlines() == [*told, "softsplit: chosen"]
+def test_plain_lines_come_by_themselves(monkeypatch):
+    told = threading.Event()
+    monkeypatch.setattr(status_line, "SILENCE", 0.001)
+    monkeypatch.setattr(status_line.PlainLines, "tell", lambda line: told.set())
+    with status_line.status_line(lambda: status_line.Activity("reading", "9 s")):
+        assert told.wait(60)
 
 
-def test_a_notebook_has_one_bar():
-    shown = []
-
-    class Handle:
-        def update(self, page):
-            shown.append(page)
-
-    def display(page, display_id):
-        shown.append(page)
-        return Handle()
-
-    notebook = status_line.Notebook(display, str)
-    notebook.show(status_line.Activity("a <b>", 0.25), "")
-    notebook.show(status_line.Activity("more"), "depth 1")
-    notebook.close()
-    assert 'value="0.250"' in shown[0] and "a &lt;b&gt;" in shown[0]
-    assert "value=" not in shown[1] and "depth 1" in shown[1] and shown[2] == ""
-
-
-def test_work_inside_of_work_is_shown_in_its_line():
-    kept = Kept()
-    with status_line.status_line(lambda: status_line.Activity("outer"), kept):
-        line = status_line.PROCESS.line
-        line.look()
-        with ConsoleProgress(Budget(time_limit=9.0)) as inner:
+def test_work_inside_of_work_is_shown_in_its_line(seen):
+    texts = []
+    with status_line.status_line(lambda: status_line.Activity("outer", "")):
+        texts.append(seen.now().text)
+        inner = ConsoleProgress(Budget(time_limit=9.0))
+        with inner.shown():
             inner.working("inner")
-            line.look()
+            texts.append(seen.now().text)
         with ThreadPoolExecutor(1) as pool:  # a fit in another thread has no place there
-            pool.submit(lambda: ConsoleProgress(Budget()).__enter__()).result()
-        line.look()
-    assert [text.split(",")[0] for text, *_ in kept.statuses] == [
-        "outer",
-        "softsplit: inner",
-        "outer",
-    ]
+            pool.submit(lambda: ConsoleProgress(Budget()).shown().__enter__()).result()
+        texts.append(seen.now().text)
+    assert texts == ["outer", "softsplit: inner", "outer"]
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])
@@ -277,14 +233,6 @@ def test_a_pipe_has_plain_lines_on_standard_error_at_most(iris, capfd, loss):
     tree(loss=loss, verbose=1).fit(*iris)
     out, err = capfd.readouterr()
     assert out == "" and "\x1b" not in err and "\r" not in err
-
-
-@pytest.fixture
-def seen(monkeypatch):
-    """What estimators show."""
-    kept = Kept()
-    monkeypatch.setattr(status_line, "_usual_display", lambda: kept)
-    return kept
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -313,10 +261,11 @@ def test_processes_report_as_they_come_back(iris, seen):
 def test_a_start_that_fails_is_never_the_best(problem, seen):
     good = multistart(problem, BasinHoppingSolver(), n_starts=1)[0]
     bad = type(good)(**(vars(good) | {"status": Status.INFEASIBLE, "objective": -1.0}))
-    with ConsoleProgress(Budget()) as shown:
-        shown.starting(2)
-        shown.start_ended(1, "groups", bad)
-        shown.start_ended(2, "groups", good)
+    progress = ConsoleProgress(Budget())
+    with progress.shown():
+        progress.starting(2)
+        progress.start_ended(1, "groups", bad)
+        progress.start_ended(2, "groups", good)
     first, second = seen.lines
     assert first.startswith("start 1 of 2: no tree, best none yet, ")
     assert f"best {good.objective:.6g}" in second
@@ -375,7 +324,7 @@ def test_an_interrupted_fit_gives_the_terminal_back(iris, monkeypatch, seen, los
     with pytest.warns(ConvergenceWarning, match=f"interrupted; the best of {made} starts"):
         fitted = tree(loss=loss, verbose=1).fit(*iris)
     assert fitted.score(*iris) > 0.9
-    assert seen.closed == 1 and status_line.PROCESS.line is None
+    assert seen.stopped == 1 and status_line.line_in_use() is None
 
 
 def test_starts_are_logged_for_those_who_set_up_logging(iris, caplog, capfd):

@@ -57,7 +57,7 @@ def test_trees_of_different_samples_are_compared_on_the_same_rows(monkeypatch, p
         problem, EliminationSolver(), SIZES, n_starts=6, seed=0, budget=budget, n_jobs=1
     )
     few, last = told["few"], told["last"]
-    assert few.rows.n_rows < problem.rows.n_rows and len(last) == sampling.DEFAULTS.promoted[0]
+    assert few.rows.n_rows < problem.rows.n_rows and len(last) == sampling.PROMOTED[0]
     for one in last:
         assert one.objective == pytest.approx(few.objective(one.parameters), rel=1e-6)
     # The start that was cut short has its tree of the smaller sample, which is the better one.

@@ -180,8 +180,7 @@ def heartbeat(
     def describe() -> Activity:
         gone = time.monotonic() - began
         left = "" if time_limit is None else f", {time_left(time_limit - gone)}"
-        label, end = f"softsplit: {visible(now[0])}", f", {seconds(gone)}{left}"
-        return Activity(f"{label}{end}", None, label, end)
+        return Activity(f"softsplit: {visible(now[0])}", f"{seconds(gone)}{left}")
 
     def tell(text: str) -> None:
         now[0] = text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import typer
 
 from softsplit.support.output_files import check_outputs, write_file
 from softsplit.support.parallel import n_threads
-from softsplit.support.processes import WorkerProcess
+from softsplit.support.processes import end, may_start_processes, process_pool
 from softsplit.support.row_budgets import ROWS
 
 if TYPE_CHECKING:
@@ -21,8 +23,12 @@ if TYPE_CHECKING:
     from softsplit.report.metrics import Interval
 
 
-BASELINES_MODULE = "softsplit.selection.baselines"
-"""Imported in the worker only, since the import takes two seconds."""
+def load_baselines() -> None:
+    """Import what trains plain methods: in the worker only, since it takes two seconds."""
+    from softsplit.selection.baselines import be_worker
+
+    be_worker()
+
 
 WORKER_CELLS = 20_000
 """Cells of a table from which training plain methods takes longer than importing them."""
@@ -46,17 +52,18 @@ def check_files(
 
 def baseline_worker(
     context: typer.Context, rows: LabelledRows, jobs: int | None
-) -> WorkerProcess | None:
+) -> Executor | None:
     """Start a worker for the plain methods of a report; it ends with the command.
 
     Return None for one thread, for small tables, whose plain methods take less time than their
     import, and for many rows, where trees need all cores.
     """
-    if jobs == 1 or rows.matrix.size < WORKER_CELLS or len(rows.y) >= ROWS.held_out:
+    small = rows.matrix.size < WORKER_CELLS
+    if jobs == 1 or small or len(rows.y) >= ROWS.held_out or not may_start_processes():
         return None
-    worker = WorkerProcess.start([BASELINES_MODULE])
-    if worker is not None:
-        context.call_on_close(worker.close)
+    worker = process_pool(1, load_baselines)
+    worker.submit(int)  # a pool has no process before there is something to do
+    context.call_on_close(partial(end, worker))
     return worker
 
 
@@ -73,7 +80,7 @@ def write_report(
     time_limit: float | None = None,
     repeatable: bool = False,
     search: Any = None,
-    worker: WorkerProcess | None = None,
+    worker: Executor | None = None,
     page_rows: int | None = None,
     held_out: LabelledRows | None = None,
     by: Any = None,

@@ -53,7 +53,7 @@ from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, prepare
-from softsplit.training.rows import Placed, Rows
+from softsplit.training.rows import EngineRows, Rows
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.scaling import LinearScaling
 
@@ -99,7 +99,7 @@ def placed_rows(settings: ModelSettings, model: TreeModel, rows: Rows) -> Prepar
     )  # fmt: skip
     engine = make_engine(settings.engine, settings.device, single=single)(samples)
     summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
-    known = Placed(model.scaling, engine, summary, class_factors=rows.class_factors(settings))
+    known = EngineRows(model.scaling, engine, summary, class_factors=rows.class_factors(settings))
     prepared = prepare(settings, rows, known)
     problem = replace(prepared.problem, steepness=model.steepness)
     return replace(prepared, problem=problem, monotone=model.monotone)

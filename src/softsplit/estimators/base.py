@@ -59,7 +59,7 @@ from softsplit.support.inputs import (
 )
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared
-from softsplit.training.rows import Rows, RowsThere, TrainingRows
+from softsplit.training.rows import DeviceRows, Rows, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import WideRows
 from softsplit.variables import (
@@ -245,7 +245,7 @@ def training_rows(
         check_values(rules, *ends)
     known = target if isinstance(target, str) and target else None
     here = isinstance(matrix, np.ndarray | HingedTable)
-    make: Callable[..., Rows] = Rows if here else RowsThere.of
+    make: Callable[..., Rows] = Rows if here else DeviceRows.of
     return (WideRows if issparse(matrix) else make)(
         X=matrix,
         labels=labels,
@@ -406,14 +406,10 @@ def keep(
     *,
     importances: bool = True,
     rows: TrainingRows | None = None,
-    hurried: bool = False,
 ) -> None:
-    """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of.
-
-    ``hurried`` as of ``Prepared.tree``.
-    """
-    tree = prepared.tree(outcome.best, zero_threshold, importances=importances, hurried=hurried)
-    tree = tree if rows is None else profiled(tree, rows, hurried=hurried)
+    """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of."""
+    tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
+    tree = tree if rows is None else profiled(tree, rows)
     know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best
     estimator.starts_ = list(outcome.starts)
@@ -423,14 +419,11 @@ def keep(
         estimator.screening_ = outcome.best.screening
 
 
-def profiled(tree: TreeModel, rows: TrainingRows, *, hurried: bool = False) -> TreeModel:
-    """Return the tree with a summary of its training table, if that is dense and in memory.
-
-    Whoever is ``hurried`` gets that of fewer rows.
-    """
+def profiled(tree: TreeModel, rows: TrainingRows) -> TreeModel:
+    """Return the tree with a summary of its training table, if that is dense and in memory."""
     if type(rows) is not Rows:
         return tree
-    few, most = rows.counted(), ROWS.hurried_profile if hurried else ROWS.profile
+    few, most = rows.counted(), ROWS.profile
     if len(few.labels) > most:
         few = few.many(np.arange(0, len(few.labels), -(-len(few.labels) // most)))
     count = few.weight / min(1.0, float(few.weight.mean()))

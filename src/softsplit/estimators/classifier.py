@@ -154,10 +154,10 @@ class SoftTreeClassifier(SingleTreeParameters, SoftTreeBase):
             kept = partial(keep, self, prepared, rows=rows)
             zero, stopped = run.solver.zero_threshold, run.budget.stopped
             with run.budget.interruptible():
-                kept(outcome, zero, hurried=run.budget.exhausted)
+                kept(outcome, zero)
             if run.budget.stopped and not stopped:  # the tree is there: keeping it takes a moment
                 outcome = replace(outcome, end=End.INTERRUPTED)
-                kept(outcome, zero, hurried=True)
+                kept(outcome, zero)
             if outcome.warning:
                 interrupted = outcome.end is End.INTERRUPTED
                 said = CutShortWarning("SoftTreeClassifier", f"{outcome.warning}.", interrupted)
@@ -172,15 +172,14 @@ def fitted_classifier(
     zero_threshold: float,
     *,
     importances: bool = True,
-    hurried: bool = False,
 ) -> SoftTreeClassifier:
     """A fitted classifier that holds ``found``, with the other parameters of ``base``.
 
-    ``importances`` and ``hurried`` as of ``Prepared.tree``.
+    ``importances`` as of ``Prepared.tree``.
     """
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
     made = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
     outcome = Outcome.alone(solution)
-    keep(made, prepared, outcome, zero_threshold, importances=importances, hurried=hurried)
+    keep(made, prepared, outcome, zero_threshold, importances=importances)
     return made

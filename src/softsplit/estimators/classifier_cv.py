@@ -25,7 +25,8 @@ from softsplit.estimators.row_reading import know_table, validated_rows
 from softsplit.fitted.conformal import HeldOutScores
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
-from softsplit.selection.alternatives import Compared, Looks
+from softsplit.selection import teachers
+from softsplit.selection.alternatives import Compared, TreeSignature
 from softsplit.selection.candidates import (
     Axes,
     CandidateSearch,
@@ -41,7 +42,7 @@ from softsplit.selection.cross_validation import (
     refit_from,
     solve_fold_path,
 )
-from softsplit.selection.decision import call_costs
+from softsplit.selection.decision import prediction_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
 from softsplit.selection.held_out import Scoring, price_share, price_unit
 from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
@@ -54,14 +55,12 @@ from softsplit.selection.strengths import (
     strength_unit,
     strengths_at,
 )
-from softsplit.selection.teachers import OPTIONS as TEACHING
-from softsplit.selection.teachers import Lessons, lessons_of, make_teacher
+from softsplit.selection.teachers import SoftTargets, make_teacher, soft_targets_of
 from softsplit.settings.checks import is_auto
 from softsplit.settings.parameter import documented
 from softsplit.settings.table import SEARCH, ChoiceParameters
 from softsplit.solvers import Budget
 from softsplit.support.arguments import positive_integer
-from softsplit.support.heap import give_back
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown, visible
 from softsplit.support.parallel import one_blas_thread
@@ -98,7 +97,7 @@ class ChoiceOptions:
     decision_share: float = 0.3
     """Part of the time of the tree on all rows in which factors of rare classes are compared."""
 
-    hurried_seconds: float = 0.25
+    last_seconds: float = 0.25
     """What the tree on all rows gets after Ctrl-C: the user waits, and the trees of the folds, from
     which it begins, are good already."""
 
@@ -134,7 +133,7 @@ def compared_alone(search: CandidateSearch, rows: TrainingRows) -> Rows | None:
     Nor are they taken of tables that are sparse or elsewhere.
     """
     few = search.trainer.rows
-    if type(rows) is not Rows or search.trainer.lessons is not None:
+    if type(rows) is not Rows or search.trainer.soft_targets is not None:
         return None
     if len(few.labels) >= np.count_nonzero(rows.weight):
         return None
@@ -143,7 +142,7 @@ def compared_alone(search: CandidateSearch, rows: TrainingRows) -> Rows | None:
 
 def refit_budget(whole: Budget) -> Budget:
     """For the tree on all rows: an interrupted comparison still ends with one, at once."""
-    left, limit = OPTIONS.hurried_seconds if whole.stopped else None, whole.time_limit
+    left, limit = OPTIONS.last_seconds if whole.stopped else None, whole.time_limit
     if limit is not None and not whole.stopped:
         left = max(limit - whole.elapsed, OPTIONS.least_share * limit)
     return Budget(whole.max_iter, whole.tol, left)
@@ -259,7 +258,6 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         run = run.ready(whole.problem if summed else None, smooth=smooth)
         n_all = whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows
-        trainer.tidy()
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         self.feature_price_ = PRICES[self._selection] * price_share(trainer.rows)
@@ -298,7 +296,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             or rows.X.size > OPTIONS.kept_cells
         ):
             return
-        own = Looks.of(self.weights_, rows.groups)
+        own = TreeSignature.of(self.weights_, rows.groups)
         self._compared = Compared.of(search, chosen, own, rows.groups), rows
 
     def __getstate__(self) -> dict[str, Any]:
@@ -413,7 +411,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
     def _taught(
         self, trainer: FoldTrainer, rows: Rows, all_rows: TrainingRows
     ) -> tuple[FoldTrainer, Sequence[float]]:
-        """What trains on folds, with the lessons of the teacher, and its weights to compare."""
+        """What trains on folds, with what a teacher says, and its weights to compare."""
         teacher, n_compared = self.teacher, len(trainer.rows.labels)
         if teacher is None:
             return trainer, (0.0,)
@@ -426,16 +424,16 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
                 f"a teacher is for tables of up to {ROWS.taught:,} rows in memory that are not "
                 "sparse; leave teacher at None."
             )
-        weights = (0.0, *(TEACHING.auto_weights if is_auto(teacher) else TEACHING.weights))
+        weights = (0.0, *(teachers.AUTO_WEIGHTS if is_auto(teacher) else teachers.WEIGHTS))
         if not isinstance(teacher, str) and not hasattr(teacher, "fit"):
             targets = parse.make_targets("teacher", teacher, rows.classes, rows.weight)
             known = targets if n_compared == len(targets) else targets[rows.weight > 0]
-            return replace(trainer, lessons=Lessons("given probabilities", known)), weights
+            return replace(trainer, soft_targets=SoftTargets("given probabilities", known)), weights
         model, columns = make_teacher(teacher, trainer.run.seed), np.arange(rows.X.shape[1])
         if rows.coding is not None:
             columns = np.flatnonzero(~rows.coding.hinges)
-        lessons = lessons_of(model, trainer.rows, trainer.splits, trainer.run, columns)
-        return replace(trainer, lessons=lessons), weights
+        soft_targets = soft_targets_of(model, trainer.rows, trainer.splits, trainer.run, columns)
+        return replace(trainer, soft_targets=soft_targets), weights
 
     @property
     def _selection(self) -> str:
@@ -480,18 +478,17 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         search.tell(chosen, chosen=True)
         return chosen
 
-    def _call_costs(
+    def _prediction_costs(
         self,
         candidate: Candidate,
         fraction: float,
         search: CandidateSearch,
         budget: Budget,
-        hurried: bool,
     ) -> Any:
         """Costs that decide at prediction: those given, or such that rare classes are called.
 
-        Whoever is ``hurried`` gets those given: the others take a second. Under a time limit they
-        get a part of the ``budget`` of the tree on all rows.
+        After Ctrl-C they are those given: the others take a second. Under a time limit they get a
+        part of the ``budget`` of the tree on all rows.
         """
         given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
         if (
@@ -499,14 +496,14 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             or self.rare_classes == "argmax"
             or not candidate.formulation.decides_by_cost
             or not folds
-            or hurried
+            or search.trainer.run.budget.stopped
         ):
             return given
         trees = {fold: score.tree for fold, score in sorted(folds.items())}
         if budget.time_limit is not None:
             budget = replace(budget, time_limit=OPTIONS.decision_share * budget.time_limit)
-        factors = search.trainer.call_factors(candidate, trees, budget)
-        return None if factors is None else call_costs(factors)
+        factors = search.trainer.decision_factors(candidate, trees, budget)
+        return None if factors is None else prediction_costs(factors)
 
     @staticmethod
     def _held_out(chosen: Key, costs: Any, search: CandidateSearch) -> HeldOutScores | None:
@@ -529,34 +526,28 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         in the comparison it is trained on the rows that were compared: of many, preparing all takes
         seconds.
         """
-        hurried = run.budget.stopped or search.trainer.run.budget.stopped  # the user waits
-        few = compared_alone(search, rows) if search.trainer.run.budget.stopped else None
+        stopped = search.trainer.run.budget.stopped  # the user waits
+        few = compared_alone(search, rows) if stopped else None
         if few is not None:
             rows, search = few, replace(search, n_rows=0)
-        costs, chosen = (
-            self._call_costs(candidate, fraction, search, run.budget, hurried),
-            (candidate, fraction),
-        )
-        held_out = None if hurried else self._held_out(chosen, costs, search)
+        costs = self._prediction_costs(candidate, fraction, search, run.budget)
+        held_out = None if stopped else self._held_out((candidate, fraction), costs, search)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
         if search.trainer.large or compared_alone(search, rows) is not None:
             search.trainer.memory.clear()
-            give_back()
-        lessons, self.targets_ = search.trainer.lessons, None
-        if lessons is not None and candidate.teacher > 0:
+        soft_targets, self.targets_ = search.trainer.soft_targets, None
+        if soft_targets is not None and candidate.teacher > 0:
             assert isinstance(rows, Rows)
-            rows = lessons.taught(rows, candidate.teacher)
+            rows = soft_targets.taught(rows, candidate.teacher)
             self.targets_ = rows.targets
         prepared = prepare(configured(settings_now, candidate), rows)
         prepared, starts = search.trainer.starts(prepared, trees)
-        search.trainer.tidy()
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         if starts:
-            solution = refit_from(starts, prepared, shares, fraction, run, grow=not hurried)
+            solution = refit_from(starts, prepared, shares, fraction, run, grow=not stopped)
         else:
             solution = solve_fold_path(prepared, shares, [fraction], run)[0]
-        search.trainer.tidy()
         prepared, (local, global_) = self._at_readable_strengths(prepared, candidate, fraction)
         if not solution.status.usable and prepared.problem.rate_limits is not None:
             raise NoFeasibleTreeError(
@@ -564,11 +555,10 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
                 "a bound, or add depths."
             )
         solution = decided(prepared, joined(prepared, solution, run), run)
-        over = hurried or run.budget.exhausted
         self.best_estimator_ = fitted_classifier(
-            self, prepared, solution, run.solver.zero_threshold, hurried=over
+            self, prepared, solution, run.solver.zero_threshold
         )
-        tree = profiled(self.best_estimator_.tree_, rows, hurried=over)
+        tree = profiled(self.best_estimator_.tree_, rows)
         self.best_estimator_.tree_ = replace(tree, held_out=held_out)
         self.tree_ = self.best_estimator_.tree_
         know_table(self, self.tree_, named=prepared.named)

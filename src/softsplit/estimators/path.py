@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -40,7 +41,6 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.options import late
 from softsplit.support.parallel import one_blas_thread
-from softsplit.support.processes import WorkerProcess
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import sample_sizes
@@ -211,7 +211,7 @@ def _walked(
                 PathPoint(
                     *pair,
                     solution,
-                    fitted_classifier(base, point, solution, zero, hurried=run.budget.exhausted),
+                    fitted_classifier(base, point, solution, zero),
                 )
                 for pair, point, solution in zip(row, along, solutions, strict=False)
             ]
@@ -314,7 +314,7 @@ def assess(
     say: Callable[[str], None] = lambda _: None,
     baselines: bool = True,
     between: Callable[[], None] = lambda: None,
-    worker: WorkerProcess | None = None,
+    worker: Executor | None = None,
 ) -> Assessment:
     """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
 

@@ -8,13 +8,9 @@ once more is given up, with a row that says so.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Generator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from typing import Any
@@ -23,6 +19,7 @@ from softsplit.experiments.context import Context
 from softsplit.experiments.store import CRASHED, Row
 from softsplit.experiments.work import ChainJob, run_job
 from softsplit.support.parallel import one_blas_thread
+from softsplit.support.processes import end, process_pool
 
 Finished = tuple[ChainJob, list[Row]]
 """A job and its rows; none if it has to run again."""
@@ -45,7 +42,7 @@ def in_processes(context: Context, jobs: deque[ChainJob], n: int) -> Generator[F
     3. If a process died, it cannot be known with which job: all that ran count as suspects, and the
        processes are started anew. A suspect that ran alone is to blame.
     """
-    executor = _open(context, n)
+    executor = process_pool(n, _receive, context)
     running: dict[Future[list[Row]], ChainJob] = {}
     try:
         while jobs or running:
@@ -62,7 +59,7 @@ def in_processes(context: Context, jobs: deque[ChainJob], n: int) -> Generator[F
             wait(running)
             ended, running = running, {}
             executor.shutdown(wait=True, cancel_futures=True)
-            executor = _open(context, n)
+            executor = process_pool(n, _receive, context)
             for future, job in ended.items():
                 if future.exception() is None:
                     yield job, future.result()
@@ -71,27 +68,11 @@ def in_processes(context: Context, jobs: deque[ChainJob], n: int) -> Generator[F
                 else:
                     yield replace(job, suspect=True), []
     finally:
-        _close(executor, busy=bool(running))
+        end(executor)
 
 
 def _alone(job: ChainJob, running: dict[Future[list[Row]], ChainJob]) -> bool:
     return job.suspect or any(other.suspect for other in running.values())
-
-
-def _open(context: Context, n: int) -> ProcessPoolExecutor:
-    # A forked copy of a process with threads may hang; a new one cannot.
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(n, mp_context=spawn, initializer=_receive, initargs=(context,))
-
-
-def _close(executor: ProcessPoolExecutor, busy: bool) -> None:
-    """Stop at once; jobs that were not handed over are lost."""
-    processes = list((executor._processes or {}).values())
-    executor.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        if busy:
-            process.kill()
-        process.join()
 
 
 _received: list[Any] = []
@@ -99,20 +80,10 @@ _received: list[Any] = []
 
 
 def _receive(context: Context) -> None:
-    """Runs once in every process; an interruption is the business of the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    """Runs once in every process."""
     limit = one_blas_thread()
     limit.__enter__()
     _received[:] = [context, limit]
-
-
-def _leave_with_parent() -> None:
-    """A parent that was killed cannot end its processes; they must not outlive it."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _run_received(job: ChainJob) -> list[Row]:

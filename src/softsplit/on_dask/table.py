@@ -51,7 +51,7 @@ from softsplit.support.inputs import (
     refuse_twins,
 )
 from softsplit.support.messages import shown
-from softsplit.training.rows import Placed, Rows
+from softsplit.training.rows import EngineRows, Rows
 from softsplit.tree.scaling import OPTIONS as SCALING
 from softsplit.tree.scaling import LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects, column_groups, learn, monotone_effects
@@ -186,7 +186,7 @@ class DaskTable:
         X = np.ascontiguousarray(some.features.T)
         return Rows(X=X, labels=labels, weight=some.weights, rated=rated, **known)
 
-    def placed(self, kind: str, settings: ModelSettings) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings) -> EngineRows:
         """As ``Rows.placed``; there is no choice of engines."""
         scaling = self.scaling(kind)
         totals, factors = self.moments.totals, None
@@ -211,7 +211,7 @@ class DaskTable:
         limits = None
         if self.cells is not None:
             limits = self.cells.limits(self.parts, scaling, len(self.classes))
-        return Placed(scaling, rows, summary, class_factors=factors, rate_limits=limits)
+        return EngineRows(scaling, rows, summary, class_factors=factors, rate_limits=limits)
 
     def scaling(self, kind: str) -> Scaling:
         """As ``fit_scaling`` of all rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -35,7 +36,6 @@ from softsplit.selection.assessment import Assessment
 from softsplit.selection.strengths import price, priced, shares_of
 from softsplit.solvers import Budget
 from softsplit.support.messages import visible
-from softsplit.support.processes import WorkerProcess
 from softsplit.support.row_budgets import ROWS
 from softsplit.support.version import __version__
 
@@ -271,7 +271,7 @@ def walk_path(
     time_limit: float | None = None,
     say: Say = lambda _: None,
     search: Any = None,
-    worker: WorkerProcess | None = None,
+    worker: Executor | None = None,
 ) -> JudgedPath:
     """Train trees like the given one at other strengths, and judge all on held-out rows.
 
@@ -293,7 +293,7 @@ def walk_path(
         Is handed a line about every step of the work.
     search : SoftTreeClassifierCV, optional
         What has chosen the tree, for alternatives if it still knows what it compared.
-    worker : WorkerProcess, optional
+    worker : Executor, optional
         A process that judges plain methods while this one works on the trees, unless there are so
         many rows that a fifth is held out: trees then need all cores.
     """

@@ -36,57 +36,50 @@ from softsplit.training.rows import Rows
 from softsplit.training.run import Run
 from softsplit.tree.parameters import TreeParameters
 
+CLOSE = 1.0
+"""Standard errors by which a row may be worse than the chosen one on the same held-out rows."""
 
-@dataclass(frozen=True)
-class AlternativeOptions:
-    """Which trees count as alternatives."""
+GROWTH = 1.5
+"""An alternative has at most this multiple of the features of the chosen tree, and ``more``: a
+reader who wants more of them asks for another ``selection``."""
 
-    errors: float = 1.0
-    """Standard errors by which a row may be worse than the chosen one on the same held-out rows."""
+MORE_FEATURES = 2
+"""A tree of one feature has alternatives of up to three."""
 
-    growth: float = 1.5
-    """An alternative has at most this multiple of the features of the chosen tree, and ``more``: a
-    reader who wants more of them asks for another ``selection``."""
+LARGE = 1
+"""Trees with more features than the chosen one and so many come after all others."""
 
-    more: int = 2
-    """A tree of one feature has alternatives of up to three."""
+LEFT_OUT = 6
+"""Features of the chosen tree that are left out at most: all folds are trained for each."""
 
-    large: int = 1
-    """Trees with more features than the chosen one and so many come after all others."""
+FIRST_FOLDS = 2
+"""Folds after which a tree without a feature is dropped if it is ``clearly`` behind there."""
 
-    left_out: int = 6
-    """Features of the chosen tree that are left out at most: all folds are trained for each."""
+CLEARLY_BEHIND = 2.0
+"""Standard errors that are clearly behind."""
 
-    first_folds: int = 2
-    """Folds after which a tree without a feature is dropped if it is ``clearly`` behind there."""
+REMEMBERED = 24
+"""Trees that are remembered; some become equal once they are trained on all rows."""
 
-    clearly: float = 2.0
-    """Standard errors that are clearly behind."""
-
-    kept: int = 24
-    """Trees that are remembered; some become equal once they are trained on all rows."""
-
-
-OPTIONS = AlternativeOptions()
 
 Groups = NDArray[np.intp] | None
 
 
 @dataclass(frozen=True)
-class Looks:
+class TreeSignature:
     """What a reader tells trees apart by: the features in use, and the number of questions."""
 
     features: frozenset[int]
     n_questions: int
 
     @classmethod
-    def of(cls, weights: FloatArray, groups: Groups) -> Looks:
+    def of(cls, weights: FloatArray, groups: Groups) -> TreeSignature:
         """Of weights (n_features, n_branches); features of a group count as one."""
         used = np.flatnonzero(np.any(weights != 0, axis=1))
         homes = used if groups is None else groups[used]
         return cls(frozenset(homes.tolist()), int(np.count_nonzero(np.any(weights != 0, axis=0))))
 
-    def distance(self, other: Looks) -> float:
+    def distance(self, other: TreeSignature) -> float:
         """Jaccard distance of features; a little more than 0 for another number of questions."""
         every = self.features | other.features
         apart = 1.0 - len(self.features & other.features) / len(every) if every else 0.0
@@ -94,7 +87,7 @@ class Looks:
 
 
 @dataclass(frozen=True, eq=False)
-class Met:
+class AlternativeCandidate:
     """A tree of a fold that may be an alternative.
 
     Attributes
@@ -103,7 +96,7 @@ class Met:
     fraction : float
         Its strength on all rows.
     tree : TreeParameters
-    looks : Looks
+    looks : TreeSignature
     behind, error : float
         How much worse its row is than the chosen one on held-out rows, and the standard error.
     """
@@ -111,13 +104,15 @@ class Met:
     candidate: Candidate
     fraction: float
     tree: TreeParameters
-    looks: Looks
+    looks: TreeSignature
     behind: float
     error: float
 
 
-def met_trees(search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) -> list[Met]:
-    """Return trees of rows close to ``chosen``, least alike first; at most ``OPTIONS.kept``.
+def alternative_candidates(
+    search: CandidateSearch, chosen: Key, own: TreeSignature, groups: Groups
+) -> list[AlternativeCandidate]:
+    """Return trees of rows close to ``chosen``, least alike first; at most ``REMEMBERED``.
 
     ``own`` is the chosen tree as it was trained on all rows, and ``groups`` (n_features,) are the
     groups of features, if there are any.
@@ -125,16 +120,16 @@ def met_trees(search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) 
     board = search.board
     if chosen not in board.folds:
         return []
-    most = OPTIONS.growth * len(own.features) + OPTIONS.more
-    pool: dict[Looks, Met] = {}
+    most = GROWTH * len(own.features) + MORE_FEATURES
+    pool: dict[TreeSignature, AlternativeCandidate] = {}
     for key in board.rows():
-        if not np.isfinite(board.worth(key)) or not board.close(key, chosen, OPTIONS.errors):
+        if not np.isfinite(board.worth(key)) or not board.close(key, chosen, CLOSE):
             continue
         behind, error = board.behind(key, chosen)
         for tree in board.trees(key):
             if tree.n_groups < len(search.trainer.rows.classes):
                 continue  # a class was absent from the fold
-            looks = Looks.of(tree.weights, groups)
+            looks = TreeSignature.of(tree.weights, groups)
             known = pool.get(looks)
             if (
                 looks != own
@@ -142,15 +137,15 @@ def met_trees(search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) 
                 and (known is None or behind < known.behind)
             ):
                 fraction, _ = search.on_all_rows(*key)
-                pool[looks] = Met(key[0], fraction, tree, looks, behind, error)
-    taken: list[Met] = []
+                pool[looks] = AlternativeCandidate(key[0], fraction, tree, looks, behind, error)
+    taken: list[AlternativeCandidate] = []
     seen = [own]
-    while pool and len(taken) < OPTIONS.kept:
+    while pool and len(taken) < REMEMBERED:
         looks = max(
             pool,
             key=lambda one: (
                 not one.features > own.features,
-                len(one.features) <= len(own.features) + OPTIONS.large,
+                len(one.features) <= len(own.features) + LARGE,
                 min(one.distance(other) for other in seen),
                 -pool[one].behind,
             ),
@@ -170,7 +165,7 @@ class Compared:
         The chosen row of the board.
     folds : dict of FoldScore
         Its trees.
-    met : list of Met
+    met : list of AlternativeCandidate
     trainer : FoldTrainer
     on_all_rows : float
         The chosen strength on all rows.
@@ -178,29 +173,31 @@ class Compared:
 
     chosen: Key
     folds: dict[int, FoldScore]
-    met: list[Met]
+    met: list[AlternativeCandidate]
     trainer: FoldTrainer
     on_all_rows: float
 
     @classmethod
-    def of(cls, search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) -> Compared:
+    def of(
+        cls, search: CandidateSearch, chosen: Key, own: TreeSignature, groups: Groups
+    ) -> Compared:
         """Remember a search; rows and problems of its folds are dropped."""
         return cls(
             chosen,
             search.board.folds.get(chosen, {}),
-            met_trees(search, chosen, own, groups),
+            alternative_candidates(search, chosen, own, groups),
             replace(search.trainer, memory=FoldMemory()),
             search.on_all_rows(*chosen)[0],
         )
 
     def trees(
         self, rows: Rows, weights: FloatArray, run: Run
-    ) -> Iterator[tuple[Met, Solution, Prepared]]:
+    ) -> Iterator[tuple[AlternativeCandidate, Solution, Prepared]]:
         """Alternatives one by one, trained on all rows, until the budget of ``run`` ends.
 
         ``weights`` (n_features, n_branches) are those of the chosen tree.
         """
-        own = Looks.of(weights, rows.groups)
+        own = TreeSignature.of(weights, rows.groups)
         taken = [own]
         for met, without_feature in self._tried(own, weights, rows.groups, run):
             if run.budget.exhausted:
@@ -210,14 +207,14 @@ class Compared:
             solution = self._trained(met, self.prepared(met.candidate, known), run)
             if run.budget.exhausted:  # it is unfinished
                 return
-            looks = Looks.of(solution.parameters.weights, rows.groups)
+            looks = TreeSignature.of(solution.parameters.weights, rows.groups)
             if looks.features and looks not in taken:
                 taken.append(looks)
                 yield met, solution, self.prepared(met.candidate, rows)
 
     def _tried(
-        self, own: Looks, weights: FloatArray, groups: Groups, run: Run
-    ) -> Iterator[tuple[Met, int | None]]:
+        self, own: TreeSignature, weights: FloatArray, groups: Groups, run: Run
+    ) -> Iterator[tuple[AlternativeCandidate, int | None]]:
         """Trees of folds in the order of the module's text, each with the feature it does without
         if that was left out."""
         larger = [met for met in self.met if met.looks.features > own.features]
@@ -227,41 +224,41 @@ class Compared:
         if (rules := self.trainer.rows.rules) is not None:
             required = np.unique(homes[np.isin(rules.of, rules.required)])
             sizes = {f: size for f, size in sizes.items() if f not in required}
-        weightiest = sorted(sizes, key=lambda f: (-sizes[f], f))[: OPTIONS.left_out]
+        weightiest = sorted(sizes, key=lambda f: (-sizes[f], f))[:LEFT_OUT]
         for feature in weightiest if self.folds else ():
             if run.budget.exhausted:
                 return
-            found = self._without(feature, groups, run)
-            if found is not None:
-                yield found, feature
+            alternative = self._without(feature, groups, run)
+            if alternative is not None:
+                yield alternative, feature
         yield from ((met, None) for met in larger)
 
     def prepared(self, candidate: Candidate, rows: Rows) -> Prepared:
         """The problem of all rows at the settings of a candidate, taught if it has a teacher."""
-        lessons = self.trainer.lessons
-        if lessons is not None and candidate.teacher > 0:
-            rows = lessons.taught(rows, candidate.teacher)
+        soft_targets = self.trainer.soft_targets
+        if soft_targets is not None and candidate.teacher > 0:
+            rows = soft_targets.taught(rows, candidate.teacher)
         return prepare(configured(self.trainer.settings, candidate), rows)
 
-    def _trained(self, met: Met, prepared: Prepared, run: Run) -> Solution:
+    def _trained(self, met: AlternativeCandidate, prepared: Prepared, run: Run) -> Solution:
         """The tree to which one of a fold leads on all rows."""
         run = run.adapted(prepared, self.trainer.check)
         shares = SHARES[met.candidate.scope]
         return refit_from([met.tree], prepared, shares, met.fraction, run, grow=False)
 
-    def _without(self, feature: int, groups: Groups, run: Run) -> Met | None:
+    def _without(self, feature: int, groups: Groups, run: Run) -> AlternativeCandidate | None:
         """The best tree of the folds without a feature, if it is close to the chosen one."""
         rows = without(self.trainer.rows, feature)
         trainer = replace(self.trainer, rows=rows, memory=FoldMemory(), run=run)
         candidate, fraction = self.chosen
         key, chosen = self.chosen, (candidate, -1.0)
-        first = min(OPTIONS.first_folds, len(trainer.splits))
+        first = min(FIRST_FOLDS, len(trainer.splits))
         board = Scoreboard(first)
         trainer.evaluate([candidate], [fraction], board, range(first))
         board.folds[chosen] = {f: score for f, score in self.folds.items() if f < first}
         if len(board.folds.get(key, {})) < first or len(board.folds[chosen]) < first:
             return None
-        if not board.close(key, chosen, OPTIONS.clearly):
+        if not board.close(key, chosen, CLEARLY_BEHIND):
             return None
         begun, board = board, Scoreboard(len(trainer.splits))
         board.folds[key] = dict(begun.folds[key])
@@ -269,14 +266,16 @@ class Compared:
         if len(board.folds.get(key, {})) < len(self.folds):
             return None
         board.folds[chosen] = self.folds
-        if not board.close(key, chosen, OPTIONS.errors):
+        if not board.close(key, chosen, CLOSE):
             return None
         whole = [s for s in board.folds[key].values() if s.tree.n_groups == len(rows.classes)]
         if not whole:
             return None
         best = max(whole, key=lambda score: score.score)
-        looks = Looks.of(best.tree.weights, groups)
-        return Met(candidate, self.on_all_rows, best.tree, looks, *board.behind(key, chosen))
+        looks = TreeSignature.of(best.tree.weights, groups)
+        return AlternativeCandidate(
+            candidate, self.on_all_rows, best.tree, looks, *board.behind(key, chosen)
+        )
 
 
 def without(rows: Rows, feature: int) -> Rows:

@@ -8,10 +8,11 @@ baselines (baselines.py) predict the same rows.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,19 +27,16 @@ from softsplit.selection.baselines import (
     TITLES,
     Trained,
     train_baseline,
-    train_in_worker,
 )
 from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import (
-    TaskQueue,
     in_threads,
     n_threads,
     n_workers,
     one_blas_thread,
 )
-from softsplit.support.processes import ProcessEnded, WorkerProcess
 from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 
@@ -152,14 +150,34 @@ class PathTrainer:
             return []
         prepared = prepare_fold(self.settings, rows)
         run = self.run.adapted(prepared, self.check)
-        found = whole_trees(solve_fold_path(prepared, self.shares, self.fractions, run))
-        trees = [prepared.tree(s, run.solver.zero_threshold, importances=False) for s in found]
+        solutions = whole_trees(solve_fold_path(prepared, self.shares, self.fractions, run))
+        trees = [prepared.tree(s, run.solver.zero_threshold, importances=False) for s in solutions]
         said = []
         for tree in trees:
             proba = np.zeros((len(test), self.n_classes))
             proba[:, present] = tree.predict_proba(tested.X)
             said.append((present[tree.predict_index(tested.X)], proba))
         return said
+
+    @cached_property
+    def _straight(self) -> NDArray[np.intp]:
+        """Columns of the rows that are no hinges."""
+        hinges = np.zeros(self.rows.X.shape[1], dtype=bool)
+        return np.flatnonzero(~(hinges if self.rows.coding is None else self.rows.coding.hinges))
+
+    def columns(self, train: Codes, test: Codes) -> tuple[FloatArray, Codes, FloatArray, Any]:
+        """What a baseline is trained on: the same rows as the trees, and class weights."""
+        own, other = self.rows.fold(train, test)
+        straight = self._straight
+        return own.X[:, straight], own.labels, other.X[:, straight], self.class_weights(train)
+
+    def n_used(self, columns: NDArray[np.intp]) -> int:
+        """Number of columns of the table among those that a baseline uses."""
+        if self.rows.coding is not None:  # several coded columns belong to one of the table
+            columns = np.array(self.rows.coding.places)[
+                self.rows.coding.homes[self._straight[columns]]
+            ]
+        return len(np.unique(columns))
 
     def class_weights(self, train: Codes) -> FloatArray:
         """Weight of a row of each class in the training of the trees, (n_classes,)."""
@@ -174,59 +192,6 @@ BaselineTask = tuple[str, int]
 """The name of a baseline, and the fold on which it is judged."""
 
 
-@dataclass(frozen=True)
-class BaselineTrainer:
-    """Trains baselines on folds, in this process or in a worker process.
-
-    Attributes
-    ----------
-    trainer : PathTrainer
-        That of the trees: baselines get the same rows and class weights.
-    splits : sequence of (array, array)
-        Training and held-out rows of each fold.
-    seed, threads : int
-        Of every baseline.
-    say : callable
-        Receives a line about every task of this process.
-    """
-
-    trainer: PathTrainer
-    splits: Sequence[tuple[Codes, Codes]]
-    seed: int
-    threads: int
-    say: Say
-
-    def here(self, task: BaselineTask) -> tuple[Trained, int]:
-        """Return the trained baseline, and the number of columns that it uses."""
-        self.say(f"judging for comparison: {TITLES[task[0]]}, {_part(task[1], self.splits)}")
-        return self._trained(train_baseline, task)
-
-    def in_worker(self, worker: WorkerProcess, task: BaselineTask) -> tuple[Trained, int]:
-        """Return the same from ``worker``; train here if that process has ended by itself."""
-        try:
-            return self._trained(partial(worker.call, train_in_worker), task)
-        except ProcessEnded:
-            if worker.closed:
-                raise
-            return self.here(task)
-
-    def _trained(
-        self, train_one: Callable[..., Trained], task: BaselineTask
-    ) -> tuple[Trained, int]:
-        (name, fold), coding = task, self.trainer.rows.coding
-        train, test = self.splits[fold]
-        own, other = self.trainer.rows.fold(train, test)
-        straight = slice(None) if coding is None else np.flatnonzero(~coding.hinges)
-        found = train_one(
-            name, own.X[:, straight], own.labels, other.X[:, straight],
-            self.trainer.class_weights(train), self.seed, self.threads,
-        )  # fmt: skip
-        columns = found.used
-        if coding is not None:  # several coded columns belong to one column of the table
-            columns = np.array(coding.places)[coding.homes[straight][found.used]]
-        return found, len(np.unique(columns))
-
-
 def assess(
     trainer: PathTrainer,
     *,
@@ -237,7 +202,7 @@ def assess(
     say: Say = lambda _: None,
     baselines: bool = True,
     between: Callable[[], None] = lambda: None,
-    worker: WorkerProcess | None = None,
+    worker: Executor | None = None,
 ) -> Assessment:
     """Predict held-out rows with the trees of a path and then with the baselines.
 
@@ -258,9 +223,8 @@ def assess(
         Whether the other methods are judged too.
     between : callable
         Called when the trees were judged, before the other methods take their time.
-    worker : WorkerProcess, optional
-        Trains baselines from the beginning, while this process trains the trees; it is closed if
-        the work is cut short.
+    worker : Executor, optional
+        Trains baselines from the beginning, while this process trains the trees.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
@@ -268,11 +232,9 @@ def assess(
     splits = [(_some(train, most_trained, seed), test) for train, test in splits]
     shape = (len(labels), trainer.n_classes)
     trees = [_empty(shape) for _ in trainer.fractions]
-    plain = {name: _empty(shape) for name in BASELINES}
-    used = {name: np.zeros(len(splits)) for name in BASELINES}
     judged_folds: list[int] = []
 
-    def run(fold: int) -> None:
+    def judge_trees(fold: int) -> None:
         train, test = splits[fold]
         for judged, (calls, proba) in zip(trees, trainer.predict(train, test), strict=False):
             judged.calls[test], judged.proba[test] = calls, proba
@@ -282,41 +244,73 @@ def assess(
 
     workers = n_workers(trainer.run.n_jobs, len(splits))
     threads = max(1, n_threads(trainer.run.n_jobs) // workers)
-    compared = BaselineTrainer(trainer, splits, seed, threads, say)
-    tasks = [(name, fold) for name in BASELINES for fold in range(len(splits))]
-    queue: TaskQueue[BaselineTask, tuple[Trained, int]] = TaskQueue(tasks if baselines else [])
-    with budget.interruptible(), one_blas_thread(), closing(queue), warnings.catch_warnings():
+    tasks = [(name, fold) for name in BASELINES if baselines for fold in range(len(splits))]
+    sent: dict[BaselineTask, Future[Trained]] = {}
+    trained: dict[BaselineTask, Trained] = {}
+
+    def judge_baseline(task: BaselineTask) -> None:
+        if not budget.exhausted and (task not in sent or sent[task].cancel()):
+            name, fold = task
+            say(f"judging for comparison: {TITLES[name]}, {_part(fold, splits)}")
+            trained[task] = train_baseline(name, *trainer.columns(*splits[fold]), seed, threads)
+
+    with budget.interruptible(), one_blas_thread(), warnings.catch_warnings():
         # Slow convergence at the weakest strength, rare classes.
         warnings.filterwarnings("ignore", module=FOREIGN)
+        # 1. The worker begins with the first baseline; its rows are those of this process.
         say(f"judging trees on held-out rows: {_part(0, splits)}")
-        if worker is not None:
-            queue.work(partial(compared.in_worker, worker), worker.wait)
-        in_threads(run, range(len(splits)), workers, budget.stop)
+        with suppress(BrokenExecutor):
+            for name, fold in tasks if worker is not None else ():
+                arguments = name, *trainer.columns(*splits[fold]), seed, threads
+                sent[name, fold] = worker.submit(train_baseline, *arguments)
+        # 2. The trees of all folds.
+        in_threads(judge_trees, range(len(splits)), workers, budget.stop)
         between()
-        if not budget.exhausted:  # a thread that is left to itself would take a core
-            for _ in range(workers if worker is None else max(1, workers - 1)):
-                queue.work(compared.here)
-        done = queue.results(lambda: budget.exhausted)
-        for place, (found, n_used) in done.items():
-            (name, fold), test = tasks[place], splits[tasks[place][1]][1]
-            plain[name].proba[test] = found.proba
-            plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
-            used[name][fold] = n_used
-    if worker is not None and (budget.stopped or budget.remaining <= 0):
-        worker.close()  # its result would be discarded
+        # 3. This process begins with the last baseline, and takes what the worker has not begun.
+        beside = workers if worker is None else max(1, workers - 1)
+        in_threads(judge_baseline, tasks if worker is None else tasks[::-1], beside, budget.stop)
+        # 4. What the worker has; where it has died, this process does its work.
+        for task, future in list(sent.items()):
+            while task not in trained and not budget.exhausted:
+                with suppress(TimeoutError):
+                    if isinstance(future.exception(timeout=0.05), BrokenExecutor):
+                        del sent[task]
+                        judge_baseline(task)
+                    else:
+                        trained[task] = future.result()
+    for future in sent.values():
+        future.cancel()
     judged_rows = np.sort(np.concatenate([test for _, test in splits]))
     return Assessment(
         labels=labels[judged_rows],
-        trees=tuple(_of(judged, judged_rows) for judged in trees),
+        trees=tuple(_of(judged, 0.0, judged_rows) for judged in trees),
         baselines={
-            name: _of(judged, judged_rows, float(np.mean(used[name])))
-            for name, judged in plain.items()
+            name: _of(*_put_together(name, splits, trained, trainer), judged_rows)
+            for name in BASELINES
         },
         n_folds=len(splits),
         n_trained=int(np.mean([len(train) for train, _ in splits])),
         rated=None if rows.rated is None else rows.rated.part(judged_rows),
         rows=judged_rows,
     )
+
+
+def _put_together(
+    name: str,
+    splits: Sequence[tuple[Codes, Codes]],
+    trained: Mapping[BaselineTask, Trained],
+    trainer: PathTrainer,
+) -> tuple[Judged, float]:
+    """What a baseline predicted for all rows, and its mean number of columns."""
+    judged = _empty((len(trainer.rows.labels), trainer.n_classes))
+    used = np.zeros(len(splits))
+    for fold, (_, test) in enumerate(splits):
+        if (name, fold) in trained:
+            proba = trained[name, fold].proba
+            judged.proba[test] = proba
+            judged.calls[test] = _calls(proba, trainer.settings.cost_matrix)
+            used[fold] = trainer.n_used(trained[name, fold].used)
+    return judged, float(np.mean(used))
 
 
 def _part(fold: int, splits: Sequence[Any]) -> str:
@@ -327,7 +321,7 @@ def _empty(shape: tuple[int, int]) -> Judged:
     return Judged(np.full(shape[0], NOT_JUDGED, dtype=np.int64), np.zeros(shape))
 
 
-def _of(judged: Judged, rows: Codes, features: float = 0.0) -> Judged:
+def _of(judged: Judged, features: float, rows: Codes) -> Judged:
     return Judged(judged.calls[rows], judged.proba[rows], features)
 
 

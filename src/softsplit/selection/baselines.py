@@ -10,6 +10,7 @@ Each is trained on the same rows as the trees and predicts probabilities of all 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,35 +41,28 @@ BASELINES = tuple(TITLES)
 LOGISTIC_GRID = tuple(10.0**e for e in range(-2, 3))
 
 
-@dataclass(frozen=True)
-class BaselineOptions:
-    """How the settings of other methods are chosen."""
+CART_LEAVES = (3, 6, 12, 25, 50, 100)
+"""Numbers of leaves of CART to choose from, from simple to complex."""
 
-    leaves: tuple[int, ...] = (3, 6, 12, 25, 50, 100)
-    """Numbers of leaves of CART to choose from, from simple to complex."""
+CHOICE_ROWS = 2000
+"""Rows on which a setting is chosen inside a fold."""
 
-    choice_rows: int = 2000
-    """Rows on which a setting is chosen inside a fold."""
+CELLS_PER_THREAD = 400_000
+"""Cells for each thread of boosting. With fewer, threads wait for one another, and on cores
+that others use they spin: 1,470 rows took 8.1 s with two threads and 0.96 with one."""
 
-    cells_per_thread: int = 400_000
-    """Cells for each thread of boosting. With fewer, threads wait for one another, and on cores
-    that others use they spin: 1,470 rows took 8.1 s with two threads and 0.96 with one."""
+FAILED_SCORE = -1e9
+"""Score of a model that cannot be trained on a fold."""
 
-    failed_score: float = -1e9
-    """Score of a model that cannot be trained on a fold."""
+EXACT_ROWS = 5000
+"""Rows up to which the last logistic regression ends at the tight tolerance: where a
+hyperplane separates the classes, its last digits can take minutes."""
 
-    exact_rows: int = 5000
-    """Rows up to which the last logistic regression ends at the tight tolerance: where a
-    hyperplane separates the classes, its last digits can take minutes."""
+TIGHT_TOL = 1e-4
+"""Tolerance of the last logistic regression."""
 
-    tight_tol: float = 1e-4
-    """Tolerance of the last logistic regression."""
-
-    loose_tol: float = 1e-3
-    """Tolerance while its strength is chosen, and beyond ``exact_rows``."""
-
-
-OPTIONS = BaselineOptions()
+LOOSE_TOL = 1e-3
+"""Tolerance while its strength is chosen, and beyond ``exact_rows``."""
 
 
 @dataclass(frozen=True)
@@ -116,24 +110,30 @@ def train_baseline(
     X, test = unit.transform(X), unit.transform(test)
     make = {"logistic": _logistic, "cart": _cart, "boosting": _boosting}[name]
     # The limit is that of the thread which sets it.
-    with threadpool_limits(max(1, min(threads, X.size // OPTIONS.cells_per_thread)), "openmp"):
+    with threadpool_limits(max(1, min(threads, X.size // CELLS_PER_THREAD)), "openmp"):
         model, used = make(X, codes, counted, seed)
         proba = np.zeros((len(test), n_classes))
         proba[:, seen] = model.predict_proba(test)
     return Trained(proba, used)
 
 
-def train_in_worker(*arguments: Any) -> Trained:
-    """Run ``train_baseline`` in a worker process with one BLAS thread, as this process does."""
-    with one_blas_thread():
-        return train_baseline(*arguments)
+def be_worker() -> None:
+    """Prepare a worker process: with one BLAS thread, as where trees are trained, and silently."""
+    limit = one_blas_thread()
+    limit.__enter__()
+    _held.append(limit)
+    warnings.simplefilter("ignore")
+
+
+_held: list[Any] = []
+"""In a worker process: what holds BLAS to one thread."""
 
 
 def _logistic(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     name = "onevsrestclassifier__estimator__"
-    model = _sparse_logistic(counted, seed).set_params(**{f"{name}tol": OPTIONS.loose_tol})
+    model = _sparse_logistic(counted, seed).set_params(**{f"{name}tol": LOOSE_TOL})
     strength = _chosen(model, f"{name}C", LOGISTIC_GRID, 1.0, X, codes, seed)
-    tol = OPTIONS.tight_tol if len(codes) <= OPTIONS.exact_rows else OPTIONS.loose_tol
+    tol = TIGHT_TOL if len(codes) <= EXACT_ROWS else LOOSE_TOL
     model.set_params(**{f"{name}C": strength, f"{name}tol": tol}).fit(X, codes)
     coefficients = [e.coef_ for e in model[-1].estimators_ if hasattr(e, "coef_")]
     used = [np.flatnonzero(np.any(one != 0, axis=0)) for one in coefficients]
@@ -154,7 +154,7 @@ def _sparse_logistic(counted: Any, seed: int) -> Any:
 def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     model = DecisionTreeClassifier(class_weight=counted, random_state=seed, min_samples_leaf=3)
     model.set_params(
-        max_leaf_nodes=_chosen(model, "max_leaf_nodes", OPTIONS.leaves, 12, X, codes, seed)
+        max_leaf_nodes=_chosen(model, "max_leaf_nodes", CART_LEAVES, 12, X, codes, seed)
     ).fit(X, codes)
     asked = model.tree_.feature[model.tree_.feature >= 0]
     return model, np.unique(asked)
@@ -173,7 +173,7 @@ def _chosen(
     Values are tried from the simplest model on until one is worse than the last: later ones fit
     more closely and take longer, regressions that separate all rows longest.
     """
-    few = np.random.default_rng(seed).permutation(len(codes))[: OPTIONS.choice_rows]
+    few = np.random.default_rng(seed).permutation(len(codes))[:CHOICE_ROWS]
     if np.bincount(codes).min() < 2 or len(np.unique(codes[few])) < 2:
         return otherwise
     scoring = "accuracy" if len(np.unique(codes[few])) < len(np.unique(codes)) else "neg_log_loss"
@@ -181,7 +181,7 @@ def _chosen(
     for value in grid:
         model.set_params(**{name: value})
         scores = cross_val_score(
-            model, X[few], codes[few], cv=3, scoring=scoring, error_score=OPTIONS.failed_score
+            model, X[few], codes[few], cv=3, scoring=scoring, error_score=FAILED_SCORE
         )
         score = float(np.mean(scores))
         if score < highest:

@@ -60,29 +60,29 @@ def make_axes(
     formulation = formulation_of(loss)
     given = {"scales": scales, "penalties": penalties, "scopes": scopes}
     given |= {"steepnesses": steepnesses, "ridges": ridges}
-    found = {
+    values = {
         name: formulation.choice.axes[name] if is_auto(value) else _values(name, value)
         for name, value in given.items()
     }
-    for scale in found["scales"]:
+    for scale in values["scales"]:
         settings.make_scale(scale)
-    for penalty in found["penalties"]:
+    for penalty in values["penalties"]:
         if penalty is None or penalty not in settings.PENALTIES:
             raise ValueError(f"penalties holds {shown(penalty)}, which has no strength to choose.")
-    for scope in found["scopes"]:
+    for scope in values["scopes"]:
         if scope not in SHARES:
             raise ValueError(
                 f"scopes must be of {', '.join(map(repr, SHARES))}, got {shown(scope)}."
             )
-    gammas = [formulation.check_steepness("steepnesses", s) for s in found["steepnesses"]]
+    gammas = [formulation.check_steepness("steepnesses", s) for s in values["steepnesses"]]
     return {
-        "scale": found["scales"],
+        "scale": values["scales"],
         "depth": (),
         "steepness": gammas,
-        "penalty": found["penalties"],
-        "scope": found["scopes"],
+        "penalty": values["penalties"],
+        "scope": values["scopes"],
         "loss": [loss],
-        "ridge": [positive_number("ridges", ridge, zero=True) for ridge in found["ridges"]],
+        "ridge": [positive_number("ridges", ridge, zero=True) for ridge in values["ridges"]],
     }
 
 
@@ -261,7 +261,6 @@ class CandidateSearch:
         rest = range(FIRST_FOLDS, self.board.n_folds)
         if self.trainer.large:
             self.trainer.memory.clear()
-            self.trainer.tidy()
         self.observer.working(f"comparing {candidate.label} on the other folds", len(rest))
         self.trainer.evaluate([candidate], fractions, self.board, rest)
         self._tell_best(candidate, again=False)
@@ -455,9 +454,9 @@ class CandidateSearch:
         self, candidates: Sequence[Candidate], n_folds: int, price: float
     ) -> list[Candidate]:
         """Those that are not behind on the first folds; the others are dropped."""
-        found = [c for c in candidates if self.board.hopeful(c, n_folds, price)]
-        self.dropped.update(set(candidates) - set(found))
-        return found
+        hopeful = [c for c in candidates if self.board.hopeful(c, n_folds, price)]
+        self.dropped.update(set(candidates) - set(hopeful))
+        return hopeful
 
     def _tell_best(self, candidate: Candidate, *, again: bool) -> None:
         """Report the best row of a candidate, if it has any."""

@@ -23,15 +23,14 @@ from softsplit.fitted.conformal import HeldOutScores
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.problem import TrainingProblem
-from softsplit.selection.decision import call_factors
+from softsplit.selection.decision import decision_factors
 from softsplit.selection.folds import Split
 from softsplit.selection.held_out import RoutedRows, Scoring, TestRows
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, shared, strength_unit, strengths_at
-from softsplit.selection.teachers import Lessons
+from softsplit.selection.teachers import SoftTargets
 from softsplit.solvers.base import Budget, Path, Solution, Solver, Start, refuse_unsupported
 from softsplit.support.arrays import FloatArray
-from softsplit.support.heap import give_back
 from softsplit.support.parallel import in_threads
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
@@ -39,7 +38,7 @@ from softsplit.training.observer import Observer
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import finished_on_all_rows, sample_sizes
 from softsplit.training.regularisation_path import solve_path
-from softsplit.training.rows import Placed, Rows
+from softsplit.training.rows import EngineRows, Rows
 from softsplit.training.run import CheckRows, Run
 from softsplit.tree.parameters import TreeParameters
 
@@ -92,12 +91,12 @@ def best_trees(
     paths: Sequence[Path], problems: Sequence[TrainingProblem], budget: Budget
 ) -> list[Solution]:
     """Return the best tree of several paths for each problem, for comparison only."""
-    found = [path.trees(problems, tight=False) for path in paths]
-    if any(len(one) < len(problems) for one in found):
-        return max(found, key=len)  # the budget has ended
+    per_path = [path.trees(problems, tight=False) for path in paths]
+    if any(len(one) < len(problems) for one in per_path):
+        return max(per_path, key=len)  # the budget has ended
     return [
         best_solution(trees, budget, problem=problem)
-        for problem, *trees in zip(problems, *found, strict=True)
+        for problem, *trees in zip(problems, *per_path, strict=True)
     ]
 
 
@@ -113,15 +112,15 @@ def best_path(
 
     Once the budget is exhausted, no further path is followed.
     """
-    found: dict[int, float] = {0: np.inf}
+    objectives: dict[int, float] = {0: np.inf}
 
     def follow(number: int) -> None:
         if not budget.exhausted:
-            found[number] = paths[number].trees([problem], tight=False)[0].objective
+            objectives[number] = paths[number].trees([problem], tight=False)[0].objective
 
-    with budget.interruptible():  # what was found by then is kept
+    with budget.interruptible():  # what was objectives by then is kept
         in_threads(follow, range(len(paths)), workers, budget.stop)
-    return paths[min((value, number) for number, value in found.items())[1]].trees(
+    return paths[min((value, number) for number, value in objectives.items())[1]].trees(
         [problem], tight=tight
     )[0]
 
@@ -140,10 +139,10 @@ def nearest_strength(known: Mapping[float, Any], fraction: float) -> float:
     return max(weaker) if weaker else min(known)
 
 
-def whole_trees(found: Sequence[Solution]) -> list[Solution]:
+def whole_trees(trees: Sequence[Solution]) -> list[Solution]:
     """Return the trees before the first that the budget cut short."""
-    cut = [solution.status.cut_short for solution in found]
-    return list(found[: cut.index(True)] if any(cut) else found)
+    cut = [solution.status.cut_short for solution in trees]
+    return list(trees[: cut.index(True)] if any(cut) else trees)
 
 
 FOLLOWED = 1
@@ -165,18 +164,18 @@ class FoldMemory:
 
     def alike(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows] | None:
         """Return problem and test rows of another candidate with the same scaling on this fold."""
-        for (other, its_fold), found in list(self.prepared.items()):
+        for (other, its_fold), known in list(self.prepared.items()):
             alike = (other.scale, other.loss, other.teacher)
             if its_fold == fold and alike == (candidate.scale, candidate.loss, candidate.teacher):
-                return found
+                return known
         return None
 
     def shallower(self, candidate: Candidate, fold: int) -> list[Path]:
         """Return the paths of the same candidate at the next smaller depth that was trained."""
         for depth in range(candidate.depth - 1, 0, -1):
-            found = self.paths.get((candidate._replace(depth=depth), fold))
-            if found is not None:
-                return found
+            paths = self.paths.get((candidate._replace(depth=depth), fold))
+            if paths is not None:
+                return paths
         return []
 
     def clear(self) -> None:
@@ -206,7 +205,7 @@ class FoldTrainer:
     run : Run
     check : callable
         Validates rows that the user gave to the solver.
-    lessons : Lessons, optional
+    soft_targets : SoftTargets, optional
         Class probabilities by a teacher, which candidates mix with the labels.
     observer : Observer
         Is told of every fold.
@@ -218,7 +217,7 @@ class FoldTrainer:
     scoring: Scoring
     run: Run
     check: CheckRows
-    lessons: Lessons | None = None
+    soft_targets: SoftTargets | None = None
     observer: Observer = field(default_factory=Observer)
     memory: FoldMemory = field(default_factory=FoldMemory)
 
@@ -232,11 +231,6 @@ class FoldTrainer:
         """Whether settings compete on the first folds alone (``RowBudgets.halved``)."""
         return len(self.rows.labels) > ROWS.halved or self.large
 
-    def tidy(self) -> None:
-        """Return freed memory to the system, where copies of the rows are large."""
-        if self.large:
-            give_back()
-
     def _keeps(self, candidate: Candidate, fold: int) -> bool:
         """Whether the problem and the paths of a fold are kept for other candidates."""
         choice = candidate.formulation.choice
@@ -246,10 +240,10 @@ class FoldTrainer:
         """Return training and test rows of a fold; cached where coding them takes work."""
         if fold in self.memory.rows:
             return self.memory.rows[fold]
-        found = self.rows.fold(*self.splits[fold])
+        pair = self.rows.fold(*self.splits[fold])
         if self.rows.costly_folds:
-            self.memory.rows[fold] = found
-        return found
+            self.memory.rows[fold] = pair
+        return pair
 
     def _on_fold(
         self, candidate: Candidate, fold: int, *, once: bool = False
@@ -261,9 +255,9 @@ class FoldTrainer:
         key = (candidate, fold)
         if key not in self.memory.prepared:
             own, other = self.fold_rows(fold)
-            if self.lessons is not None and candidate.teacher > 0:
+            if self.soft_targets is not None and candidate.teacher > 0:
                 train = self.splits[fold][0]
-                own = self.lessons.taught_fold(own, fold, train, candidate.teacher)
+                own = self.soft_targets.taught_fold(own, fold, train, candidate.teacher)
             settings, alike = configured(self.settings, candidate), self.memory.alike(*key)
             if alike is not None:  # at another depth
                 prepared = prepare_fold(settings, own, alike[0].placed)
@@ -271,8 +265,6 @@ class FoldTrainer:
             else:
                 prepared = prepare_fold(settings, own)
                 tested = TestRows.of(prepared, other, self.scoring)
-            del own, other
-            self.tidy()
             if not self._keeps(candidate, fold) or (once and self.large):
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
@@ -292,7 +284,7 @@ class FoldTrainer:
             return prepared, list(known.values())
         return prepared.taking([(t, self.fold_rows(f)[0].within) for f, t in known.items()])
 
-    def call_factors(
+    def decision_factors(
         self, candidate: Candidate, trees: Mapping[int, TreeParameters], budget: Budget
     ) -> Any:
         """Return factors on the probabilities of rare classes (decision.py), from held-out rows.
@@ -309,7 +301,7 @@ class FoldTrainer:
         held_out = np.concatenate([self._positions(f) for f in trees])
         labels, weight = self.rows.labels[held_out], self.rows.weight[held_out]
         n_classes = len(self.rows.classes)
-        return call_factors(predicted, n_classes, labels, weight, lambda: budget.exhausted)
+        return decision_factors(predicted, n_classes, labels, weight, lambda: budget.exhausted)
 
     def _tested(self, candidate: Candidate, fold: int) -> TestRows:
         """The test rows of a fold, when the search has ended."""
@@ -370,7 +362,6 @@ class FoldTrainer:
 
         def run(task: Task) -> None:
             finished[task] = self.scores(*task, fractions, known[task], late=late)
-            self.tidy()
             self.observer.part_ended()
 
         # Where copies of the rows are large, folds side by side would hold more of them.
@@ -468,7 +459,7 @@ class FoldTrainer:
         run: Run,
     ) -> list[Solution]:
         """Return the trees of a path that is solved with warm starts."""
-        found: list[Solution] = []
+        trees: list[Solution] = []
         with suppress(NoFeasibleTreeError):  # drops the candidate, not the fit
             if not known:
                 return whole_trees(solve_fold_path(prepared, shares, fractions, run))
@@ -476,8 +467,8 @@ class FoldTrainer:
                 if run.budget.exhausted:
                     break
                 near = [known[nearest_strength(known, fraction)]]
-                found.append(refit_from(near, prepared, shares, fraction, run))
-        return whole_trees(found)
+                trees.append(refit_from(near, prepared, shares, fraction, run))
+        return whole_trees(trees)
 
 
 def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
@@ -494,7 +485,7 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
     )
 
 
-def prepare_fold(settings: ModelSettings, rows: Rows, known: Placed | None = None) -> Prepared:
+def prepare_fold(settings: ModelSettings, rows: Rows, known: EngineRows | None = None) -> Prepared:
     """Return the problem of the training rows of a fold.
 
     A class without training rows cannot be learned: its test rows count as errors. ``known`` are
@@ -559,7 +550,7 @@ def refit_from(
     """
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, prepared)
-    found: list[Solution] = []
+    solutions: list[Solution] = []
     follows, n_rows = run.solver.follows(problem), problem.rows.n_rows
     sampled = follows and n_rows > ROWS.compared and isinstance(problem.rows, CompiledRows)
     few = problem.on_sample(ROWS.compared) if sampled else problem
@@ -581,7 +572,6 @@ def refit_from(
         del sample
     if sampled:
         del few  # a copy of its rows
-        give_back()
     if progressive:
         if run.solver.follows(problem):
             best = _best_on_sample(starts, problem, sizes[-1], run.solver, budget, workers)
@@ -589,7 +579,6 @@ def refit_from(
             some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
             best = refit_from(starts, some, shares, fraction, run)
             del some
-        give_back()  # the sample, before copies of all rows are made
         return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
     if follows:
         own += [run.solver.path(problem, Start(tree), budget) for tree in starts[len(own) :]]
@@ -597,10 +586,10 @@ def refit_from(
         fresh = [] if sampled or not grow else fold_paths(prepared, run, compared=False, grown=one)
         return best_path([*own, *fresh], problem, budget, workers)
     for tree in starts:
-        if not budget.exhausted or not any(s.status.usable for s in found):
-            found.append(run.solver.solve(problem, Start(tree), budget))
+        if not budget.exhausted or not any(s.status.usable for s in solutions):
+            solutions.append(run.solver.solve(problem, Start(tree), budget))
     try:
-        return best_solution(found, budget, problem=problem)
+        return best_solution(solutions, budget, problem=problem)
     except NoFeasibleTreeError:
         if budget.exhausted:
             raise

@@ -14,40 +14,31 @@ errors of the loss itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray, mean_and_error
 
+RARE = 0.5
+"""A class is rare below this part of an even share."""
 
-@dataclass(frozen=True)
-class RareClassOptions:
-    """When a rare class is predicted before it is the most probable one."""
+FACTORS = (
+    1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 16.0, 20.0,
+)  # fmt: skip
+"""Grid of factors on the probability of rare classes."""
 
-    rare: float = 0.5
-    """A class is rare below this part of an even share."""
+SLACK = 0.5
+"""Standard errors of accuracy that a factor may cost."""
 
-    factors: tuple[float, ...] = (
-        1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 16.0, 20.0,
-    )  # fmt: skip
-    """Grid of factors on the probability of rare classes."""
+FEWEST = 5
+"""Held-out rows that a class must have for a decision about it."""
 
-    slack: float = 0.5
-    """Standard errors of accuracy that a factor may cost."""
-
-    fewest: int = 5
-    """Held-out rows that a class must have for a decision about it."""
-
-    unaffordable: int = 2
-    """Factors in a row that cost too much accuracy after which no larger one is tried."""
+UNAFFORDABLE = 2
+"""Factors in a row that cost too much accuracy after which no larger one is tried."""
 
 
-OPTIONS = RareClassOptions()
-
-
-def call_factors(
+def decision_factors(
     predicted: Callable[[FloatArray], NDArray[np.intp]],
     n_classes: int,
     labels: NDArray[np.int64],
@@ -67,31 +58,31 @@ def call_factors(
     """
     totals = np.bincount(labels, weights, n_classes).astype(float)
     counts = np.bincount(labels, minlength=n_classes)
-    rare = (totals < OPTIONS.rare * totals.sum() / n_classes) & (counts >= OPTIONS.fewest)
+    rare = (totals < RARE * totals.sum() / n_classes) & (counts >= FEWEST)
     if not np.any(rare):
         return None
 
     def hits(factors: FloatArray) -> FloatArray:
-        return np.where(predicted(call_costs(factors)) == labels, 1.0, 0.0)
+        return np.where(predicted(prediction_costs(factors)) == labels, 1.0, 0.0)
 
     if over():
         return None
     plain = hits(np.ones(n_classes))
     best, chosen, too_much = _balanced(plain, labels, weights, totals), 1.0, 0
-    for factor in OPTIONS.factors[1:]:
-        if over() or too_much == OPTIONS.unaffordable:
+    for factor in FACTORS[1:]:
+        if over() or too_much == UNAFFORDABLE:
             break
         right = hits(np.where(rare, factor, 1.0))
         if not _affordable(plain - right, weights):
             too_much += 1
             continue
-        found, too_much = _balanced(right, labels, weights, totals), 0
-        if found > best + 1e-12:
-            best, chosen = found, factor
+        balance, too_much = _balanced(right, labels, weights, totals), 0
+        if balance > best + 1e-12:
+            best, chosen = balance, factor
     return np.where(rare, chosen, 1.0) if chosen > 1 else None
 
 
-def call_costs(factors: FloatArray) -> FloatArray:
+def prediction_costs(factors: FloatArray) -> FloatArray:
     """Return the cost matrix that predicts the class with the largest factor times probability."""
     return factors[:, None] * (1.0 - np.eye(len(factors)))
 
@@ -107,4 +98,4 @@ def _balanced(
 def _affordable(lost: FloatArray, weights: FloatArray) -> bool:
     """Whether the mean accuracy lost is within ``slack`` standard errors."""
     mean, error = mean_and_error(lost, weights)
-    return mean <= OPTIONS.slack * error + 1e-12
+    return mean <= SLACK * error + 1e-12

@@ -65,14 +65,14 @@ def make_splits(
         )
     if groups is not None:
         return _grouped(int(cv), X, y, seed, groups)
-    n_folds, found = min(int(cv), largest), []
+    n_folds, splits = min(int(cv), largest), []
     with warnings.catch_warnings():  # a class too rare for some folds is dealt with there
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         for again in range(repeats):
             state = (seed + again) % 2**32
             folds = StratifiedKFold(n_folds, shuffle=True, random_state=state)
-            found.extend(folds.split(X, y))
-    return found
+            splits.extend(folds.split(X, y))
+    return splits
 
 
 def _grouped(

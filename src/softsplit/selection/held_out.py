@@ -35,29 +35,21 @@ from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities, leaf_probabilities, split_scores
 from softsplit.tree.scaling import scaled_rows
 
+LARGEST_LOSS = 10.0
+"""No single row counts with a larger log-loss."""
 
-@dataclass(frozen=True)
-class RowValueOptions:
-    """Bounds of the log-loss of a held-out row, and the unit of prices."""
+PRICED_ROWS = 1000
+"""With more rows, which tell smaller gains from noise, a feature costs what it does with these
+in the sum over rows: a fixed amount of log-likelihood."""
 
-    largest_loss: float = 10.0
-    """No single row counts with a larger log-loss."""
-
-    priced_rows: int = 1000
-    """With more rows, which tell smaller gains from noise, a feature costs what it does with these
-    in the sum over rows: a fixed amount of log-likelihood."""
-
-    least_probability: float = 1e-15
-    """Smaller probabilities count as this one."""
-
-
-OPTIONS = RowValueOptions()
+LEAST_PROBABILITY = 1e-15
+"""Smaller probabilities count as this one."""
 
 
 def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray) -> Valued:
     """Return the values of rows with class probabilities ``shares``, (n_classes, n_rows)."""
-    probable = np.clip(shares[labels, np.arange(len(labels))], OPTIONS.least_probability, 1.0)
-    return Valued(np.maximum(np.log(probable), -OPTIONS.largest_loss), weights)
+    probable = np.clip(shares[labels, np.arange(len(labels))], LEAST_PROBABILITY, 1.0)
+    return Valued(np.maximum(np.log(probable), -LARGEST_LOSS), weights)
 
 
 def featureless_loss(rows: Rows) -> float:
@@ -73,7 +65,7 @@ def price_unit(rows: Rows) -> float:
     With more than ``priced_rows`` it falls as 1 / n.
     """
     loss = min(featureless_loss(rows), float(np.log(2)))
-    return loss * min(1.0, OPTIONS.priced_rows / len(rows.labels))
+    return loss * min(1.0, PRICED_ROWS / len(rows.labels))
 
 
 def price_share(rows: Rows) -> float:
@@ -198,12 +190,12 @@ class TestRows:
             proba[apart] = consistent_with(proba[apart], predicted[apart], factors)
         return self._of_all_classes(proba.T).T
 
-    def _of_all_classes(self, found: FloatArray) -> FloatArray:
+    def _of_all_classes(self, present: FloatArray) -> FloatArray:
         """Probabilities (n_classes, n_rows) with zeros for classes not trained on."""
         if len(self.rows.classes) == len(self.prepared.classes):
-            return found
-        shares = np.zeros((len(self.rows.classes), found.shape[1]))
-        shares[self._known] = found
+            return present
+        shares = np.zeros((len(self.rows.classes), present.shape[1]))
+        shares[self._known] = present
         return shares
 
 
@@ -235,11 +227,11 @@ class RoutedRows:
             gains = decision_gains(costs[np.ix_(self.known, self.known)])
         if rows is None:
             leaves = leaf_probabilities(self.scores, self.steepness)
-            found = np.argmax(gains.T @ tree.leaf_values @ leaves, axis=0)
+            classes = np.argmax(gains.T @ tree.leaf_values @ leaves, axis=0)
         else:
             walk = chosen_walk(tree, self.steepness, rows, gains, scores=rows.features)
-            found = walk.predicted(self.scores)
-        return np.flatnonzero(self.known)[found]
+            classes = walk.predicted(self.scores)
+        return np.flatnonzero(self.known)[classes]
 
 
 def takes_weights(scorer: Scorer) -> bool:

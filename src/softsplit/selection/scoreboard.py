@@ -78,10 +78,11 @@ class Candidate(NamedTuple):
     def parameters(self, local: float, global_: float) -> dict[str, Any]:
         """Return the settings as parameters of ``SoftTreeClassifier``."""
         names = ("scale", "depth", "steepness", "penalty", "loss")
-        found = {name: getattr(self, name) for name in names}
+        parameters = {name: getattr(self, name) for name in names}
         if self.formulation.tunes_ridge:
-            found["ridge"] = self.ridge
-        return found | self.limits | {"local_strength": local, "global_strength": global_}
+            parameters["ridge"] = self.ridge
+        strengths = {"local_strength": local, "global_strength": global_}
+        return parameters | self.limits | strengths
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -145,10 +146,10 @@ class Scoreboard:
     _worth: dict[Key, float] = field(default_factory=dict)
     _sizes: dict[Key, tuple[float, ...]] = field(default_factory=dict)
 
-    def add(self, candidate: Candidate, fraction: float, fold: int, found: FoldScore) -> None:
+    def add(self, candidate: Candidate, fraction: float, fold: int, score: FoldScore) -> None:
         for known in (self._pooled, self._worth, self._sizes):
             known.pop((candidate, fraction), None)
-        self.folds.setdefault((candidate, fraction), {})[fold] = found
+        self.folds.setdefault((candidate, fraction), {})[fold] = score
 
     def rows(self) -> list[Key]:
         """Return the rows scored on every fold, or on most folds if there are none."""
@@ -184,9 +185,9 @@ class Scoreboard:
     def worth(self, key: Key) -> float:
         """Return what rows are compared by: mean value of held-out rows, or mean score."""
         if key not in self._worth:
-            found = self._samples(key)
+            value = self._samples(key)
             self._worth[key] = (
-                self.mean(key) if found is None else float(found[1] @ found[0] / found[1].sum())
+                self.mean(key) if value is None else float(value[1] @ value[0] / value[1].sum())
             )
         return self._worth[key]
 

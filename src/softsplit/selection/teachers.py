@@ -43,45 +43,37 @@ from softsplit.support.parallel import in_threads
 from softsplit.training.rows import Rows
 from softsplit.training.run import Run
 
+BLOCKS = 5
+"""Most blocks of folds: ten models."""
 
-@dataclass(frozen=True)
-class TeacherOptions:
-    """Sizes of the teachers that have a name, and how their answers are used."""
+FOREST_TREES = 30
+"""Trees of each forest; a row is taught by four times as many in the tree on all rows."""
 
-    blocks: int = 5
-    """Most blocks of folds: ten models."""
+AUTO_TREES = 15
+"""Extremely randomised trees of each forest where the teacher is left to the library: on seven
+data sets their mean log-loss is .346 in 0.3 s, that of ``forest_trees`` .352 in 0.7 s."""
 
-    forest_trees: int = 30
-    """Trees of each forest; a row is taught by four times as many in the tree on all rows."""
+LEAF_ROWS = 2
+"""Rows of a leaf of a forest at least: probabilities are smoother than with one."""
 
-    auto_trees: int = 15
-    """Extremely randomised trees of each forest where the teacher is left to the library: on seven
-    data sets their mean log-loss is .346 in 0.3 s, that of ``forest_trees`` .352 in 0.7 s."""
+BOOSTING_ROUNDS = 60
+"""Rounds of boosting: a teacher need not be the best, and small tables overfit with more."""
 
-    leaf_rows: int = 2
-    """Rows of a leaf of a forest at least: probabilities are smoother than with one."""
+WEIGHTS = (0.5, 0.8)
+"""Weights of a named teacher that are compared with none."""
 
-    boosting_rounds: int = 60
-    """Rounds of boosting: a teacher need not be the best, and small tables overfit with more."""
+AUTO_WEIGHTS = (0.5,)
+"""The same where the teacher is left to the library: each costs as much as a depth."""
 
-    weights: tuple[float, ...] = (0.5, 0.8)
-    """Weights of a named teacher that are compared with none."""
+POWERS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+"""Powers that make a teacher less sure or surer."""
 
-    auto_weights: tuple[float, ...] = (0.5,)
-    """The same where the teacher is left to the library: each costs as much as a depth."""
-
-    powers: tuple[float, ...] = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
-    """Powers that make a teacher less sure or surer."""
-
-    least_probability: float = 0.01
-    """Smaller probabilities of a teacher count as zero: each costs as much as a row."""
-
-
-OPTIONS = TeacherOptions()
+LEAST_PROBABILITY = 0.01
+"""Smaller probabilities of a teacher count as zero: each costs as much as a row."""
 
 
 @dataclass(frozen=True)
-class Lessons:
+class SoftTargets:
     """Class probabilities by a teacher.
 
     Attributes
@@ -101,20 +93,20 @@ class Lessons:
     def taught(self, rows: Rows, weight: float) -> Rows:
         """Return all rows with labels and probabilities mixed as targets."""
         counted, n_classes = rows.weight > 0, len(rows.classes)
-        found = self.whole if len(self.whole) < len(counted) else self.whole[counted]
+        shares = self.whole if len(self.whole) < len(counted) else self.whole[counted]
         targets = np.zeros((len(counted), n_classes))
-        targets[counted] = _mixed(np.eye(n_classes)[rows.labels[counted]], found, weight)
+        targets[counted] = _mixed(np.eye(n_classes)[rows.labels[counted]], shares, weight)
         return rows.taught(targets)
 
     def taught_fold(self, rows: Rows, fold: int, train: NDArray[np.intp], weight: float) -> Rows:
         """Return the training rows of a fold with mixed targets."""
-        found = self.whole[train] if self.folds is None else self.folds[fold]
+        shares = self.whole[train] if self.folds is None else self.folds[fold]
         labels = np.where(rows.weight > 0, rows.labels, 0)  # undefined otherwise
-        return rows.taught(_mixed(np.eye(len(rows.classes))[labels], found, weight))
+        return rows.taught(_mixed(np.eye(len(rows.classes))[labels], shares, weight))
 
 
-def _mixed(labels: FloatArray, found: FloatArray, weight: float) -> FloatArray:
-    return (1.0 - weight) * labels + weight * found
+def _mixed(labels: FloatArray, shares: FloatArray, weight: float) -> FloatArray:
+    return (1.0 - weight) * labels + weight * shares
 
 
 def make_teacher(teacher: Any, seed: int) -> Any:
@@ -126,16 +118,12 @@ def make_teacher(teacher: Any, seed: int) -> Any:
         If ``teacher`` is neither.
     """
     if isinstance(teacher, str) and teacher == "auto":
-        return ExtraTreesClassifier(
-            OPTIONS.auto_trees, min_samples_leaf=OPTIONS.leaf_rows, random_state=seed
-        )
+        return ExtraTreesClassifier(AUTO_TREES, min_samples_leaf=LEAF_ROWS, random_state=seed)
     if isinstance(teacher, str) and teacher == "forest":
-        return RandomForestClassifier(
-            OPTIONS.forest_trees, min_samples_leaf=OPTIONS.leaf_rows, random_state=seed
-        )
+        return RandomForestClassifier(FOREST_TREES, min_samples_leaf=LEAF_ROWS, random_state=seed)
     if isinstance(teacher, str) and teacher == "boosting":
         return HistGradientBoostingClassifier(
-            max_iter=OPTIONS.boosting_rounds, early_stopping=False, random_state=seed
+            max_iter=BOOSTING_ROUNDS, early_stopping=False, random_state=seed
         )
     if not hasattr(teacher, "predict_proba") or not is_classifier(teacher):
         raise ValueError(
@@ -145,9 +133,9 @@ def make_teacher(teacher: Any, seed: int) -> Any:
     return teacher
 
 
-def lessons_of(
+def soft_targets_of(
     teacher: Any, rows: Rows, splits: Sequence[Split], run: Run, columns: NDArray[np.intp]
-) -> Lessons:
+) -> SoftTargets:
     """Return the probabilities that a teacher gives to rows that it has not seen.
 
     Parameters
@@ -164,17 +152,17 @@ def lessons_of(
     n_rows, n_tested = len(rows.labels), sum(len(test) for _, test in splits)
     repeats = max(1, n_tested // n_rows)
     n_folds = len(splits) // repeats
-    found = [
+    answers = [
         _partition(teacher, rows, splits[n_folds * r : n_folds * (r + 1)], run, columns)
         for r in range(repeats)
         if n_folds > 2 and len(splits) == n_folds * repeats
     ]
-    if not found:
+    if not answers:
         raise ValueError(NEEDS_FOLDS)
-    whole = np.mean([one[1] for one in found], axis=0)
-    folds = [fold for one in found for fold in one[0]]
+    whole = np.mean([one[1] for one in answers], axis=0)
+    folds = [fold for one in answers for fold in one[0]]
     whole = _calibrated(whole, rows.labels, rows.weight)
-    return Lessons(type(teacher).__name__, whole, folds)
+    return SoftTargets(type(teacher).__name__, whole, folds)
 
 
 NEEDS_FOLDS = (
@@ -191,7 +179,7 @@ def _partition(
     tested = np.concatenate([test for _, test in splits])
     if len(tested) != n_rows or len(np.unique(tested)) != n_rows:
         raise ValueError(NEEDS_FOLDS)
-    blocks = np.arange(n_folds) % OPTIONS.blocks
+    blocks = np.arange(n_folds) % BLOCKS
     block = np.empty(n_rows, dtype=np.intp)
     for fold, (_, test) in enumerate(splits):
         block[test] = blocks[fold]
@@ -210,12 +198,12 @@ def _partition(
     in_threads(learn, pairs, run.workers(n_rows, len(pairs)), run.budget.stop)
     folds, whole = [], np.zeros((n_rows, n_classes))
     for fold, (train, _) in enumerate(splits):
-        found = np.empty((len(train), n_classes))
+        answer = np.empty((len(train), n_classes))
         for q in np.unique(block[train]).tolist():
             low, high = sorted((int(blocks[fold]), q))
             here = block[train] == q
-            found[here] = answers[low, high][train[here]]
-        folds.append(_calibrated(found, rows.labels[train], rows.weight[train]))
+            answer[here] = answers[low, high][train[here]]
+        folds.append(_calibrated(answer, rows.labels[train], rows.weight[train]))
     for p, q in (pair for pair in pairs if pair[0] < pair[1]):
         whole += answers[p, q]
     return folds, whole
@@ -227,25 +215,25 @@ def _answers(model: Any, own: Rows, other: Rows, columns: NDArray[np.intp]) -> F
     if own.weighted and has_fit_parameter(model, "sample_weight"):
         weight = {"sample_weight": own.weight}
     model.fit(own.X[:, columns], own.labels, **weight)
-    found = np.zeros((len(other.labels), len(own.classes)))
-    found[:, model.classes_] = model.predict_proba(other.X[:, columns])
-    return found
+    shares = np.zeros((len(other.labels), len(own.classes)))
+    shares[:, model.classes_] = model.predict_proba(other.X[:, columns])
+    return shares
 
 
-def _calibrated(found: FloatArray, labels: NDArray[np.int64], weight: FloatArray) -> FloatArray:
+def _calibrated(proba: FloatArray, labels: NDArray[np.int64], weight: FloatArray) -> FloatArray:
     """Return the power of probabilities that suits the labels, without very small ones."""
-    least, counted = OPTIONS.least_probability, np.flatnonzero(weight > 0)
-    found = found / found.sum(axis=1, keepdims=True)
+    least, counted = LEAST_PROBABILITY, np.flatnonzero(weight > 0)
+    proba = proba / proba.sum(axis=1, keepdims=True)
 
     def loss(shares: FloatArray) -> float:
         known = np.maximum(shares[counted, labels[counted]], least)
         return float(-weight[counted] @ np.log(known))
 
-    best = min((_raised(found, power) for power in OPTIONS.powers), key=loss)
+    best = min((_raised(proba, power) for power in POWERS), key=loss)
     kept = np.where(best < least, 0.0, best)
     return kept / kept.sum(axis=1, keepdims=True)
 
 
-def _raised(found: FloatArray, power: float) -> FloatArray:
-    raised = found**power
+def _raised(shares: FloatArray, power: float) -> FloatArray:
+    raised = shares**power
     return raised / raised.sum(axis=1, keepdims=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -16,19 +15,11 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, shown
 from softsplit.support.options import provided
 
+MANY_LABELS = 100_000
+"""Integer labels beyond which they are counted; none of them lies that far from another."""
 
-@dataclass(frozen=True)
-class InputOptions:
-    """When inputs are doubted, and what errors list."""
-
-    many_labels: int = 100_000
-    """Integer labels beyond which they are counted; none of them lies that far from another."""
-
-    most_rows_named: int = 5
-    """Rows without a label that an error names."""
-
-
-OPTIONS = InputOptions()
+MOST_ROWS_NAMED = 5
+"""Rows without a label that an error names."""
 
 
 @contextmanager
@@ -57,19 +48,20 @@ def has_missing(X: FloatArray, names: NDArray[Any] | None) -> bool:
 
 def checked_sparse(X: Any) -> Any:
     """A wide sparse matrix in compressed rows of doubles, each cell once, none of them missing."""
-    found = X.tocsr(copy=True).astype(float)
-    found.sum_duplicates()
-    found.eliminate_zeros()
-    found.sort_indices()
-    wrong = np.flatnonzero(~np.isfinite(found.data))
+    matrix = X.tocsr(copy=True).astype(float)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    wrong = np.flatnonzero(~np.isfinite(matrix.data))
     if len(wrong):
-        held = "a missing value" if np.isnan(found.data[wrong[0]]) else "infinity"
-        row = int(np.searchsorted(found.indptr, wrong[0], side="right")) - 1
+        held = "a missing value" if np.isnan(matrix.data[wrong[0]]) else "infinity"
+        row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+        column = matrix.indices[wrong[0]]
         raise ValueError(
-            f"X is sparse and holds {held} in column {found.indices[wrong[0]]}, row {row}; replace "
+            f"X is sparse and holds {held} in column {column}, row {row}; replace "
             "it by a number, or give a dense table."
         )
-    return found
+    return matrix
 
 
 def refuse_masked(name: str, values: Any, of: str = "row") -> None:
@@ -164,7 +156,7 @@ def is_plain_tensor(X: Any) -> bool:
     if not (hasattr(X, "detach") and hasattr(X, "isfinite")) or X.ndim != 2:
         return False
     floats = str(X.dtype) in ("torch.float32", "torch.float64")
-    return floats and len(X) > OPTIONS.many_labels and bool(X.sum().isfinite())
+    return floats and len(X) > MANY_LABELS and bool(X.sum().isfinite())
 
 
 def refuse_twins(names: Iterable[Any]) -> None:
@@ -226,8 +218,8 @@ def refuse_missing_labels(y: Any, target: Any = None) -> None:
     if not len(rows):
         return
     named = f" (column {shown(target)})" if isinstance(target, str) and target else ""
-    listed = ", ".join(str(row) for row in rows[: OPTIONS.most_rows_named])
-    listed += ", ..." if len(rows) > OPTIONS.most_rows_named else ""
+    listed = ", ".join(str(row) for row in rows[:MOST_ROWS_NAMED])
+    listed += ", ..." if len(rows) > MOST_ROWS_NAMED else ""
     one = len(rows) == 1
     raise ValueError(
         f"y{named} has {len(rows):,} missing value{'' if one else 's'} (row{'' if one else 's'} "
@@ -305,18 +297,18 @@ def refuse_weights(weights: Any, rows: int) -> None:
     """Weights, as numbers, that are not one for each row, finite and not negative."""
     if weights is None:
         return
-    found = np.asarray(weights)
-    if found.ndim > 1 or (found.ndim == 1 and len(found) != rows):
-        what = f"shape {found.shape}" if found.ndim > 1 else counted(len(found), "number")
+    given = np.asarray(weights)
+    if given.ndim > 1 or (given.ndim == 1 and len(given) != rows):
+        what = f"shape {given.shape}" if given.ndim > 1 else counted(len(given), "number")
         raise ValueError(
             f"sample_weight has {what} and X has {counted(rows, 'row')}; give one weight for each "
             "row."
         )
-    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
     if len(wrong):
-        value = float(np.atleast_1d(found)[wrong[0]])
+        value = float(np.atleast_1d(given)[wrong[0]])
         held = "a missing value" if np.isnan(value) else f"{value:g}"
-        place = f"holds {held} in row {wrong[0]}" if found.ndim else f"is {held}"
+        place = f"holds {held} in row {wrong[0]}" if given.ndim else f"is {held}"
         raise ValueError(f"sample_weight {place}; give finite numbers >= 0.")
 
 
@@ -326,7 +318,7 @@ def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], 
     Rows of weight zero may carry labels that are no class; their place is of no meaning. Integers
     that lie close together are counted instead of sorted.
     """
-    if counted_labels(y) and int(y.max()) - int(y.min()) < OPTIONS.many_labels:
+    if counted_labels(y) and int(y.max()) - int(y.min()) < MANY_LABELS:
         low = int(y.min())
         steps = y.astype(np.int64)  # short integers would wrap around
         steps -= low
@@ -340,7 +332,7 @@ def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], 
 
 def counted_labels(y: NDArray[Any]) -> bool:
     """Whether labels are so many integers that to sort them takes long."""
-    return y.dtype.kind in "iu" and y.dtype != np.uint64 and len(y) > OPTIONS.many_labels
+    return y.dtype.kind in "iu" and y.dtype != np.uint64 and len(y) > MANY_LABELS
 
 
 def _shown_label(label: Any) -> str:

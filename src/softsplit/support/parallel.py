@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from softsplit.support.row_budgets import ROWS
 
@@ -98,11 +98,11 @@ def _limits() -> list[int]:
     from numba import config
 
     numba = int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-    found = [numba, _openmp if _users else _openmp_threads()]
+    limits = [numba, _openmp if _users else _openmp_threads()]
     said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if said.isdigit() and int(said) > 0:
-        found.append(int(said))
-    return found
+        limits.append(int(said))
+    return limits
 
 
 def _openmp_threads() -> int:
@@ -142,66 +142,3 @@ def in_threads(
         while running:
             time.sleep(0.01)
         raise
-
-
-Result = TypeVar("Result")
-
-
-class TaskQueue(Generic[Task, Result]):
-    """Tasks for threads that may be abandoned: code of other libraries checks no budget.
-
-    Each thread takes one task after another. When the time has ended, threads are not waited for,
-    and their later results are discarded.
-    """
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks = tasks
-        self._left = list(range(len(tasks)))[::-1]
-        self._found: dict[int, Result] = {}
-        self._errors: list[BaseException] = []
-        self._ended = threading.Semaphore(0)
-        self._changing, self._closed = threading.Lock(), threading.Event()
-
-    def work(
-        self, work: Callable[[Task], Result], ready: Callable[[], None] = lambda: None
-    ) -> None:
-        """Start one more thread that takes tasks, after ``ready`` has returned."""
-        threading.Thread(target=self._run, args=(work, ready), daemon=True).start()
-
-    def results(self, over: Callable[[], bool], poll: float = 0.05) -> dict[int, Result]:
-        """Wait until all tasks are done, or it is ``over``; return results by their places."""
-        try:
-            done = 0
-            while done < len(self._tasks) and not self._errors and not over():
-                done += self._ended.acquire(timeout=poll)
-        finally:
-            self.close()
-        if self._errors:
-            raise self._errors[0]
-        return self._found
-
-    @property
-    def closed(self) -> bool:
-        return self._closed.is_set()
-
-    def close(self) -> None:
-        """Drop all tasks that are not done."""
-        with self._changing:
-            self._closed.set()
-
-    def _run(self, work: Callable[[Task], Result], ready: Callable[[], None]) -> None:
-        try:
-            ready()
-            while (place := self._next()) is not None:
-                result = work(self._tasks[place])
-                with self._changing:
-                    if not self._closed.is_set():
-                        self._found[place] = result
-                self._ended.release()
-        except BaseException as error:
-            self._errors.append(error)
-            self._ended.release()
-
-    def _next(self) -> int | None:
-        with self._changing:
-            return None if self._closed.is_set() or not self._left else self._left.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -17,14 +18,14 @@ class RowBudgets:
     """Most rows on whose folds settings are compared: beyond, standard errors of log-losses hardly
     fall, and the chosen tree is trained on all rows."""
 
-    taught: int = 25_000
+    taught: ClassVar[int] = 25_000
     """The same beside a teacher, which every row is predicted by."""
 
-    parallel: int = 4_000
+    parallel: ClassVar[int] = 4_000
     """Beyond this number folds and starts run side by side, and descents on all rows in threads, on
     all cores where ``n_jobs`` is None (``n_threads``)."""
 
-    parallel_cells: int = 300_000
+    parallel_cells: ClassVar[int] = 300_000
     """The same of a choice with more cells times classes: folds of 2,500 rows of 64 columns with
     ten classes take seconds each."""
 
@@ -36,44 +37,38 @@ class RowBudgets:
     """The same for more cells than these, of which copies are made for each fold: no more than two
     folds are then held at a time."""
 
-    held_out: int = 5_000
+    held_out: ClassVar[int] = 5_000
     """From so many rows on a report holds out a fifth of them, and has no folds."""
 
-    importances: int = 100_000
+    importances: ClassVar[int] = 100_000
     """Most rows from which the importances of features are computed."""
 
-    walk: int = 20_000
+    walk: ClassVar[int] = 20_000
     """Most rows on which the questions of a walk are chosen and rounded (fitted/walk.py)."""
 
-    hurried: int = 2_000
-    """The same, and for importances, where time is over or Ctrl-C has come: the user waits."""
-
-    compared_walk: int = 2_000
+    compared_walk: ClassVar[int] = 2_000
     """The same for trees that are compared on folds: hundreds of them."""
 
-    smallest_group: int = 100
+    smallest_group: ClassVar[int] = 100
     """Rows of a rare class that a sample has at least."""
 
-    group_centre: int = 200
+    group_centre: ClassVar[int] = 200
     """Rows of a class that are enough to draw starts from."""
 
-    double_precision: int = 20_000
+    double_precision: ClassVar[int] = 20_000
     """Up to this number rows are stored in double precision, whatever they were given in."""
 
-    row_sums: int = 20_000
+    row_sums: ClassVar[int] = 20_000
     """Beyond this number sums over rows are made piece by piece (engines/row_sums.py); up to it as
     compiled descents make them, to the bit."""
 
-    sorted_on_device: int = 100_000
+    sorted_on_device: ClassVar[int] = 100_000
     """Beyond this number rows are put in canonical order on the device where they lie."""
 
-    profile: int = 100_000
+    profile: ClassVar[int] = 100_000
     """Most rows that the summary of the training table is learned from (fitted/profile.py)."""
 
-    hurried_profile: int = 10_000
-    """The same where time is over or Ctrl-C has come."""
-
-    unsorted_means: int = 50_000
+    unsorted_means: ClassVar[int] = 50_000
     """Beyond this number means for scaling are added up without sorting the rows first."""
 
 

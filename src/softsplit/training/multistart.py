@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,22 +45,15 @@ HOP_KEY = 2**31
 """Spawn key of the hops' random numbers: beyond any number of starts."""
 
 
-@dataclass(frozen=True)
-class FrontOptions:
-    """Trees from which the search around the best starts."""
+SAME_STRUCTURE = 2
+"""Most trees of one structure, where others have another."""
 
-    same_structure: int = 2
-    """Most trees of one structure, where others have another."""
+FRONT_SIZE = 5
+"""Solutions of different objective from which perturbations start."""
 
-    size: int = 5
-    """Solutions of different objective from which perturbations start."""
-
-    equal_part: float = 0.1
-    """Trees whose objectives differ by less than this part of the price of a feature are equally
-    good: with costs of features the one is taken whose cases cost least."""
-
-
-OPTIONS = FrontOptions()
+EQUALLY_GOOD = 0.1
+"""Trees whose objectives differ by less than this part of the price of a feature are equally
+good: with costs of features the one is taken whose cases cost least."""
 
 
 class StartJob(NamedTuple):
@@ -107,18 +100,18 @@ def multistart(
     observer = observer or Observer()
     observer.starting(len(jobs))
     first, rest = jobs[:explorers], jobs[explorers:]
-    found = _run_jobs(problem, solver, first, budget, n_jobs, observer)
-    if not rest or len(found) < len(first) or budget.exhausted:
-        return found
+    ends = _run_jobs(problem, solver, first, budget, n_jobs, observer)
+    if not rest or len(ends) < len(first) or budget.exhausted:
+        return ends
     with budget.interruptible():
-        rest = _following(rest, found)
-        found = found + _run_jobs(problem, solver, rest, budget, n_jobs, observer)
-    return found
+        rest = _following(rest, ends)
+        ends = ends + _run_jobs(problem, solver, rest, budget, n_jobs, observer)
+    return ends
 
 
-def _following(rest: Sequence[StartJob], found: Sequence[Solution]) -> list[StartJob]:
+def _following(rest: Sequence[StartJob], ends: Sequence[Solution]) -> list[StartJob]:
     """Return the later starts with the structure of the best first one, if any was usable."""
-    usable = [solution for solution in found if solution.status.usable]
+    usable = [solution for solution in ends if solution.status.usable]
     if not usable:
         return list(rest)
     leaves = min(usable, key=lambda solution: solution.objective).parameters.leaf_values
@@ -158,19 +151,19 @@ def _one_after_another(
     budget: Budget,
     observer: Observer,
 ) -> list[Solution]:
-    found: list[Solution] = []
-    with budget.interruptible(found):
+    ends: list[Solution] = []
+    with budget.interruptible(ends):
         for job in jobs:
             solution = _run_start(problem, solver, job, budget)
             if solution is None:
                 continue
-            found.append(solution)
+            ends.append(solution)
             _tell(observer, job, solution)
             if solution.status is Status.INTERRUPTED:
                 budget.stop()
             if budget.stopped:
                 break
-    return found
+    return ends
 
 
 def _side_by_side(
@@ -290,20 +283,20 @@ class Unmet(NamedTuple):
 
 def unmet_requirements(problem: TrainingProblem, tree: TreeParameters) -> list[Unmet]:
     """What was asked for and does not hold for ``tree``."""
-    found, short = [], problem.shortfalls(tree)
+    unmet, short = [], problem.shortfalls(tree)
     if np.any(short[: problem.n_groups] > FEASIBLE):
-        found.append(Unmet("min_class_rate", "lower min_class_rate"))
+        unmet.append(Unmet("min_class_rate", "lower min_class_rate"))
     limits = problem.rate_limits
     if limits is not None:
         missed = np.flatnonzero(short[problem.n_groups :] > FEASIBLE)
         for name in dict.fromkeys(limits.requirement_of(int(line)).name for line in missed):
-            found.append(Unmet(f"the {name}", "widen its bound"))
+            unmet.append(Unmet(f"the {name}", "widen its bound"))
     order = problem.order
     if order is not None and order.violation(tree, problem.steepness) > FEASIBLE:
-        found.append(Unmet("monotone", "ask for fewer monotone effects"))
+        unmet.append(Unmet("monotone", "ask for fewer monotone effects"))
     if not problem.allows(tree):
-        found.append(Unmet("the rules about its columns or size", "ask for fewer rules"))
-    return found
+        unmet.append(Unmet("the rules about its columns or size", "ask for fewer rules"))
+    return unmet
 
 
 def best_solution(
@@ -343,19 +336,19 @@ def best_solution(
     )
 
 
-def cheapest_to_ask(
+def cheapest_to_measure(
     problem: TrainingProblem, solutions: Sequence[Solution], best: Solution
 ) -> Solution:
     """Return the tree whose cases cost least to measure among those as good as ``best``.
 
     As good: the objective is higher by no more than a part of the price of a feature of cost 1
-    (``FrontOptions.equal_part``). So a tree that asks cheap things first, and dear ones of few
+    (``EQUALLY_GOOD``). So a tree that asks cheap things first, and dear ones of few
     cases, is preferred. Without costs of features it is ``best``.
     """
     rules, strength = problem.rules, problem.penalties.global_.strength
     if rules is None or rules.costs is None or not strength > 0:
         return best
-    most = best.objective + OPTIONS.equal_part * strength
+    most = best.objective + EQUALLY_GOOD * strength
     near = [s for s in solutions if s.status.usable and s.objective <= most]
     few = problem.rows.sample(ROWS.importances)
     shares = few.weights / few.weights.sum()
@@ -389,7 +382,7 @@ def search_around(
     """
     budget = budget or Budget()
     tie = budget.tol * problem.cost_unit
-    best = cheapest_to_ask(problem, solutions, best_solution(solutions, budget, tie, problem))
+    best = cheapest_to_measure(problem, solutions, best_solution(solutions, budget, tie, problem))
     ends = EndPoints(resolution=tie)
     explorers = solver.n_exploring(problem)
     for number, solution in enumerate(solutions):
@@ -416,17 +409,15 @@ def _searched(
     # The spawn key lies beyond those of all starts, so that no start shares these random numbers.
     key = (*sequence.spawn_key, HOP_KEY)
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-    front = varied(
-        distinct([s for s in solutions if s.status.usable], len(solutions)), OPTIONS.size
-    )
+    front = varied(distinct([s for s in solutions if s.status.usable], len(solutions)), FRONT_SIZE)
     # A search of no steps is not reported.
     told = observer if observer and not ends.unlikely else Observer()
     with budget.interruptible():  # outside the perturbations, which see to it themselves
         told.searching()
         with one_blas_thread():
-            found = solver.improve(problem, front, draw_hops(rng), ends, budget, told.hopped)
-        if found.objective < best.objective - budget.tol * problem.cost_unit:
-            best = found
+            better = solver.improve(problem, front, draw_hops(rng), ends, budget, told.hopped)
+        if better.objective < best.objective - budget.tol * problem.cost_unit:
+            best = better
         told.search_ended(replace(best, search=ends.summary()))
         return best
     ends.stop = Stop.INTERRUPTED
@@ -442,7 +433,7 @@ def varied(solutions: Sequence[Solution], keep: int) -> list[Solution]:
         labels = np.argmax(solution.parameters.leaf_values, axis=0).tolist()
         key = structure(tuple(labels))
         counts[key] = counts.get(key, 0) + 1
-        (chosen if counts[key] <= OPTIONS.same_structure else spare).append(solution)
+        (chosen if counts[key] <= SAME_STRUCTURE else spare).append(solution)
     return (chosen + spare)[:keep]
 
 

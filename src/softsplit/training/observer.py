@@ -77,5 +77,5 @@ class Observer:
     def point_ended(self, problem: TrainingProblem, solution: Solution) -> None:
         """A problem of a path is solved."""
 
-    def candidate_judged(self, found: JudgedCandidate) -> None:
+    def candidate_judged(self, judged: JudgedCandidate) -> None:
         """A candidate of a cross-validation has been judged, or chosen."""

@@ -261,8 +261,8 @@ def train_tiny(problems: list[TrainingProblem]) -> None:
     solver: Solver = EliminationSolver() if problems[0].log_loss else BasinHoppingSolver()
     for problem in problems:
         budget = Budget(max_iter=1000)
-        found = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)
-        best = search_around(problem, solver, found, budget=budget)
+        ends = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)
+        best = search_around(problem, solver, ends, budget=budget)
         solver.solve(problem, Start(best.parameters), budget)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.base import drawn_from
-from softsplit.engines.compiled import CompiledRows, InMemory
+from softsplit.engines.compiled import InMemory
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine
 from softsplit.engines.samples import Samples
@@ -53,31 +53,23 @@ from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.decisions import decided_by_mixture, decided_cells, rated_walk, worst
-from softsplit.training.rows import Placed, Rows, TrainingRows, Within
+from softsplit.training.rows import ColumnSubset, EngineRows, Rows, TrainingRows
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.scaling import LinearScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects
 
+RAISES = 16
+"""Times that a class which a walk finds too rarely is made worth more, by a half each."""
 
-@dataclass(frozen=True)
-class PreparationOptions:
-    """Numbers of the step from a solution to a tree."""
+IDLE = 1e-12
+"""Branches without which no class probability changes by more are left out."""
 
-    raises: int = 16
-    """Times that a class which a walk finds too rarely is made worth more, by a half each."""
+ROUNDED_IDLE = 1e-5
+"""The same for a tree whose gates and leaves are rounded (``decision="walk"``): a side that
+hardly any row takes would be printed as a question that everybody answers alike."""
 
-    idle: float = 1e-12
-    """Branches without which no class probability changes by more are left out."""
-
-    rounded_idle: float = 1e-5
-    """The same for a tree whose gates and leaves are rounded (``decision="walk"``): a side that
-    hardly any row takes would be printed as a question that everybody answers alike."""
-
-    structures: int = 6
-    """Most ways to put the classes on the leaves that are tried under monotone effects."""
-
-
-OPTIONS = PreparationOptions()
+STRUCTURES = 6
+"""Most ways to put the classes on the leaves that are tried under monotone effects."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ class Prepared:
     coding, target
         As of ``Rows``.
     class_factors : array of shape (n_classes,), optional
-        As of ``Placed``, and so is ``labelled``.
+        As of ``EngineRows``, and so is ``labelled``.
     rules : FeatureRules, optional
     monotone : MonotoneEffects, optional
         As of ``Rows``.
@@ -121,10 +113,10 @@ class Prepared:
         return self.names is not None if self.coding is None else self.coding.named
 
     @property
-    def placed(self) -> Placed:
+    def placed(self) -> EngineRows:
         """The scaled rows, for further problems on the same rows."""
         wide = isinstance(self.problem.rows, SparseRows)
-        return Placed(
+        return EngineRows(
             scaling=self.scaling,
             engine=self.problem.rows,
             summary=self.summary,
@@ -158,7 +150,7 @@ class Prepared:
         """Return the problem on another working set of its table."""
         if rows is self.problem.rows:
             return self
-        placed = cast(Placed, rows.placed)
+        placed = cast(EngineRows, rows.placed)
         return replace(
             self,
             names=placed.names(self.names),
@@ -169,7 +161,7 @@ class Prepared:
         )
 
     def taking(
-        self, trees: Sequence[tuple[TreeParameters, Within | None]]
+        self, trees: Sequence[tuple[TreeParameters, ColumnSubset | None]]
     ) -> tuple[Prepared, list[TreeParameters]]:
         """Return the problem with all columns that some trees use, and the trees on its columns.
 
@@ -221,13 +213,8 @@ class Prepared:
         zero_threshold: float,
         *,
         importances: bool = True,
-        hurried: bool = False,
     ) -> TreeModel:
         """Return the fitted tree of a solution; ``importances`` take a pass over the rows.
-
-        Whoever is ``hurried``, because time is over or somebody waits, gets questions that were
-        rounded and importances that were measured on fewer rows (``RowBudgets.hurried``), and of
-        many rows those that arrive in each leaf by a sample of them (``RowBudgets.walk``).
 
         Where leaves hold one class each, the class shares of the rows that reach them are computed
         as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
@@ -240,44 +227,40 @@ class Prepared:
         if solution.screening is not None and isinstance(rows, SparseRows):
             here = self._on(rows.of_working_set(solution.screening.columns))
             if here is not self:
-                return here.tree(solution, zero_threshold, importances=importances, hurried=hurried)
-        found, shares = solution.parameters, None
+                return here.tree(solution, zero_threshold, importances=importances)
+        parameters, shares = solution.parameters, None
         problem, steepness = self.problem, self.problem.steepness
         if formulation_of(self.settings.loss).prunes:
             # rates of any rows hold to less than what a rounded tree may change
             rounded = self.settings.decision == "walk" and problem.rate_limits is None
-            smaller = simplified(
-                found, steepness, OPTIONS.rounded_idle if rounded else OPTIONS.idle
-            )
+            smaller = simplified(parameters, steepness, ROUNDED_IDLE if rounded else IDLE)
             kept = self.problem.binding_rules
             if kept is None or kept.allow(smaller.weights != 0):
-                found = smaller
-        some = rows
-        if hurried and isinstance(rows, CompiledRows) and rows.n_rows > ROWS.walk:
-            some = CompiledRows(rows.sample(ROWS.walk))
-        mass = some.evaluate(found.splits, found.leaf_values, IDENTITY, steepness).mass
-        found = oriented(found, mass)
+                parameters = smaller
+        mass = rows.evaluate(parameters.splits, parameters.leaf_values, IDENTITY, steepness).mass
+        parameters = oriented(parameters, mass)
         assigned = self.assigned
         costs = None if assigned else self.settings.cost_matrix
         costs = None if costs is None else np.array(costs, dtype=float)
         walk = None
         if self.settings.decision == "walk" and not assigned:
-            found, walk, costs = self.walk(found, costs, zero_threshold, hurried=hurried)
-        shares_there = self.leaf_shares(found) if assigned else None
-        found, shares_there = self.ordered(found, shares_there, mass.sum(axis=0), walk is not None)
+            parameters, walk, costs = self.walk(parameters, costs, zero_threshold)
+        shares_there = self.leaf_shares(parameters) if assigned else None
+        weights = mass.sum(axis=0)
+        parameters, shares_there = self.ordered(parameters, shares_there, weights, walk is not None)
         if importances:
-            drawn = drawn_from(problem.rows, ROWS.hurried if hurried else ROWS.importances)
-            lines = drawn.lines_in_use(np.any(found.weights, axis=1))
-            shares = feature_importances(found, steepness, lines, drawn.weights)
+            drawn = drawn_from(problem.rows, ROWS.importances)
+            lines = drawn.lines_in_use(np.any(parameters.weights, axis=1))
+            shares = feature_importances(parameters, steepness, lines, drawn.weights)
         return TreeModel(
-            parameters=found,
+            parameters=parameters,
             steepness=steepness,
             scaling=self.scaling,
             classes=self.classes,
             feature_names=self.feature_names,
             summary=self.summary,
             zero_threshold=float(zero_threshold),
-            importances=None if shares is None else used_shares(shares, found.weights),
+            importances=None if shares is None else used_shares(shares, parameters.weights),
             objective=solution.objective,
             n_iter=max(1, solution.n_iter),
             distributions=shares_there,
@@ -287,7 +270,7 @@ class Prepared:
             walk=walk,
             column_costs=None if self.rules is None else self.rules.costs,
             monotone=self.monotone,
-            rates=self._rates(found, solution, walk, costs),
+            rates=self._rates(parameters, solution, walk, costs),
         )
 
     def _rates(
@@ -355,12 +338,10 @@ class Prepared:
         costs: FloatArray | None,
         zero_threshold: float,
         fixed: FixedParts | None = None,
-        *,
-        hurried: bool = False,
     ) -> tuple[TreeParameters, Walk, FloatArray | None]:
         """Return the rounded tree, its walk with the training rows that arrive, and the costs.
 
-        ``fixed`` parts of the walk stay as they are; ``hurried`` as of ``tree``.
+        ``fixed`` parts of the walk stay as they are.
 
         Under minimum class rates, errors of classes that the walk finds too rarely cost more and
         more, until it meets the rates on the training rows, or ``raises`` times. Under other
@@ -370,11 +351,10 @@ class Prepared:
         rows, rates = self.problem.rows, self.problem.minimum_rates
         limits = self.problem.rate_limits
         constrained = self.problem.rated
-        most = ROWS.hurried if hurried else ROWS.walk
-        few = self.arriving(most, np.any(tree.weights, axis=1))
-        counted = few if rows.n_rows <= most else self.arriving(ROWS.walk if hurried else None)
+        few = self.arriving(ROWS.walk, np.any(tree.weights, axis=1))
+        counted = few if rows.n_rows <= ROWS.walk else self.arriving()
         best, least = None, np.inf
-        for _ in range(OPTIONS.raises):
+        for _ in range(RAISES):
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
             made, walk = fit_walk(
                 tree, self.problem.steepness, self.scaling, few, gains, zero_threshold,
@@ -457,7 +437,9 @@ def with_strengths(problem: TrainingProblem, local: float, global_: float) -> Tr
     return problem.with_penalties(problem.penalties.with_strengths(local, global_))
 
 
-def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = None) -> Prepared:
+def prepare(
+    settings: ModelSettings, rows: TrainingRows, known: EngineRows | None = None
+) -> Prepared:
     """Scale the rows and return the training problem.
 
     ``known`` are the scaled rows behind their engine, if they were prepared before. Raises
@@ -589,16 +571,14 @@ def ordered_structures(problem: TrainingProblem, order: MonotoneOrder) -> list[T
             shapes.append(counts.copy())
             shapes[-1][[giver, taker]] += (-1, 1)
     members = [np.flatnonzero(order.levels == level) for level in np.unique(order.levels)]
-    ways = list(
-        islice(product(*(permutations(own.tolist()) for own in members)), OPTIONS.structures)
-    )
-    pairs = sorted(product(range(len(ways)), range(len(shapes))), key=sum)[: OPTIONS.structures]
-    found = []
+    ways = list(islice(product(*(permutations(own.tolist()) for own in members)), STRUCTURES))
+    pairs = sorted(product(range(len(ways)), range(len(shapes))), key=sum)[:STRUCTURES]
+    problems = []
     for way, shape in pairs:
         classes = np.array([k for own in ways[way] for k in own])
         leaves = np.eye(len(totals))[:, np.repeat(classes, shapes[shape][classes])]
-        found.append(problem.restrict(whole, replace(neutral, leaf_values=leaves)))
-    return found
+        problems.append(problem.restrict(whole, replace(neutral, leaf_values=leaves)))
+    return problems
 
 
 def refuse_beside_monotone(settings: ModelSettings, rows: TrainingRows) -> None:

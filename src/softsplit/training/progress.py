@@ -6,25 +6,16 @@ Where the words are shown is ``support/status_line.py``; all of it goes to stand
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution
-from softsplit.support.status_line import (
-    Activity,
-    Display,
-    finish_line,
-    seconds,
-    status_line,
-    time_left,
-)
+from softsplit.support.status_line import Activity, finish_line, seconds, status_line, time_left
 from softsplit.training.observer import JudgedCandidate, Observer
 
 
 class ConsoleProgress(Observer):
-    """Shows starts, search, points of a path and candidates; a context manager around them.
+    """Shows starts, search, points of a path and candidates, where ``shown`` is entered.
 
     Parameters
     ----------
@@ -32,30 +23,18 @@ class ConsoleProgress(Observer):
         Its clock tells the time gone, and the time left where there is a limit.
     n_points : int
         Points of the path that is walked; 0 for a single fit.
-    display : Display, optional
-        Where to show it, if not on standard error.
     """
 
-    def __init__(self, budget: Budget, n_points: int = 0, display: Display | None = None) -> None:
-        self._budget, self._display = budget, display
-        self._lock = threading.RLock()
+    def __init__(self, budget: Budget, n_points: int = 0) -> None:
+        self._budget, self._lock = budget, threading.RLock()
         self._points, self._n_points = 0, n_points
         self._stage, self._done, self._total = "training", 0, 0
         self._best: float | None = None
         self._stage_began = self._point_began = budget.now()
-        self._shown = ExitStack()
 
-    def __enter__(self) -> Self:
-        self._shown.enter_context(status_line(self.status, self._display))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._shown.close()
+    def shown(self) -> AbstractContextManager[None]:
+        """Show it while a block runs."""
+        return status_line(self.status)
 
     def working(self, what: str, total: int = 0) -> None:
         with self._lock:
@@ -106,22 +85,22 @@ class ConsoleProgress(Observer):
             f"objective {solution.objective:.6g}, {taken:.1f} s"
         )
 
-    def candidate_judged(self, found: JudgedCandidate) -> None:
-        accuracy, other = f"accuracy {100 * found.score:.1f} %", f"score {found.score:.4f}"
-        parts = [accuracy if found.accuracy else other]
-        if found.log_loss is not None:
-            loss, priced = found.log_loss
+    def candidate_judged(self, judged: JudgedCandidate) -> None:
+        accuracy, other = f"accuracy {100 * judged.score:.1f} %", f"score {judged.score:.4f}"
+        parts = [accuracy if judged.accuracy else other]
+        if judged.log_loss is not None:
+            loss, priced = judged.log_loss
             parts.append(f"log-loss {loss:.4f} ({priced:.4f} with the penalty for size)")
-        parts.append(_features(found.n_features))
-        if found.folds < found.n_folds:
-            parts.append(f"on {found.folds} of {found.n_folds} folds")
-        if found.again:
-            parts.append("at more strengths")
-        if found.dropped:
-            parts.append("dropped")
-        if found.unfinished:
-            parts.append("not finished")
-        finish_line(f"{'chosen: ' if found.chosen else ''}{found.label}: {', '.join(parts)}")
+        parts.append(_features(judged.n_features))
+        if judged.folds < judged.n_folds:
+            parts.append(f"on {judged.folds} of {judged.n_folds} folds")
+        notes = {
+            "at more strengths": judged.again,
+            "dropped": judged.dropped,
+            "not finished": judged.unfinished,
+        }
+        parts += [note for note, holds in notes.items() if holds]
+        finish_line(f"{'chosen: ' if judged.chosen else ''}{judged.label}: {', '.join(parts)}")
 
     # --- the words --------------------------------------------------------------------------------
 
@@ -130,7 +109,7 @@ class ConsoleProgress(Observer):
         with self._lock:
             stage, done, total = self._stage, self._done, self._total
             part = done / total if total else None
-            label, words = f"softsplit: {stage}", []
+            words = [f"softsplit: {stage}"]
             if total > 1:
                 words.append(f"{done} of {total} done")
             elif done and not total:
@@ -139,10 +118,8 @@ class ConsoleProgress(Observer):
                 words.append(f"{self._points} of {self._n_points} trees of the path")
             if self._best is not None and (total > 1 or not total):
                 words.append(f"best objective {self._best:.6g}")
-            left = self._left(part)
-            times = [seconds(self._budget.elapsed), *([left] if left else [])]
-            middle, end = ("".join(f", {word}" for word in some) for some in (words, times))
-            return Activity(f"{label}{middle}{end}", part, label, end)
+            times = [seconds(self._budget.elapsed), self._left(part)]
+            return Activity(", ".join(words), ", ".join(filter(None, times)), part)
 
     def _left(self, part: float | None) -> str:
         """How long it may take still, as far as that is known."""

@@ -13,7 +13,7 @@ rows, so that objectives are comparable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,33 +28,19 @@ from softsplit.training.multistart import (
 )
 from softsplit.training.observer import Observer
 
+PROMOTED = 5, 3
+"""Starts that are made again on the second sample, and on the third."""
 
-@dataclass(frozen=True)
-class SamplingOptions:
-    """Who goes on from sample to sample.
+FINISHED = 3
+"""Trees that are finished where starts were compared, roughly, on all rows only; one less for each
+sample on which they were compared before."""
 
-    Attributes
-    ----------
-    promoted : tuple of int
-        Starts that are made again on the second sample, and on the third.
-    finished : int
-        Trees that are finished where starts were compared, roughly, on all rows only; one less for
-        each sample on which they were compared before.
-    rough_tol : float
-        Tolerance on samples: the last digits there are not those of all rows.
-    grown_rows, grown_part : float
-        Where the time limit cut all starts short in their races, one tree is grown level by level
-        on this part of the first sample, in the time that is left divided by ``grown_part``.
-    """
+ROUGH_TOL = 1e-3
+"""Tolerance on samples: the last digits there are not those of all rows."""
 
-    promoted: tuple[int, ...] = (5, 3)
-    finished: int = 3
-    rough_tol: float = 1e-3
-    grown_rows: float = 0.4
-    grown_part: float = 1.5
-
-
-DEFAULTS = SamplingOptions()
+GROWN_ROWS, GROWN_PART = 0.4, 1.5
+"""Where the time limit cut all starts short in their races, one tree is grown level by level on
+this part of the first sample, in the time that is left divided by ``GROWN_PART``."""
 
 
 def sample_sizes(problem: TrainingProblem, solver: Solver) -> Sequence[int]:
@@ -75,20 +61,19 @@ def progressive_sampling(
     budget: Budget,
     n_jobs: int | None = None,
     observer: Observer | None = None,
-    options: SamplingOptions = DEFAULTS,
 ) -> tuple[Solution, list[Solution]]:
     """Return the best tree on all rows, and the end of each start on the largest sample it saw."""
     observer = observer or Observer()
     threads = n_threads(n_jobs)  # starts take seconds here, however few the rows are
-    rough = replace(budget, tol=max(budget.tol, options.rough_tol), rough=True)
-    found: dict[int, Solution] = {}
+    rough = replace(budget, tol=max(budget.tol, ROUGH_TOL), rough=True)
+    kept: dict[int, Solution] = {}
     numbers = list(range(n_starts))
-    if n_starts <= options.promoted[0]:
+    if n_starts <= PROMOTED[0]:
         sizes = sizes[-1:]
     for rung, size in enumerate(sizes):
         if rung:
-            ranked = sorted(set(numbers) & set(found), key=lambda number: _rank(found[number]))
-            numbers = sorted(ranked[: options.promoted[rung - 1]])
+            ranked = sorted(set(numbers) & set(kept), key=lambda number: _rank(kept[number]))
+            numbers = sorted(ranked[: PROMOTED[rung - 1]])
             observer.working(f"the best {len(numbers)} of {n_starts} starts on {size:,} rows")
         few = problem.on_sample(size) if size < problem.rows.n_rows else problem
         part = _part(rough, len(sizes) - rung + 2)
@@ -98,32 +83,32 @@ def progressive_sampling(
         )  # fmt: skip
         made = dict(zip(numbers, ends, strict=False))
         if part.exhausted:  # trees of fewer rows may have come further, or be all there is
-            for number in set(numbers) & set(found):
-                known = replace(found[number], objective=few.objective(found[number].parameters))
+            for number in set(numbers) & set(kept):
+                known = replace(kept[number], objective=few.objective(kept[number].parameters))
                 made[number] = min(made.get(number, known), known, key=_rank_of_cut)
-        found |= made
+        kept |= made
         if budget.exhausted:
             break
-        cut_short = part.exhausted and not any(map(_asks, found.values()))
+        cut_short = part.exhausted and not any(map(_asks, kept.values()))
         if rung == 0 and cut_short and solver.follows(few):
             # Every start was cut short in its race.
             observer.working("growing one tree in the time that is left")
-            fewer = problem.on_sample(int(options.grown_rows * few.rows.n_rows))
+            fewer = problem.on_sample(int(GROWN_ROWS * few.rows.n_rows))
             child = np.random.SeedSequence(seed).spawn(1)[0] if isinstance(seed, int) else seed
             start = numbered_start(fewer, solver, 0, child, grown=True)
-            path = solver.path(fewer, start, _part(rough, options.grown_part), compared=True)
+            path = solver.path(fewer, start, _part(rough, GROWN_PART), compared=True)
             grown = path.trees([fewer], tight=False)[0]
-            found[0] = replace(grown, objective=few.objective(grown.parameters))
+            kept[0] = replace(grown, objective=few.objective(grown.parameters))
             numbers = [0]
-    last = [found[number] for number in numbers if number in found]
+    last = [kept[number] for number in numbers if number in kept]
     best = search_around(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
     observer.working("finishing the best tree on all rows")
     whole = [finished_on_all_rows(problem, solver, best, budget, n_jobs)]
-    for other in distinct(last, options.finished - rung)[1:] if few is problem else ():
+    for other in distinct(last, FINISHED - rung)[1:] if few is problem else ():
         if not budget.exhausted:
             whole.append(finished_on_all_rows(problem, solver, other, budget, n_jobs))
     best = replace(min(whole, key=_rank), search=best.search)
-    return best, [found[number] for number in sorted(found)]
+    return best, [kept[number] for number in sorted(kept)]
 
 
 def _rank_of_cut(solution: Solution) -> tuple[bool, bool, float]:
@@ -150,11 +135,11 @@ def _part(budget: Budget, count: float) -> Budget:
 def finished_on_all_rows(
     problem: TrainingProblem,
     solver: Solver,
-    found: Solution,
+    tree: Solution,
     budget: Budget,
     n_jobs: int | None = None,
 ) -> Solution:
-    """Return ``found``, a tree of a sample, after its descent on all rows, with all threads.
+    """Return ``tree``, a tree of a sample, after its descent on all rows, with all threads.
 
     Where no time is left it stays as it is, measured on all rows.
     """
@@ -164,7 +149,7 @@ def finished_on_all_rows(
     with one_blas_thread():
         if budget.exhausted:
             return Solution.measure(
-                problem, found.parameters, budget.verdict, tol=budget.tol, n_iter=found.n_iter,
-                seconds=found.seconds, solver=found.solver, message=found.message,
+                problem, tree.parameters, budget.verdict, tol=budget.tol, n_iter=tree.n_iter,
+                seconds=tree.seconds, solver=tree.solver, message=tree.message,
             )  # fmt: skip
-        return solver.solve(problem, Start(found.parameters), budget)
+        return solver.solve(problem, Start(tree.parameters), budget)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,19 +27,11 @@ from softsplit.training.multistart import (
 )
 from softsplit.training.observer import Observer
 
+LATE_SECONDS = 0.3
+"""Seconds for which known trees are still measured after the time of a path is over."""
 
-@dataclass(frozen=True)
-class PathFinishOptions:
-    """How much work the trees of a path get after they were compared."""
-
-    late_seconds: float = 0.3
-    """Seconds for which known trees are still measured after the time of a path is over."""
-
-    paths_per_finalist: int = 5
-    """For each strength the best path is finished, and one more for each so many paths."""
-
-
-OPTIONS = PathFinishOptions()
+PATHS_PER_FINALIST = 5
+"""For each strength the best path is finished, and one more for each so many paths."""
 
 
 def solve_path(
@@ -95,18 +87,18 @@ def solve_path(
             if budget.exhausted:
                 break
             with one_blas_thread():
-                found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
+                solutions = [solver.solve(problem, Start(s.parameters), budget) for s in front]
             if thorough:
-                found.append(_as_it_is(problem, path[-1], budget))
-            if any(solution.status is Status.INTERRUPTED for solution in found):
+                solutions.append(_as_it_is(problem, path[-1], budget))
+            if any(solution.status is Status.INTERRUPTED for solution in solutions):
                 budget.stop()
             if thorough:
-                best = search_around(problem, solver, found, seed=seed, budget=budget)
-            elif any(s.status.usable for s in found) or budget.exhausted:
-                best = best_solution(found, budget, problem=problem)
+                best = search_around(problem, solver, solutions, seed=seed, budget=budget)
+            elif any(s.status.usable for s in solutions) or budget.exhausted:
+                best = best_solution(solutions, budget, problem=problem)
             else:  # no tree this sparse meets the rates: keep what was found before
                 break
-            front = distinct([best, *(s for s in found if s.status.usable)], keep)
+            front = distinct([best, *(s for s in solutions if s.status.usable)], keep)
             path.append(best)
             observer.point_ended(problem, best)
         for i in range(len(path) - 2, -1, -1) if thorough else ():
@@ -155,12 +147,11 @@ def _follow(
         for at, problem in enumerate(problems[:length]):
             if budget.exhausted:  # after Ctrl-C, do not measure thousands of points
                 ended = min(ended, budget.now())
-                if budget.now() - ended > OPTIONS.late_seconds:
+                if budget.now() - ended > LATE_SECONDS:
                     break
             ranked = sorted(whole, key=lambda pair: pair[1][at].objective)
             some = [
-                (path, trees[at])
-                for path, trees in ranked[: 1 + len(paths) // OPTIONS.paths_per_finalist]
+                (path, trees[at]) for path, trees in ranked[: 1 + len(paths) // PATHS_PER_FINALIST]
             ]
             best.append(_last_digits(problem, some, budget) if tight else some[0][1])
             observer.part_ended()
@@ -199,12 +190,16 @@ def solve_each(
     with budget.interruptible(trees), one_blas_thread():
         workers = min(n_threads(n_jobs, problems[0].rows.n_rows), n_starts)
         in_threads(run, jobs, workers, budget.stop)
-    found = [trees[number] for number in sorted(trees)]
-    length = len(problems) if len(found) == n_starts else 0
-    length = max(1, min([length, *map(len, found)]))
+    lists = [trees[number] for number in sorted(trees)]
+    length = len(problems) if len(lists) == n_starts else 0
+    length = max(1, min([length, *map(len, lists)]))
     return [
         search_around(
-            problem, solver, [one[at] for one in found if len(one) > at], seed=seed, budget=budget
+            problem,
+            solver,
+            [one[at] for one in lists if len(one) > at],
+            seed=seed,
+            budget=budget,
         )
         for at, problem in enumerate(problems[:length])
     ]
@@ -222,14 +217,14 @@ def _last_digits(
     Where no time is left, return the first tree as it is.
     """
     tree = some[0][1]
-    found: list[Solution] = []
+    better: list[Solution] = []
     with budget.interruptible():
         for path, _ in some:
             if not budget.exhausted:
-                found += path.trees([problem], tight=True)
-    if budget.exhausted and not any(one.objective <= tree.objective for one in found):
+                better += path.trees([problem], tight=True)
+    if budget.exhausted and not any(one.objective <= tree.objective for one in better):
         return replace(_as_it_is(problem, tree, budget), status=_cut_short(budget))
-    return best_solution(found, budget, problem=problem)
+    return best_solution(better, budget, problem=problem)
 
 
 def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budget: Budget) -> None:

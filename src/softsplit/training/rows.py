@@ -1,7 +1,7 @@
 """Training rows: in memory or elsewhere, checked once; folds and samples are parts of them.
 
 ``Rows`` holds the coded matrix with labels and weights, and what was asked of its columns;
-``placed`` scales it and hands it to an engine, which gives ``Placed``.
+``placed`` scales it and hands it to an engine, which gives ``EngineRows``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from softsplit.tree.scaling import Scaling, fit_scaling
 from softsplit.variables import Coding, MonotoneEffects, Shared
 
 
-class Within(NamedTuple):
+class ColumnSubset(NamedTuple):
     """A working set of columns, in ascending order, among ``n_columns`` of a table."""
 
     columns: NDArray[np.intp]
@@ -40,7 +40,7 @@ class Within(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Placed:
+class EngineRows:
     """Scaled rows behind an engine, with their scaling and a summary of the features.
 
     Where the engine has a working set of a wider table, ``coding`` takes its columns from there.
@@ -83,7 +83,7 @@ class TrainingRows(Protocol):
     def groups(self) -> NDArray[np.intp] | None: ...
 
     @property
-    def within(self) -> Within | None: ...
+    def within(self) -> ColumnSubset | None: ...
 
     @property
     def rules(self) -> FeatureRules | None: ...
@@ -91,7 +91,7 @@ class TrainingRows(Protocol):
     @property
     def monotone(self) -> MonotoneEffects | None: ...
 
-    def placed(self, kind: str, settings: ModelSettings) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings) -> EngineRows:
         """Return the rows, scaled, behind an engine; class weights may be factors on theirs."""
 
 
@@ -120,7 +120,7 @@ class Rows:
         Group of each feature; features of a group are selected together.
     shared : tuple of Shared
         Categories coded by class shares, which each fold learns from its own training rows.
-    within : Within, optional
+    within : ColumnSubset, optional
         Which columns of a wider table these are, if they are a working set (wide.py).
     bends : bool
         Whether numbers have hinges where they have values enough (``curves``).
@@ -144,7 +144,7 @@ class Rows:
     target: str | None = None
     groups: NDArray[np.intp] | None = None
     shared: tuple[Shared, ...] = ()
-    within: Within | None = None
+    within: ColumnSubset | None = None
     bends: bool = False
     targets: FloatArray | None = None
     rules: FeatureRules | None = None
@@ -272,7 +272,7 @@ class Rows:
         totals = np.bincount(self.labels, self.weight, len(self.classes)).astype(float)
         return parse.class_factors(given, totals, self.classes)
 
-    def placed(self, kind: str, settings: ModelSettings) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings) -> EngineRows:
         """As of ``TrainingRows``."""
         whole, formulation = self.counted(), formulation_of(settings.loss)
         rows, n_classes = whole.paired(), len(whole.classes)
@@ -292,7 +292,7 @@ class Rows:
             if there is not None:
                 ends = there.low, there.high, there.scaled_mean, there.whole
                 summary = FeatureSummary.known(*ends)
-                return Placed(there.scaling, there.rows, summary, class_factors=factors)
+                return EngineRows(there.scaling, there.rows, summary, class_factors=factors)
         scaling = fit_scaling(kind, whole.X, whole.weight)
         samples = make_samples(
             rows.X, rows.labels, n_classes, weight, scaling, device=settings.device,
@@ -309,19 +309,19 @@ class Rows:
             return make(make_samples(whole.X, *known, device=settings.device))
 
         limits = None if whole.rated is None else whole.rated.limits(n_classes, by_cells)
-        return Placed(
+        return EngineRows(
             scaling, make(samples), summary,
             class_factors=factors, labelled=labelled, rate_limits=limits,
         )  # fmt: skip
 
 
-class RowsThere(Rows):
+class DeviceRows(Rows):
     """Rows of a tensor, perhaps on a device; ``X`` copies them to this process when first used."""
 
     tensor: Any
 
     @classmethod
-    def of(cls, X: Any, **facts: Any) -> RowsThere:
+    def of(cls, X: Any, **facts: Any) -> DeviceRows:
         """Make rows from the tensor ``X`` and the other fields of ``Rows``."""
         made = cls(X=X, **facts)
         vars(made)["tensor"] = vars(made).pop("X")

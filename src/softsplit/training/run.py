@@ -5,8 +5,8 @@ train(prepared, run, observer) -> Outcome
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -40,6 +40,7 @@ from softsplit.training.multistart import NoFeasibleTreeError, multistart, searc
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import load_order, make_ready
 from softsplit.training.preparation import Prepared
+from softsplit.training.progress import ConsoleProgress
 from softsplit.training.progressive_sampling import progressive_sampling, sample_sizes
 from softsplit.tree.scaling import scaled_rows
 
@@ -170,9 +171,9 @@ class Outcome:
         return cls(best, tuple(starts), run.n_starts, end)
 
     @classmethod
-    def alone(cls, found: Solution) -> Outcome:
+    def alone(cls, solution: Solution) -> Outcome:
         """Return the outcome of a single solution."""
-        return cls(found, (found,), 1, End.of(found.status))
+        return cls(solution, (solution,), 1, End.of(solution.status))
 
     @property
     def warning(self) -> str | None:
@@ -205,18 +206,18 @@ def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Out
     return Outcome.of(decided(prepared, joined(prepared, best, run), run), starts, run)
 
 
-def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
-    """Return ``found``, or the same tree trained under tighter bounds of rates.
+def decided(prepared: Prepared, trained: Solution, run: Run) -> Solution:
+    """Return ``trained``, or the same tree trained under tighter bounds of rates.
 
-    Expected rates of ``found`` hold the requirements; its decisions, by the walk or of a tree with
-    one class on each leaf, may miss them, or hold them by a walk that gives up much. Of some
+    Expected rates of ``trained`` hold the requirements; its decisions, by the walk or of a tree
+    with one class on each leaf, may miss them, or hold them by a walk that gives up much. Of some
     margins of the bounds (``decisions.MARGINS``) the tree is kept whose decisions hold the
     requirements and are right most often on the training rows.
     """
-    problem, limits = prepared.structure_of(found).problem, prepared.problem.rate_limits
+    problem, limits = prepared.structure_of(trained).problem, prepared.problem.rate_limits
     told = prepared.settings.decision != "walk" and not prepared.assigned
-    if limits is None or told or not found.status.usable:
-        return found
+    if limits is None or told or not trained.status.usable:
+        return trained
 
     def right_by_mixture(solution: Solution) -> float:
         known = solution.parameters, problem.steepness, limits
@@ -231,18 +232,18 @@ def decided(prepared: Prepared, found: Solution, run: Run) -> Solution:
         counts, classes = tree.walk.counts, tree.walk.classes
         return hold, float(np.sum(counts[classes, np.arange(len(classes))]))
 
-    best, rank = found, judged(found)
-    alike = rank[1] >= ALIKE * right_by_mixture(found)
-    if rank[0] and (alike or not np.any(found.kkt.multipliers[problem.n_groups :])):
-        return found  # the walk holds the requirements and gives up little, or no bound binds
+    best, rank = trained, judged(trained)
+    alike = rank[1] >= ALIKE * right_by_mixture(trained)
+    if rank[0] and (alike or not np.any(trained.kkt.multipliers[problem.n_groups :])):
+        return trained  # the walk holds the requirements and gives up little, or no bound binds
     for part in MARGINS:
         if run.budget.exhausted:
             break
         tighter = replace(problem, rate_limits=limits.tightened(part, SINGLE_MARGIN))
-        other = run.solver.solve(tighter, Start(found.parameters), run.budget)
+        other = run.solver.solve(tighter, Start(trained.parameters), run.budget)
         if other.status.usable and judged(other) > rank:
             best, rank = other, judged(other)
-    return replace(best, search=found.search, screening=found.screening)
+    return replace(best, search=trained.search, screening=trained.screening)
 
 
 def _best_structure(
@@ -250,28 +251,28 @@ def _best_structure(
 ) -> tuple[Solution, list[Solution]]:
     """Return the best tree over problems with other classes on the leaves, which share starts."""
     some = replace(run, n_starts=-(-run.n_starts // len(structures)))
-    found: list[Solution] = []
+    solutions: list[Solution] = []
     starts: list[Solution] = []
     error: NoFeasibleTreeError | None = None
     for prepared in structures:
-        if found and run.budget.exhausted:
+        if solutions and run.budget.exhausted:
             break
         try:
             best, made = _best_of_starts(prepared, some, observer)
         except NoFeasibleTreeError as none:
             error = none
             continue
-        found.append(best)
+        solutions.append(best)
         starts += made
-    if error is not None and not found:
+    if error is not None and not solutions:
         raise error
-    return min(found, key=lambda one: (not one.status.usable, one.objective)), starts
+    return min(solutions, key=lambda one: (not one.status.usable, one.objective)), starts
 
 
-def joined(prepared: Prepared, found: Solution, run: Run) -> Solution:
-    """Return ``found`` after columns from outside the working set of the rows have joined.
+def joined(prepared: Prepared, solution: Solution, run: Run) -> Solution:
+    """Return ``solution`` after columns from outside the working set of the rows have joined.
 
-    Of rows without such columns it is ``found`` itself.
+    Of rows without such columns it is ``solution`` itself.
     """
 
     def fresh(problem: TrainingProblem) -> Solution | None:
@@ -280,7 +281,7 @@ def joined(prepared: Prepared, found: Solution, run: Run) -> Solution:
             return _best_of_starts(again, replace(run, n_starts=1), Observer())[0]
         return None
 
-    return widened(prepared.problem, found, run.solver, run.budget, fresh)
+    return widened(prepared.problem, solution, run.solver, run.budget, fresh)
 
 
 def _best_of_starts(
@@ -335,10 +336,12 @@ def _name_rates(
     )
 
 
-def watched(verbose: Any, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
-    """Return the observer of a fit or of a path of ``n_points``: the console if ``verbose``."""
+@contextmanager
+def watched(verbose: Any, budget: Budget, n_points: int = 0) -> Iterator[Observer]:
+    """Yield the observer of a fit or of a path of ``n_points``: the console if ``verbose``."""
     if not truth("verbose", verbose):
-        return nullcontext(Observer())
-    from softsplit.training.progress import ConsoleProgress  # loads Rich
-
-    return ConsoleProgress(budget, n_points)
+        yield Observer()
+        return
+    progress = ConsoleProgress(budget, n_points)
+    with progress.shown():
+        yield progress

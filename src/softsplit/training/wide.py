@@ -18,7 +18,7 @@ from softsplit.engines.sparse import SparseTable, dense_block, groups_among
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers.elimination.working_set import first_columns
 from softsplit.support.arrays import FloatArray
-from softsplit.training.rows import Placed, Rows, Within
+from softsplit.training.rows import ColumnSubset, EngineRows, Rows
 from softsplit.variables import Coding
 
 
@@ -31,7 +31,7 @@ class WideRows(Rows):
 
     X: Any
 
-    def placed(self, kind: str, settings: ModelSettings) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings) -> EngineRows:
         """Return a first working set behind its engine."""
         rows = self.counted()
         table = SparseTable(
@@ -49,7 +49,7 @@ class WideRows(Rows):
 
     def placed_columns(
         self, kind: str, settings: ModelSettings, columns: NDArray[np.intp]
-    ) -> Placed:
+    ) -> EngineRows:
         """Return some columns behind the engine that dense rows have."""
         block = self.on(columns)
         coding = Coding.of_numbers(
@@ -78,7 +78,7 @@ class WideRows(Rows):
                 "names": None,
                 "coding": None,
                 "groups": groups_among(self.groups, columns),
-                "within": Within(columns, self.X.shape[1]),
+                "within": ColumnSubset(columns, self.X.shape[1]),
             }
         )
 

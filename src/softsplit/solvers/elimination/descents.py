@@ -63,7 +63,6 @@ from softsplit.solvers.elimination.subsampled_newton import (
 )
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
-from softsplit.support.heap import give_back
 
 DescentEnd = tuple[SupportTree, float, bool]
 """The tree at the end of a descent, its value, and whether the descent ended by itself."""
@@ -184,7 +183,6 @@ class RowDescents:
             return
         if self.frame.features.size > self.options.kept_cells:
             self._rows = None
-            give_back()
 
     def on(self, tree: SupportTree) -> StandardisedRows:
         """The rows of the columns of ``tree``."""
