@@ -13,7 +13,9 @@ from softsplit import SoftTreeClassifier, strength_path
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.formulations import formulation_of
 from softsplit.formulations.base import (
-    STRENGTHS,
+    COUNT_FRACTIONS,
+    LOCAL_PART,
+    SLOPE_FRACTIONS,
     fraction_grid,
 )
 from softsplit.problem.penalties import PenaltyPair
@@ -106,18 +108,16 @@ def test_default_grid_by_likelihood_is_of_parts_of_the_loss_without_features(pen
     X, y = load_iris(return_X_y=True)
     frame = strength_path(X, y, estimator=quick(penalty=penalty), n_points=3).to_frame()
     counted = penalty == "count"
-    parts = np.array(
-        fraction_grid(3, STRENGTHS.count_fractions if counted else STRENGTHS.slope_fractions)
-    )
+    parts = np.array(fraction_grid(3, COUNT_FRACTIONS if counted else SLOPE_FRACTIONS))
     np.testing.assert_allclose(frame["global_strength"], parts * 150 * np.log(3))
-    local = STRENGTHS.local_part * counted * frame["global_strength"]
+    local = LOCAL_PART * counted * frame["global_strength"]
     np.testing.assert_allclose(frame["local_strength"], local)
     assert frame["n_features"].iloc[0] > frame["n_features"].iloc[-1] > 0
 
 
 def test_grid_of_many_rows_is_longer_and_begins_where_a_coefficient_costs_a_quarter():
     usual = formulation_of("log").fractions(None, 1000.0)
-    assert usual == fraction_grid(12, STRENGTHS.count_fractions)
+    assert usual == fraction_grid(12, COUNT_FRACTIONS)
     longer = np.array(formulation_of("log").fractions(None, 1e5))
     assert 0.2 * longer[0] * 1e5 == pytest.approx(0.25)
     assert longer[-1] == usual[-1]

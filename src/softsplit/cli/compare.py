@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from softsplit.data.files import Table
     from softsplit.fitted.model import TreeModel
 
+# Exit code where more rows change class than are allowed.
 CHANGED = 1
-"""Exit code where more rows change class than are allowed."""
 
 EPILOG = (
     "Example: softsplit compare old.json new.json data.csv. Exit codes: 0 every row keeps its "

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import typer
@@ -23,46 +22,27 @@ from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.cli.wording import told, usage
 from softsplit.support.messages import visible, without_package
 
+# Exit code of all errors.
 USAGE = 2
-"""Exit code of all errors."""
 
+# Exit code of ``softsplit check`` if something has moved.
 MOVED = 1
-"""Exit code of ``softsplit check`` if something has moved."""
 
+# Exit code after Ctrl-C (128 + SIGINT), whether or not a tree was kept.
 INTERRUPTED = 130
-"""Exit code after Ctrl-C (128 + SIGINT), whether or not a tree was kept."""
 
 EXIT_CODES = "Exit codes: 0 done, 2 something is wrong with the request or the data, 130 Ctrl-C."
 
+# Environment variable for developers: any value shows the traceback of an error.
 SHOW_TRACEBACK = "SOFTSPLIT_TRACEBACK"
-"""Environment variable for developers: any value shows the traceback of an error."""
 
 
+# The address of a Dask scheduler.
 ADDRESS = re.compile(r"(\w+://)?[^/\s]+:\d+")
-"""The address of a Dask scheduler."""
 
 
-@dataclass(frozen=True)
-class ConsoleOptions:
-    """Limits of what commands print."""
-
-    error_characters: int = 600
-    """Longer errors come from other libraries and hold tracebacks: only the first line is shown."""
-
-    columns: int = 5
-    """Columns that a message names."""
-
-    path_features: int = 4
-    """Selected features that a line of ``softsplit path`` names."""
-
-    facts: int = 12
-    """Entries of a list that ``softsplit info`` shows."""
-
-    explained_rows: int = 100
-    """Rows that one call of ``softsplit explain`` accepts."""
-
-
-OPTIONS = ConsoleOptions()
+# Longer errors come from other libraries and hold tracebacks: only the first line is shown.
+ERROR_CHARACTERS = 600
 
 
 def console() -> Console:
@@ -158,7 +138,7 @@ def sentence(error: Exception, user: str = "training") -> str:
 
 def _one_line(message: str) -> str:
     """Return ``message`` as one line that ends in a full stop; of a long one the first line."""
-    most = OPTIONS.error_characters
+    most = ERROR_CHARACTERS
     short = message if len(message) <= most else message.strip().split("\n", 1)[0][:most]
     line = " ".join(short.split())
     return line if line.endswith((".", "?")) else f"{line}."

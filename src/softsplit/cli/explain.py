@@ -8,10 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import OPTIONS, echo, print_json
+from softsplit.cli.console import echo, print_json
 from softsplit.cli.inputs import advice_limits, load_stored, read, rows_for
 
 EPILOG = "Example: softsplit explain tree.json new.csv --row 3 --fixed age --range bmi=18:35"
+
+# Rows that one call of ``softsplit explain`` accepts.
+EXPLAINED_ROWS = 100
 
 
 def explain(
@@ -57,8 +60,8 @@ def explain(
     class. Limits (--fixed, --range, --only-decrease, --only-increase) narrow what may change.
     """
     wanted = row or [1]
-    if len(wanted) > OPTIONS.explained_rows:
-        raise ValueError(f"at most {OPTIONS.explained_rows} rows are explained at once.")
+    if len(wanted) > EXPLAINED_ROWS:
+        raise ValueError(f"at most {EXPLAINED_ROWS} rows are explained at once.")
     import numpy as np
 
     from softsplit.advice.explanation import explain as explained

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
     from softsplit.report import FitOptions, Fitted, ReportData
 
+# Fraction of the time limit for model selection and training if a report follows.
 FIT_SHARE = 0.6
-"""Fraction of the time limit for model selection and training if a report follows."""
 
 EPILOG = (
     "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "

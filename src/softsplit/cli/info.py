@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import OPTIONS, echo, print_json
+from softsplit.cli.console import echo, print_json
 from softsplit.cli.inputs import read
 from softsplit.support.messages import visible
 from softsplit.support.options import provided
@@ -19,9 +19,10 @@ from softsplit.support.version import __version__
 
 EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
+# Optional distributions of the core and their extras; option packages declare their own.
 OPTIONAL = {"pyarrow": "parquet", "openpyxl": "excel", "onnx": "onnx"}
-"""Optional distributions of the core and their extras; option packages declare their own."""
 
+# Titles of facts in text output, where they differ from the keys in JSON.
 TITLES = {
     "selected_features": "features used",
     "local_strength": "strength per coefficient",
@@ -29,7 +30,9 @@ TITLES = {
     "left_out": "columns left out",
     "steepness": "steepness of the splits",
 }
-"""Titles of facts in text output, where they differ from the keys in JSON."""
+
+# Entries of a list that ``softsplit info`` shows.
+FACTS = 12
 
 
 def info(
@@ -58,7 +61,7 @@ def info(
         for name, value in facts.items()
         if value != [] and not (name == "steepness" and facts["loss"] == "log")
     }
-    width, most = max(map(len, facts)) + 2, OPTIONS.facts
+    width, most = max(map(len, facts)) + 2, FACTS
     for name, value in facts.items():
         listed = value[:most] if isinstance(value, list) else [value]
         listing = ", ".join(map(visible, listed))

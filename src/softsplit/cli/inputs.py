@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softsplit.cli.console import OPTIONS, heartbeat, say
+from softsplit.cli.console import heartbeat, say
 from softsplit.support.messages import counted, shown
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from softsplit.fitted.model import TreeModel
     from softsplit.persistence.saved import SavedTree
     from softsplit.variables import CodedRows
+
+# Columns that a message names.
+COLUMNS = 5
 
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
@@ -152,12 +155,12 @@ def rows_for(
 def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) -> None:
     """Say for each column how many of its rows are marked, if any."""
     counts = {name: int(rows.sum()) for name, rows in rows_by_column.items() if rows.any()}
-    for name, count in list(counts.items())[: OPTIONS.columns]:
+    for name, count in list(counts.items())[:COLUMNS]:
         verb = sentence if count > 1 else sentence.replace("have", "has", 1)
         said = f"{count:,} row{'s' if count > 1 else ''} {verb.format(shown(name, 40))}"
         say(f"{said}; softsplit explain shows how it is treated.")
-    if len(counts) > OPTIONS.columns:
-        say(f"{len(counts) - OPTIONS.columns} more columns have such values.")
+    if len(counts) > COLUMNS:
+        say(f"{len(counts) - COLUMNS} more columns have such values.")
 
 
 def known_classes(

@@ -15,11 +15,11 @@ from softsplit.settings.parameter import DATA, RUN, TREE, Option, options
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import ParameterError
 
+# The value of --dask if no address follows it: a cluster in this process.
 ON_THIS_MACHINE = "here"
-"""The value of --dask if no address follows it: a cluster in this process."""
 
+# Parameters of the estimators and their options, by the names of the options.
 TABLE = {option.name: (one, option) for one, option in options(*CLASSIFIER, *SEARCH)}
-"""Parameters of the estimators and their options, by the names of the options."""
 
 
 def takes(

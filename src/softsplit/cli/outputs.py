@@ -30,11 +30,11 @@ def load_baselines() -> None:
     be_worker()
 
 
+# Cells of a table from which training plain methods takes longer than importing them.
 WORKER_CELLS = 20_000
-"""Cells of a table from which training plain methods takes longer than importing them."""
 
+# File descriptor that ``-`` stands for.
 STANDARD_INPUT = 0
-"""File descriptor that ``-`` stands for."""
 
 
 def write_text(path: Path, text: str) -> None:

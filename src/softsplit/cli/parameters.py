@@ -16,11 +16,11 @@ from softsplit.cli.options import TABLE
 from softsplit.support.messages import shown
 from softsplit.support.parallel import n_threads
 
+# What was given, by the names of options.
 Given = Mapping[str, Any]
-"""What was given, by the names of options."""
 
+# Options that list columns of one kind, and what that is called.
 KINDS = {"drop": "drop", "keep": "keep", "categorical": "category", "date": "date"}
-"""Options that list columns of one kind, and what that is called."""
 
 
 class Known(NamedTuple):
@@ -279,6 +279,7 @@ def _share(option: str, text: str) -> float:
     return value
 
 
+# What reads the texts of an option, by the name of the parameter.
 READERS: dict[str, Callable[[Sequence[str], Known], Any]] = {
     "groups": _sets,
     "required": _listed,
@@ -291,4 +292,3 @@ READERS: dict[str, Callable[[Sequence[str], Known], Any]] = {
     "cost_matrix": cost_matrix,
     "constraints": rate_constraints,
 }
-"""What reads the texts of an option, by the name of the parameter."""

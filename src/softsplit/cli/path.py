@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
+from softsplit.cli.console import INTERRUPTED, console, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters, typed
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from softsplit.report import ReportData
 
 EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
+
+# Selected features that a line of ``softsplit path`` names.
+PATH_FEATURES = 4
 
 
 @options.takes(
@@ -121,7 +124,7 @@ def _print(lines: list[dict[str, Any]], n_features: int) -> None:
     for title in ("strength", "features", "coefficients", "accuracy", "95 % interval"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("which")
-    most = OPTIONS.path_features
+    most = PATH_FEATURES
     for line in lines:
         accuracy = line["accuracy"]
         figures = ("-", "")

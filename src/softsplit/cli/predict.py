@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 EPILOG = "Example: softsplit predict tree.json new.csv --proba --refer 0.9 --out answers.csv"
 
 
+# What is written about a row: "row", "prediction" and, if asked for, "probabilities", "set" (the
+# prediction set) and "refer" (whether the row goes to a person).
 Answer = dict[str, Any]
-"""What is written about a row: "row", "prediction" and, if asked for, "probabilities", "set" (the
-prediction set) and "refer" (whether the row goes to a person)."""
 
 
 def predict(

@@ -14,6 +14,7 @@ from softsplit.settings.parameter import spellings
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import AdvisedError, ParameterError, nearest, shown
 
+# What the command line calls otherwise than Python does.
 SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
     "feature_types": "--kind",
     "fixed": "--fixed",
@@ -23,7 +24,6 @@ SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
     "of X": "of the table",
     "of y": "of the target",
 }
-"""What the command line calls otherwise than Python does."""
 
 
 def told(error: Exception) -> str:
@@ -56,6 +56,7 @@ def _advice(error: AdvisedError) -> str:
 
 # --- wrong calls ----------------------------------------------------------------------------------
 
+# What versions of Typer say of a value, and what it must be.
 NEEDED = (
     (r"Input should be less than or equal to (\S+)", r"at most \1"),
     (r"Input should be greater than or equal to (\S+)", r"at least \1"),
@@ -68,7 +69,6 @@ NEEDED = (
     (r".* is not in the range x?>=?(\S+)", r"at least \1"),
     (r".* is not in the range x?<=?(\S+)", r"at most \1"),
 )
-"""What versions of Typer say of a value, and what it must be."""
 
 
 def usage(error: Any) -> str:

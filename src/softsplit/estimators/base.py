@@ -369,8 +369,8 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
     return X, None, labels
 
 
+# Cells of a sparse matrix that are made dense where there is no other way: two gigabytes.
 MOST_CELLS = 250_000_000
-"""Cells of a sparse matrix that are made dense where there is no other way: two gigabytes."""
 
 
 def _stays_sparse(estimator: Any, X: Any) -> bool:

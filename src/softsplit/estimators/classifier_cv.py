@@ -71,47 +71,39 @@ from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import End, Run, decided, joined, watched
 from softsplit.training.wide import WideRows
 
+# Folds where ``cv`` is left to the library.
+FOLDS = 5
 
-@dataclass(frozen=True)
-class ChoiceOptions:
-    """Folds, shares of the time, and what is remembered."""
+# The same with more than ``RowBudgets.halved`` rows: two are judged first, two at the end.
+FOLDS_OF_MANY = 4
 
-    folds: int = 5
-    """Folds where ``cv`` is left to the library."""
+# Times that such folds are made with up to ``repeated_rows`` rows.
+REPEATS = 2
 
-    folds_of_many: int = 4
-    """The same with more than ``RowBudgets.halved`` rows: two are judged first, two at the end."""
+# With so few rows a choice depends on how the folds fall, and more of them are cheap.
+REPEATED_ROWS = 150
 
-    repeats: int = 2
-    """Times that such folds are made with up to ``repeated_rows`` rows."""
+# Part of a time limit that goes to the comparison; the rest is for the tree on all rows.
+SEARCH_SHARE = 0.8
 
-    repeated_rows: int = 150
-    """With so few rows a choice depends on how the folds fall, and more of them are cheap."""
+# Part that the tree on all rows gets even if the comparison took more than its own.
+LEAST_SHARE = 0.05
 
-    search_share: float = 0.8
-    """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
+# Part of the time of the tree on all rows in which factors of rare classes are compared.
+DECISION_SHARE = 0.3
 
-    least_share: float = 0.05
-    """Part that the tree on all rows gets even if the comparison took more than its own."""
+# What the tree on all rows gets after Ctrl-C: the user waits, and the trees of the folds, from
+# which it begins, are good already.
+LAST_SECONDS = 0.25
 
-    decision_share: float = 0.3
-    """Part of the time of the tree on all rows in which factors of rare classes are compared."""
-
-    last_seconds: float = 0.25
-    """What the tree on all rows gets after Ctrl-C: the user waits, and the trees of the folds, from
-    which it begins, are good already."""
-
-    kept_cells: int = 4_000_000
-    """Cells of training rows that are remembered for alternatives: 32 megabytes."""
-
-
-OPTIONS = ChoiceOptions()
+# Cells of training rows that are remembered for alternatives: 32 megabytes.
+KEPT_CELLS = 4_000_000
 
 
 def search_budget(whole: Budget) -> Budget:
     """The part of the time that goes to the comparison; Ctrl-C ends both."""
     limit = whole.time_limit
-    return whole if limit is None else replace(whole, time_limit=OPTIONS.search_share * limit)
+    return whole if limit is None else replace(whole, time_limit=SEARCH_SHARE * limit)
 
 
 def end_of(budget: Budget) -> End:
@@ -142,9 +134,9 @@ def compared_alone(search: CandidateSearch, rows: TrainingRows) -> Rows | None:
 
 def refit_budget(whole: Budget) -> Budget:
     """For the tree on all rows: an interrupted comparison still ends with one, at once."""
-    left, limit = OPTIONS.last_seconds if whole.stopped else None, whole.time_limit
+    left, limit = LAST_SECONDS if whole.stopped else None, whole.time_limit
     if limit is not None and not whole.stopped:
-        left = max(limit - whole.elapsed, OPTIONS.least_share * limit)
+        left = max(limit - whole.elapsed, LEAST_SHARE * limit)
     return Budget(whole.max_iter, whole.tol, left)
 
 
@@ -290,11 +282,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
     ) -> None:
         """Remember trees for ``alternatives``; pickles and copies leave them out."""
         self.__dict__.pop("_compared", None)
-        if (
-            not isinstance(rows, Rows)
-            or isinstance(rows, WideRows)
-            or rows.X.size > OPTIONS.kept_cells
-        ):
+        if not isinstance(rows, Rows) or isinstance(rows, WideRows) or rows.X.size > KEPT_CELLS:
             return
         own = TreeSignature.of(self.weights_, rows.groups)
         self._compared = Compared.of(search, chosen, own, rows.groups), rows
@@ -343,7 +331,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             raise ValueError(
                 "the compared trees are not kept here: copies and model files do not have them, "
                 "nor do searches on tables that are sparse, on a cluster or of more than "
-                f"{OPTIONS.kept_cells:,} cells; fit again, on fewer rows if need be."
+                f"{KEPT_CELLS:,} cells; fit again, on fewer rows if need be."
             )
         compared, rows = self._compared
         costs = self.best_estimator_.cost_matrix
@@ -382,13 +370,13 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         cv = self.cv
         if is_auto(cv):
             many = judged and min(len(rows.labels), most) > ROWS.halved
-            cv = OPTIONS.folds_of_many if many else OPTIONS.folds
+            cv = FOLDS_OF_MANY if many else FOLDS
         if not names_rows(cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
             rows = rows if groups is not None else to_compare(rows, cv, most)
-        few = judged and groups is None and len(rows.labels) <= OPTIONS.repeated_rows
-        self.n_repeats_ = OPTIONS.repeats if is_auto(self.cv) and few else 1
+        few = judged and groups is None and len(rows.labels) <= REPEATED_ROWS
+        self.n_repeats_ = REPEATS if is_auto(self.cv) and few else 1
         fitted = partial(
             fitted_classifier,
             self,
@@ -501,7 +489,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             return given
         trees = {fold: score.tree for fold, score in sorted(folds.items())}
         if budget.time_limit is not None:
-            budget = replace(budget, time_limit=OPTIONS.decision_share * budget.time_limit)
+            budget = replace(budget, time_limit=DECISION_SHARE * budget.time_limit)
         factors = search.trainer.decision_factors(candidate, trees, budget)
         return None if factors is None else prediction_costs(factors)
 

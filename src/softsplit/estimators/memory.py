@@ -25,14 +25,14 @@ from softsplit.settings.checks import is_auto, knot_count
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
 
+# Rows of the sample on which the support of the last tree is selected.
 SAMPLE = 20_000
-"""Rows of the sample on which the support of the last tree is selected."""
 
+# Columns that a column which holds no numbers is taken for.
 CATEGORY_COLUMNS = 8
-"""Columns that a column which holds no numbers is taken for."""
 
+# Bytes for all that does not grow with the table; compiled code is not counted.
 SCRATCH = 2**24
-"""Bytes for all that does not grow with the table; compiled code is not counted."""
 
 
 def estimate_memory(X: Any, estimator: Any = None) -> int:

@@ -18,7 +18,7 @@ from softsplit.estimators.base import CutShortWarning, model_settings, training_
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import formulation_of, settings
-from softsplit.formulations.base import STRENGTHS, fraction_grid
+from softsplit.formulations.base import COUNT_FRACTIONS, LOCAL_PART, SLOPE_FRACTIONS, fraction_grid
 from softsplit.selection import assessment
 from softsplit.selection.assessment import Assessment, PathTrainer
 from softsplit.selection.cross_validation import solve_fold_path
@@ -188,7 +188,7 @@ def _walked(
     run = run.ready(many, smooth=not counts)
     grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
-    follows = STRENGTHS.local_part if counts and is_auto(base.local_strength) else 0.0
+    follows = LOCAL_PART if counts and is_auto(base.local_strength) else 0.0
     pairs = grid_pairs(grid, scope, prepared.problem, follows)
     if by == "n_features":
         one, sizes = _weak(base, prepared), _numbers_of_features(prepared, n_points)
@@ -228,8 +228,8 @@ def _weak(base: SoftTreeClassifier, prepared: Prepared) -> Pair:
     """Return the strengths of an estimator; for "auto", the weakest that are usual."""
     local, global_ = prepared.problem.penalties.strengths
     if is_auto(base.global_strength):
-        global_ = STRENGTHS.count_fractions[0] * strength_unit(prepared.problem)
-        local = STRENGTHS.local_part * global_ if is_auto(base.local_strength) else local
+        global_ = COUNT_FRACTIONS[0] * strength_unit(prepared.problem)
+        local = LOCAL_PART * global_ if is_auto(base.local_strength) else local
     return local, global_
 
 
@@ -358,8 +358,4 @@ def usual_fractions(base: SoftTreeClassifier, count: int) -> list[float]:
     """Strengths from weak to strong for a path of an estimator's trees."""
     settings = model_settings(base)
     penalty = formulation_of(settings.loss).resolved(settings, n_classes=2).penalty
-    return [
-        *fraction_grid(
-            count, STRENGTHS.count_fractions if penalty == "count" else STRENGTHS.slope_fractions
-        )
-    ]
+    return [*fraction_grid(count, COUNT_FRACTIONS if penalty == "count" else SLOPE_FRACTIONS)]

@@ -24,11 +24,11 @@ from softsplit.support.messages import visible
 if TYPE_CHECKING:
     import pandas as pd
 
+# Lines of each list that are printed.
 SHOWN = 8
-"""Lines of each list that are printed."""
 
+# Features in the order of the table.
 Asked = tuple[str, ...]
-"""Features in the order of the table."""
 
 
 def asked_features(model: TreeModel) -> tuple[Asked, list[Asked]]:

@@ -9,11 +9,11 @@ from softsplit.formulations.expected_cost import ExpectedCostFormulation, OwnLos
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.settings.checks import is_auto
 
+# Formulations by the values of the parameter ``loss``.
 FORMULATIONS: dict[str, Formulation] = {
     "log": LikelihoodFormulation(),
     "cost": ExpectedCostFormulation(),
 }
-"""Formulations by the values of the parameter ``loss``."""
 
 __all__ = ["FORMULATIONS", "ChoiceRules", "Formulation", "formulation_of", "is_auto"]
 

@@ -227,21 +227,14 @@ class Formulation(ABC):
         return self.weights_rows
 
 
-@dataclass(frozen=True)
-class StrengthDefaults:
-    """Default strengths and grids that formulations share."""
+# Strength of a coefficient under "count", as a part of that of a feature.
+LOCAL_PART = 0.25
 
-    local_part: float = 0.25
-    """Strength of a coefficient under "count", as a part of that of a feature."""
+# Ends of a grid of fractions: from a tree that is hardly penalised to one or two features.
+SLOPE_FRACTIONS = (0.002, 0.25)
 
-    slope_fractions: tuple[float, float] = (0.002, 0.25)
-    """Ends of a grid of fractions: from a tree that is hardly penalised to one or two features."""
-
-    count_fractions: tuple[float, float] = (0.0008, 0.3)
-    """The same under "count", which shrinks nothing."""
-
-
-STRENGTHS = StrengthDefaults()
+# The same under "count", which shrinks nothing.
+COUNT_FRACTIONS = (0.0008, 0.3)
 
 
 def default_local_strength(settings: ModelSettings, global_strength: Any) -> Any:
@@ -250,7 +243,7 @@ def default_local_strength(settings: ModelSettings, global_strength: Any) -> Any
         return settings.local_strength
     counts = isinstance(settings.penalty, str) and settings.penalty == "count"
     known = positive_number("global_strength", global_strength, zero=True)
-    return STRENGTHS.local_part * known if counts else 0.0
+    return LOCAL_PART * known if counts else 0.0
 
 
 def fraction_grid(

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
-    STRENGTHS,
+    SLOPE_FRACTIONS,
     ChoiceRules,
     Formulation,
     ProblemUnits,
@@ -40,14 +40,14 @@ PAPER = {
     "decision": "mixture",
 }  # fmt: skip
 
+# Costs below this part of the largest are zero: no solver resolves them beside it, and chasing
+# them would only fit noise.
 NEGLIGIBLE_COST = 1e-6
-"""Costs below this part of the largest are zero: no solver resolves them beside it, and chasing
-them would only fit noise."""
 
+# What a loss of the user's own must have.
 LOSS_PARTS = (
     "outer", "leaf_rule", "unit", "table", "leaf_gradient", "call_costs", "featureless",
 )  # fmt: skip
-"""What a loss of the user's own must have."""
 
 
 class ExpectedCostFormulation(Formulation):
@@ -110,7 +110,7 @@ class ExpectedCostFormulation(Formulation):
         return replace(settings, local_strength=local, global_strength=global_)
 
     def fractions(self, count: int | None, loss: float) -> tuple[float, ...]:
-        return fraction_grid(count or self.choice.n_strengths, STRENGTHS.slope_fractions)
+        return fraction_grid(count or self.choice.n_strengths, SLOPE_FRACTIONS)
 
     def check_steepness(self, name: str, value: Any) -> Any:
         return value if is_auto(value) else parse.make_steepness(value)

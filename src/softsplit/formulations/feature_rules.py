@@ -17,8 +17,8 @@ from softsplit.tree.parameters import Topology
 from softsplit.variables import Coding
 from softsplit.variables.columns import Columns
 
+# Parameters of the estimators that name columns of X.
 PARAMETERS = ("required", "forbidden_together", "at_most_one", "feature_costs")
-"""Parameters of the estimators that name columns of X."""
 
 
 def make_rules(

@@ -14,7 +14,7 @@ is less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, log
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
-    STRENGTHS,
+    COUNT_FRACTIONS,
     ChoiceRules,
     Formulation,
     ProblemUnits,
@@ -48,54 +48,46 @@ LIKELIHOOD = {
     "decision": "walk",
 }  # fmt: skip
 
+# Log-odds of a split per scaled unit at weight 1. A weight is then a change of the log-odds per
+# standard deviation of a feature (under "quantile" and "minmax", of evenly spread values).
 UNITS = {"standard": DEVIATIONS, "quantile": 12.0**0.5, "minmax": 12.0**0.5, "identity": 1.0}
-"""Log-odds of a split per scaled unit at weight 1. A weight is then a change of the log-odds per
-standard deviation of a feature (under "quantile" and "minmax", of evenly spread values)."""
 
 
-@dataclass(frozen=True)
-class LikelihoodOptions:
-    """Numbers of the default strengths, depths and grids."""
+# A feature must lower the featureless loss by this part.
+LOSS_SHARE = 0.006
 
-    loss_share: float = 0.006
-    """A feature must lower the featureless loss by this part."""
+# With more rows, which tell smaller gains from noise, the part falls as n^-1/2.
+SHARE_ROWS = 1000
 
-    share_rows: int = 1000
-    """With more rows, which tell smaller gains from noise, the part falls as n^-1/2."""
+# Part of the noise threshold that a feature must gain at least: with few rows it is more than a
+# share of the loss.
+NOISE_PART = 0.25
 
-    noise_part: float = 0.25
-    """Part of the noise threshold that a feature must gain at least: with few rows it is
-    more than a share of the loss."""
+# Depth up to which a tree has one level more than a leaf for every class needs.
+DEEPEST = 6
 
-    deepest: int = 6
-    """Depth up to which a tree has one level more than a leaf for every class needs."""
+# The smallest fraction of a grid is this divided by the featureless loss: a quarter of a unit of
+# log-likelihood for a coefficient.
+LEAST_STRENGTH = 1.25
 
-    least_strength: float = 1.25
-    """The smallest fraction of a grid is this divided by the featureless loss: a quarter of a
-    unit of log-likelihood for a coefficient."""
+# From so many rows on a number bends at its quartiles by default, and not at its median alone:
+# with fewer rows three knots fit noise.
+MANY_ROWS = 2000
 
-    many_rows: int = 2000
-    """From so many rows on a number bends at its quartiles by default, and not at its median
-    alone: with fewer rows three knots fit noise."""
+# With more columns than this all effects are straight by default where there are fewer than
+# ``rows_per_bent`` rows for each: hinges multiply the columns, and noise is what most would fit.
+WIDE = 200
 
-    wide: int = 200
-    """With more columns than this all effects are straight by default where there are fewer than
-    ``rows_per_bent`` rows for each: hinges multiply the columns, and noise is what most would
-    fit."""
+# Rows for each column of a wide table with which numbers bend.
+ROWS_PER_BENT = 20
 
-    rows_per_bent: int = 20
-    """Rows for each column of a wide table with which numbers bend."""
-
-    grid_ratio: float = 1.75
-    """A grid that begins lower has one more point for each factor of this size."""
+# A grid that begins lower has one more point for each factor of this size.
+GRID_RATIO = 1.75
 
 
-OPTIONS = LikelihoodOptions()
-
-
+# Loss of a row of two even classes: no more than that counts of the featureless loss. With many
+# classes it is larger, but what noise gives a coefficient is not.
 EVEN = log(2)
-"""Loss of a row of two even classes: no more than that counts of the featureless loss. With many
-classes it is larger, but what noise gives a coefficient is not."""
 
 
 class LikelihoodFormulation(Formulation):
@@ -164,12 +156,12 @@ class LikelihoodFormulation(Formulation):
         if not is_auto(depth):
             return depth
         smallest = Topology.with_leaves(n_classes).depth
-        return max(smallest, min(smallest + 1, OPTIONS.deepest))
+        return max(smallest, min(smallest + 1, DEEPEST))
 
     def n_knots(self, n_rows: float, n_columns: int) -> int:
-        if n_columns > OPTIONS.wide and n_rows < OPTIONS.rows_per_bent * n_columns:
+        if n_columns > WIDE and n_rows < ROWS_PER_BENT * n_columns:
             return 0
-        return 3 if n_rows >= OPTIONS.many_rows else 1
+        return 3 if n_rows >= MANY_ROWS else 1
 
     def default_penalty(self, penalty: Any, solver: Any) -> Any:
         """Only a solver that eliminates features can count them."""
@@ -181,7 +173,7 @@ class LikelihoodFormulation(Formulation):
     ) -> ModelSettings:
         global_ = settings.global_strength
         if is_auto(global_):
-            least = OPTIONS.noise_part * unit * noise_threshold(n_rows, n_features)
+            least = NOISE_PART * unit * noise_threshold(n_rows, n_features)
             counted = min(loss, EVEN * n_rows * unit)
             sparse = settings.penalty is not None
             global_ = max(share(n_rows) * counted, least) if sparse else 0.0
@@ -190,12 +182,10 @@ class LikelihoodFormulation(Formulation):
 
     def fractions(self, count: int | None, loss: float) -> tuple[float, ...]:
         if count is not None:
-            return fraction_grid(count, STRENGTHS.count_fractions)
-        smallest = min(
-            STRENGTHS.count_fractions[0], OPTIONS.least_strength / max(loss, OPTIONS.least_strength)
-        )
-        more = ceil(np.log(STRENGTHS.count_fractions[0] / smallest) / np.log(OPTIONS.grid_ratio))
-        return fraction_grid(self.choice.n_strengths + more, STRENGTHS.count_fractions, smallest)
+            return fraction_grid(count, COUNT_FRACTIONS)
+        smallest = min(COUNT_FRACTIONS[0], LEAST_STRENGTH / max(loss, LEAST_STRENGTH))
+        more = ceil(np.log(COUNT_FRACTIONS[0] / smallest) / np.log(GRID_RATIO))
+        return fraction_grid(self.choice.n_strengths + more, COUNT_FRACTIONS, smallest)
 
     def check_steepness(self, name: str, value: Any) -> Any:
         if is_auto(value):
@@ -216,4 +206,4 @@ class LikelihoodFormulation(Formulation):
 def share(n_rows: float) -> float:
     """Part of the featureless loss by which a feature must lower it; falls as n^-1/2, like the
     error with which a gain is known."""
-    return OPTIONS.loss_share * min(1.0, (OPTIONS.share_rows / max(n_rows, 1.0)) ** 0.5)
+    return LOSS_SHARE * min(1.0, (SHARE_ROWS / max(n_rows, 1.0)) ** 0.5)

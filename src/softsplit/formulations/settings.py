@@ -30,28 +30,28 @@ from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import ParameterError, nearest, shown
 from softsplit.tree.parameters import MAX_DEPTH, Topology
 
+# Ends of the products of weights and costs that floats can compute with.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
-"""Ends of the products of weights and costs that floats can compute with."""
 
+# Below the first every gate is a coin; above the second gates are steps that no float resolves.
 SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
-"""Below the first every gate is a coin; above the second gates are steps that no float resolves."""
 
+# Parameters that limit the size of a tree.
 SIZE_LIMITS = tuple(f"max_{one.name}" for one in fields(SizeLimits))
-"""Parameters that limit the size of a tree."""
 
+# Class probabilities of a row may miss the sum 1 by this: single precision does.
 PROBABILITY_SLACK = 1e-4
-"""Class probabilities of a row may miss the sum 1 by this: single precision does."""
 
+# Classes that an error lists.
 MOST_LISTED = 6
-"""Classes that an error lists."""
 
+# Scalings by the names of the estimator.
 SCALES = {
     "minmax": "minmax",
     "quantile": "quantile",
     "standard": "standard",
     "none": "identity",
 }
-"""Scalings by the names of the estimator."""
 
 PENALTIES = ("l1", "l0", "power", "inverse_power", "log", "count", None)
 

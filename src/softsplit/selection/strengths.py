@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from softsplit.formulations.base import STRENGTHS, fraction_grid
+from softsplit.formulations.base import COUNT_FRACTIONS, SLOPE_FRACTIONS, fraction_grid
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import max_strength
 from softsplit.support.arguments import positive_number
@@ -120,7 +120,7 @@ def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> Flo
     fractions of the featureless loss.
     """
     if not problem.boxed:
-        ends = STRENGTHS.count_fractions if problem.penalties.counts else STRENGTHS.slope_fractions
+        ends = COUNT_FRACTIONS if problem.penalties.counts else SLOPE_FRACTIONS
         fractions = fraction_grid(n_points, ends)
         return strength_unit(problem) * np.array(fractions)
     if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound

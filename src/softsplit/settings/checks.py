@@ -11,14 +11,14 @@ import numpy as np
 from softsplit.support.arguments import MOST_RUNS, one_of, positive_integer, positive_number
 from softsplit.support.messages import ParameterError, shown
 
+# Efforts by the names of the estimator.
 EFFORTS = {"fast": 0.2, "balanced": 1.0, "thorough": 5.0}
-"""Efforts by the names of the estimator."""
 
+# Most workers that may be asked for.
 MOST_JOBS = 1_000_000
-"""Most workers that may be asked for."""
 
+# Most knots of a number: more would not be a curve that people read.
 MOST_KNOTS = 20
-"""Most knots of a number: more would not be a curve that people read."""
 
 
 def is_auto(value: Any) -> bool:

@@ -18,8 +18,8 @@ TREE = "The tree"
 REQUIREMENTS = "What must hold"
 RUN = "The run"
 
+# What docstrings of estimators say in the source.
 REFERENCE = "**parameters\n    Those of ``softsplit.settings.table``.\n"
-"""What docstrings of estimators say in the source."""
 
 Documented = TypeVar("Documented", bound=type)
 

@@ -557,8 +557,8 @@ class ChoiceParameters:
     n_starts: int = parameter(1, check=run_count)
 
 
+# Tables of ``SoftTreeClassifier``.
 CLASSIFIER = (SingleTreeParameters, ProblemParameters, ColumnParameters, RunParameters)
-"""Tables of ``SoftTreeClassifier``."""
 
+# Tables of ``SoftTreeClassifierCV``.
 SEARCH = (ChoiceParameters, ProblemParameters, ColumnParameters, RunParameters)
-"""Tables of ``SoftTreeClassifierCV``."""
