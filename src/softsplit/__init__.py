@@ -14,11 +14,11 @@ from softsplit.support.version import __version__
 if TYPE_CHECKING:
     from softsplit import report
     from softsplit.data import load_dataset, read_dataset
-    from softsplit.estimators.checking import check_rows
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
     from softsplit.estimators.memory import estimate_memory
     from softsplit.estimators.path import strength_path
+    from softsplit.estimators.row_reading import check_rows
     from softsplit.fitted.ranges import FarOutsideWarning
     from softsplit.formulations.rates import (
         EqualizedOdds,
@@ -71,7 +71,7 @@ _HOMES = {
     "FarOutsideWarning": "softsplit.fitted.ranges",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
-    "check_rows": "softsplit.estimators.checking",
+    "check_rows": "softsplit.estimators.row_reading",
     "dumps_model": "softsplit.persistence",
     "estimate_memory": "softsplit.estimators.memory",
     "export_markdown": "softsplit.reading.text",

@@ -14,7 +14,8 @@ from softsplit.engines.compiled import CompiledRows, ThreadedRows
 from softsplit.engines.hinged import HingedLines
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples, first_rows
-from softsplit.estimators.base import model_settings, profiled, training_rows, training_run
+from softsplit.estimators.base import model_settings, profiled, training_run
+from softsplit.estimators.training_rows import training_rows
 from softsplit.support.hinged_table import HingedTable
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import prepare

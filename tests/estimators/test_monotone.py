@@ -24,7 +24,8 @@ from softsplit import (
 )
 from softsplit.advice.differences import compare_trees
 from softsplit.advice.monotone_check import check_monotone
-from softsplit.estimators.base import model_settings, training_rows
+from softsplit.estimators.base import model_settings
+from softsplit.estimators.training_rows import training_rows
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.monotone import MonotoneEffect, ordered_classes
 from softsplit.fitted.summary import FeatureSummary

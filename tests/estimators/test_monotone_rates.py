@@ -21,7 +21,8 @@ from softsplit import (
     SoftTreeClassifierCV,
     strength_path,
 )
-from softsplit.estimators.base import model_settings, training_rows
+from softsplit.estimators.base import model_settings
+from softsplit.estimators.training_rows import training_rows
 from softsplit.solvers.base import Budget, Solution, Status
 from softsplit.solvers.elimination.bounded import ordered_coordinates
 from softsplit.solvers.elimination.descents import RowDescents

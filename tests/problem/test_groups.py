@@ -16,7 +16,8 @@ from likelihood_cases import random_problem
 from native_cases import make_problem, solve
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.estimators.base import model_settings, training_rows
+from softsplit.estimators.base import model_settings
+from softsplit.estimators.training_rows import training_rows
 from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import Groups, PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength

@@ -10,7 +10,8 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, strength_path
-from softsplit.estimators.base import model_settings, training_rows
+from softsplit.estimators.base import model_settings
+from softsplit.estimators.training_rows import training_rows
 from softsplit.formulations import formulation_of
 from softsplit.formulations.base import (
     COUNT_FRACTIONS,

@@ -11,7 +11,8 @@ from sklearn.datasets import load_iris
 
 from helpers import random_tree
 from softsplit import SoftTreeClassifier
-from softsplit.estimators.base import model_settings, training_rows
+from softsplit.estimators.base import model_settings
+from softsplit.estimators.training_rows import training_rows
 from softsplit.solvers import Budget
 from softsplit.solvers.elimination import objective as module
 from softsplit.solvers.elimination.descents import RowDescents

@@ -19,7 +19,8 @@ from softsplit import (
     loads_model,
     strength_path,
 )
-from softsplit.estimators.base import model_settings, training_rows
+from softsplit.estimators.base import model_settings
+from softsplit.estimators.training_rows import training_rows
 from softsplit.problem.optimality import kkt
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.tree.parameters import TreeParameters

@@ -14,7 +14,8 @@ from packaging.requirements import Requirement
 
 from places import ROOT
 from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
-from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.estimators.base import model_settings, training_run
+from softsplit.estimators.training_rows import training_rows
 from softsplit.fitted.importance import add_spreads, feature_importances
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver

@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import base, row_reading
-from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.estimators.base import model_settings, training_run
+from softsplit.estimators.training_rows import training_rows
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training import run as running
 from softsplit.training.preparation import prepare

@@ -245,6 +245,6 @@ def test_what_cannot_be_trained_on_is_told_in_a_sentence(monkeypatch):
         SoftTreeClassifier().fit(missing, y)
     with pytest.raises(ValueError, match="holds infinity in column"):
         SoftTreeClassifier().fit(infinite, y)
-    monkeypatch.setattr("softsplit.estimators.base.MOST_CELLS", 1000)
+    monkeypatch.setattr("softsplit.estimators.training_rows.MOST_CELLS", 1000)
     with pytest.raises(ValueError, match="too many to make it dense; loss='log' trains"):
         SoftTreeClassifier(loss="cost").fit(X, y)

@@ -15,10 +15,10 @@ from softsplit.estimators.base import (
     all_or_nothing,
     keep,
     model_settings,
-    taught_rows,
     training_run,
 )
 from softsplit.estimators.row_reading import validated_rows
+from softsplit.estimators.training_rows import taught_rows
 from softsplit.formulations import settings
 from softsplit.settings.parameter import documented
 from softsplit.settings.table import CLASSIFIER, SingleTreeParameters

@@ -15,14 +15,12 @@ from sklearn.base import clone
 from softsplit.advice.differences import Comparison, compare_trees
 from softsplit.editing import edit as editing
 from softsplit.editing.refit import placed_rows, refitted, training_loss
+from softsplit.estimators.base import keep as keep_outcome
 from softsplit.estimators.base import (
-    checked_weights,
     model_settings,
     profiled,
-    training_rows,
     training_run,
 )
-from softsplit.estimators.base import keep as keep_outcome
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.row_reading import (
     checked_rows,
@@ -31,6 +29,7 @@ from softsplit.estimators.row_reading import (
     tree_labels,
     validated_rows,
 )
+from softsplit.estimators.training_rows import checked_weights, training_rows
 from softsplit.fitted.edits import Edit, Edits
 from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.support.messages import shown

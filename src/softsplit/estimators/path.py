@@ -14,9 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from softsplit.estimators.base import CutShortWarning, model_settings, training_rows, training_run
+from softsplit.estimators.base import CutShortWarning, model_settings, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.row_reading import validated_rows
+from softsplit.estimators.training_rows import training_rows
 from softsplit.formulations import formulation_of, settings
 from softsplit.formulations.base import COUNT_FRACTIONS, LOCAL_PART, SLOPE_FRACTIONS, fraction_grid
 from softsplit.selection import assessment

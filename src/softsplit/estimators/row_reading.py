@@ -9,10 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    validate_data,
+)
 
-from softsplit.fitted.conformal import known_labels
-from softsplit.fitted.model import TreeModel
+from softsplit.drift.results import TableCheck
+from softsplit.drift.table_check import check_table, coded_with_missing
+from softsplit.fitted.conformal import checked_confidence, known_labels
+from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,
@@ -21,7 +26,10 @@ from softsplit.support.inputs import (
     made_floats,
 )
 from softsplit.support.messages import nearest, shown
-from softsplit.variables import CodedRows, Coding
+from softsplit.variables import (
+    CodedRows,
+    Coding,
+)
 from softsplit.variables.coding import listed_columns
 
 
@@ -178,3 +186,53 @@ def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:
         known["feature_names_in_"] = np.array(tree.column_names, dtype=object)
     if tree.coding is not None:
         known["coding_"] = tree.coding
+
+
+def check_rows(
+    tree: Any, X: Any, y: Any = None, *, level: float = 0.05, used_only: bool = False
+) -> TableCheck:
+    """Compare new rows with the rows that a tree was trained on.
+
+    Columns outside of their training range, shares of levels, bins and leaves that have moved,
+    missing values and, where classes are known, their shares, whether answers are worse than on
+    held-out rows, and whether probabilities are right. The tests hold for all columns together: if
+    nothing has moved, anything is said to have moved with a chance of at most ``level`` (Holm). The
+    formulas are in ``softsplit.drift.table_check``.
+
+    Parameters
+    ----------
+    tree : fitted SoftTreeClassifier or SoftTreeClassifierCV
+    X : rows
+        Columns that the tree does not use may be absent from a table with names.
+    y : classes, optional
+        A column of X with the name of the target is taken if it is not given.
+    level : float, default=0.05
+    used_only : bool, default=False
+        Compare only the columns that the tree uses.
+
+    Returns
+    -------
+    TableCheck
+        ``print`` it; ``fine``, ``moved``, ``to_frame()``, ``to_dict()``, ``to_html()``.
+    """
+    level = checked_confidence(level, "level")
+    holder = holder_of(tree)
+    model = holder.tree_
+    if y is None and model.target is not None and model.target in getattr(X, "columns", ()):
+        y = X[model.target]
+    rows, absent = _coded_new(holder, X)
+    labels = None if y is None else known_labels(model.labels, np.asarray(y, dtype=object))
+    if labels is not None and labels.shape != (len(rows),):
+        raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
+    return check_table(model, rows, labels, absent=absent, level=level, used_only=used_only)
+
+
+def _coded_new(estimator: Any, X: Any) -> tuple[CodedRows, list[int]]:
+    """Coded rows, and variables whose columns are absent and not used."""
+    model: TreeModel = estimator.tree_
+    if not hasattr(X, "columns") or not hasattr(estimator, "feature_names_in_"):
+        rows = read_rows(estimator, X, whole=True)
+        if isinstance(rows, CodedRows):
+            return rows, []
+        return model.table_coding.code_matrix(rows), []
+    return coded_with_missing(model, X)

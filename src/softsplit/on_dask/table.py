@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
-from softsplit.estimators.base import feature_rules
+from softsplit.estimators.training_rows import feature_rules
 from softsplit.fitted.summary import FeatureSummary
 from softsplit.formulations import formulation_of, is_auto, settings
 from softsplit.formulations import settings as parse
