@@ -22,7 +22,7 @@ ALLOWED = {
 
 THIRD_PARTY = {
     ("__main__.py", "_run_exitfuncs"): "atexit offers no other way to run what is registered",
-    ("estimators/base.py", "_check_sample_weight"): "scikit-learn offers no other check",
+    ("estimators/training_rows.py", "_check_sample_weight"): "scikit-learn offers no other check",
     ("decomposition/proximal.py", "_safe_indexing"): "rows of arrays and frames by position",
     ("experiments/peers.py", "_predictors"): "the trees of scikit-learn's boosting, to count",
     ("support/processes.py", "_processes"): "the processes of an executor, to end them",

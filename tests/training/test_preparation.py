@@ -14,7 +14,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
-from softsplit.estimators import base, row_reading
+from softsplit.estimators import row_reading
+from softsplit.estimators import training_rows as reading_rows
 from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.formulations.model_settings import ModelSettings
@@ -89,7 +90,7 @@ def test_settings_for_some_of_the_classes():
 
 def test_a_search_validates_its_rows_once(monkeypatch):
     calls = []
-    for module in (base, row_reading):
+    for module in (reading_rows, row_reading):
         real = module.validate_data
 
         def seen(*arguments, real=real, **options):
