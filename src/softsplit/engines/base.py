@@ -1,12 +1,12 @@
 """The protocol of row engines: the sums over training rows that solvers need.
 
 Solvers need sums over rows rather than the rows themselves. With the splits theta (n_features
-weights and a threshold for each branch), a table ``W[class, leaf]`` and the outer function f of a
+weights and a threshold for each branch), a table ``W[group, leaf]`` and the outer function f of a
 loss, an engine returns
 
-    value        sum_i weight_i f(V_i),   V_i = sum_l P_il W[class(i), l]
+    value        sum_i weight_i f(V_i),   V_i = sum_l P_il W[group(i), l]
     splits       d value / d theta,                             (n_branches, n_features + 1)
-    mass         sum of weight_i P_il over the rows of a class, (n_groups, n_leaves)
+    mass         sum of weight_i P_il over the rows of a group, (n_groups, n_leaves)
     table        d value / d W: the same with weight_i f'(V_i), (n_groups, n_leaves)
 
 ``compiled.py`` is the engine of rows in memory, ``block.py`` that of a restricted problem, in which
@@ -72,11 +72,11 @@ class RowEngine(Protocol):
 
     @property
     def n_groups(self) -> int:
-        """Number of classes."""
+        """Number of target groups: a row has one target of finitely many, such as a class."""
 
     @property
     def group_totals(self) -> FloatArray:
-        """Sum of the weights of each class, (n_groups,)."""
+        """Sum of the weights of each group, (n_groups,)."""
 
     @property
     def mean_weight(self) -> float:
@@ -84,7 +84,7 @@ class RowEngine(Protocol):
 
     @property
     def group_samples(self) -> Samples:
-        """A small sample of each class in this process, from which class centres are computed."""
+        """A small sample of each group in this process, from which their centres are computed."""
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         """Return the sums at the tree with these splits."""
@@ -95,14 +95,14 @@ class RowEngine(Protocol):
     def sample(self, limit: int | None = None) -> Samples:
         """Return a stratified sample of about ``limit`` rows in this process; None: all that fit.
 
-        The weights of each class add up to its total weight over all rows.
+        The weights of each group add up to its total weight over all rows.
         """
 
     def reweighed(self, seed: int, power: float) -> RowEngine:
         """Return the same rows, weights multiplied by exponential variates to the ``power``."""
 
     def of_group(self, k: int) -> RowEngine:
-        """Return the rows of class ``k`` alone."""
+        """Return the rows of group ``k`` alone."""
 
 
 class SomeColumns(Protocol):

@@ -1,24 +1,26 @@
 """The compiled forward-backward pass of all rows through the whole tree.
 
 A loss that is a function f (outer.py) of a linear function of the leaf probabilities P_il is given
-by a table ``W[class, leaf]``. The pass computes, without any array of rows x leaves,
+by a table ``W[group, leaf]`` for the target groups of rows (leaf_tables.py). The pass computes,
+without any array of rows x leaves,
 
-    V[leaf]  = W[class(i), leaf]
+    V[leaf]  = W[group(i), leaf]
     V[node]  = p V[left] + (1 - p) V[right]                     upwards; V[root] = sum_l P_il W_l
     value    = sum_i weight_i f(V_i[root])
     reach    = weight_i f'(V_i[root]) times the gates above a node                      downwards
     d value / d z[node] = reach[node] gamma p (1 - p) (V[left] - V[right])
-    mass[class, leaf]   = sum of reach[leaf] over the rows of a class = d value / d W[class, leaf]
+    mass[group, leaf]   = sum of reach[leaf] over the rows of a group = d value / d W[group, leaf]
 
 which is reverse-mode differentiation by hand. Shapes: scores (n_branches, n_rows), table and mass
-(n_groups, n_leaves). Rows are grouped by class and processed in tiles that stay in the first-level
-cache; a tile may hold rows of several classes, which matters at the branches above leaves alone.
+(n_groups, n_leaves). Rows are ordered by group and processed in tiles that stay in the first-level
+cache; a tile may hold rows of several groups, which matters at the branches above leaves alone.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from softsplit.engines.leaf_tables import end_in_leaves, lift_leaves
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
 from softsplit.support.compiling import compiled_sums, compiled_uncounted, shared
 from softsplit.tree.routing import TILE, open_gates
@@ -34,7 +36,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, ou
     slopes : array (n_branches, n_rows)
         Overwritten with the derivative of the returned value; may be ``scores`` itself.
     starts : int array (n_groups + 1,)
-        Rows ``starts[k] .. starts[k + 1] - 1`` are of class k.
+        Rows ``starts[k] .. starts[k + 1] - 1`` are of group k.
     weights : array (n_rows,)
     table : array (n_groups, n_leaves)
     steepness : float
@@ -83,21 +85,18 @@ def pass_tiles(  # type: ignore[no-untyped-def]
                 open_gates(
                     scores[t], begin, size, steepness, left[t, at:], right[t, at:], powers, bits
                 )
-        # Upwards: V of every branch. At the root: f and its derivatives. Downwards: reach, slopes.
+        # 1. Upwards: V of every branch.
         lift_values(left, right, at, table, starts, begin, size, values)
+        # 2. At the root: f and its derivatives.
         total += chain(
             values[0], weights, begin, size, outer, reach[0], outer_curvature, powers, bits
         )
-        _spread(
-            left, right, at, table, starts, begin, size, values, reach, steepness, slopes, mass
+        # 3. Downwards: reach and slopes, and at the bottom the mass of the leaves.
+        _spread(left, right, at, begin, size, values, reach, steepness, slopes)
+        end_in_leaves(
+            left, right, at, table, starts, begin, size, reach, steepness, slopes, mass
         )  # fmt: skip
     return total
-
-
-@compiled_uncounted
-def part_of_group(starts, group, begin, size):  # type: ignore[no-untyped-def]
-    """Return first and last + 1 of the rows of a class in a tile; low >= high if it has none."""
-    return max(starts[group] - begin, 0), min(starts[group + 1] - begin, size)
 
 
 @compiled_uncounted
@@ -106,29 +105,12 @@ def lift_values(left, right, at, table, starts, begin, size, values):  # type: i
 
     The gates of the tile are the columns of ``left`` and ``right`` from ``at`` on.
     """
-    n_branches = left.shape[0]
-    for t in range(n_branches - 1, -1, -1):
+    lift_leaves(left, right, at, table, starts, begin, size, values)
+    for t in range(left.shape[0] // 2 - 1, -1, -1):
         p, q, here = left[t, at : at + size], right[t, at : at + size], values[t]
-        if 2 * t + 1 >= n_branches:
-            # Both children are leaves: V is an entry of the table, by the class of the row.
-            leaf = 2 * t + 1 - n_branches
-            for group in range(len(starts) - 1):
-                low, high = part_of_group(starts, group, begin, size)
-                if low < high:
-                    _lift_leaves(
-                        p[low:high], q[low:high], table[group, leaf], table[group, leaf + 1],
-                        here[low:high],
-                    )  # fmt: skip
-        else:
-            below_left, below_right = values[2 * t + 1], values[2 * t + 2]
-            for i in range(size):
-                here[i] = p[i] * below_left[i] + q[i] * below_right[i]
-
-
-@compiled_uncounted
-def _lift_leaves(p, q, on_left, on_right, here):  # type: ignore[no-untyped-def]
-    for i in range(here.size):
-        here[i] = p[i] * on_left + q[i] * on_right
+        below_left, below_right = values[2 * t + 1], values[2 * t + 2]
+        for i in range(size):
+            here[i] = p[i] * below_left[i] + q[i] * below_right[i]
 
 
 @compiled_sums
@@ -167,44 +149,16 @@ def chain(root_values, weights, begin, size, outer, factors, outer_curvature, lo
 
 
 @compiled_uncounted
-def _spread(  # type: ignore[no-untyped-def]
-    left, right, at, table, starts, begin, size, values, reach, steepness, slopes, mass
-):
-    """Write reach and slopes from the root down; add the reach of leaves to ``mass``."""
-    n_branches = left.shape[0]
-    for t in range(n_branches):
+def _spread(left, right, at, begin, size, values, reach, steepness, slopes):  # type: ignore[no-untyped-def]
+    """Write reach and slopes from the root down to the branches above leaves."""
+    for t in range(left.shape[0] // 2):
         p, q, here = left[t, at : at + size], right[t, at : at + size], reach[t]
         slope = slopes[t, begin : begin + size]
-        if 2 * t + 1 >= n_branches:
-            # Both children are leaves: V[left] - V[right] is a number of the class.
-            leaf = 2 * t + 1 - n_branches
-            for group in range(len(starts) - 1):
-                low, high = part_of_group(starts, group, begin, size)
-                if low < high:
-                    gain = steepness * (table[group, leaf] - table[group, leaf + 1])
-                    mass_left, mass_right = _end_in_leaves(
-                        p[low:high], q[low:high], here[low:high], gain, slope[low:high]
-                    )
-                    mass[group, leaf] += mass_left
-                    mass[group, leaf + 1] += mass_right
-        else:
-            below_left, below_right = values[2 * t + 1], values[2 * t + 2]
-            reach_left, reach_right = reach[2 * t + 1], reach[2 * t + 2]
-            # reach of the children, and d value / dz = gamma reach p (1 - p) (V[left] - V[right]).
-            for i in range(size):
-                going_left = here[i] * p[i]
-                reach_left[i] = going_left
-                reach_right[i] = here[i] * q[i]
-                slope[i] = steepness * going_left * q[i] * (below_left[i] - below_right[i])
-
-
-@compiled_sums
-def _end_in_leaves(p, q, here, gain, slope):  # type: ignore[no-untyped-def]
-    """Return the mass of both leaves below a branch for rows of one class; write their slopes."""
-    mass_left, mass_right = 0.0, 0.0
-    for i in range(slope.size):
-        going_left = here[i] * p[i]
-        mass_left += going_left
-        mass_right += here[i] * q[i]
-        slope[i] = gain * going_left * q[i]
-    return mass_left, mass_right
+        below_left, below_right = values[2 * t + 1], values[2 * t + 2]
+        reach_left, reach_right = reach[2 * t + 1], reach[2 * t + 2]
+        # reach of the children, and d value / dz = gamma reach p (1 - p) (V[left] - V[right]).
+        for i in range(size):
+            going_left = here[i] * p[i]
+            reach_left[i] = going_left
+            reach_right[i] = here[i] * q[i]
+            slope[i] = steepness * going_left * q[i] * (below_left[i] - below_right[i])

@@ -24,6 +24,7 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.settings import make_topology
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.targets import Classes
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities
@@ -95,7 +96,7 @@ def _problem(fold: Fold, training: Training) -> TrainingProblem:
     return TrainingProblem(
         rows=rows,
         topology=topology,
-        loss=formulation.loss(settings, classes, rows.group_totals, 1.0),
+        loss=formulation.loss(settings, Classes(classes, rows.group_totals), 1.0),
         penalties=PenaltyPair.of(linear()),
         minimum_rates=np.full(n_classes, training.min_class_rate),
         steepness=units.steepness,

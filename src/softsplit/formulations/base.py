@@ -20,10 +20,10 @@ from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import Loss
 from softsplit.problem.penalties import Groups
 from softsplit.problem.size_limits import terms_of
+from softsplit.problem.targets import Targets
 from softsplit.settings.checks import is_auto
 from softsplit.solvers.base import Solver
 from softsplit.support.arguments import one_of, positive_number
-from softsplit.support.arrays import FloatArray
 
 
 class ProblemUnits(NamedTuple):
@@ -137,14 +137,8 @@ class Formulation(ABC):
         """Return the solver that ``solver="native"`` names."""
 
     @abstractmethod
-    def loss(
-        self,
-        settings: ModelSettings,
-        classes: NDArray[Any],
-        class_totals: FloatArray,
-        row_unit: float,
-    ) -> Loss:
-        """Return the loss for rows with these weights per class.
+    def loss(self, settings: ModelSettings, targets: Targets, row_unit: float) -> Loss:
+        """Return the loss for rows with these targets.
 
         ``row_unit`` is the weight that counts as one row.
         """

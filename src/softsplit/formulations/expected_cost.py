@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
@@ -29,10 +29,10 @@ from softsplit.formulations.base import (
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, Loss
+from softsplit.problem.targets import Targets
 from softsplit.settings.checks import is_auto
 from softsplit.solvers.base import Solver
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
-from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import ParameterError, nearest, shown
 
 PAPER = {
@@ -85,14 +85,8 @@ class ExpectedCostFormulation(Formulation):
     def solver(self) -> Solver:
         return BasinHoppingSolver()
 
-    def loss(
-        self,
-        settings: ModelSettings,
-        classes: NDArray[Any],
-        class_totals: FloatArray,
-        row_unit: float,
-    ) -> Loss:
-        return expected_cost(settings.cost_matrix, settings.class_weight, classes, class_totals)
+    def loss(self, settings: ModelSettings, targets: Targets, row_unit: float) -> Loss:
+        return expected_cost(settings.cost_matrix, settings.class_weight, targets)
 
     def units(
         self, settings: ModelSettings, scale: str, n_features: int, row_unit: float
@@ -119,13 +113,7 @@ class ExpectedCostFormulation(Formulation):
 class OwnLossFormulation(ExpectedCostFormulation):
     """A loss object of the user's own, trained as the expected cost is."""
 
-    def loss(
-        self,
-        settings: ModelSettings,
-        classes: NDArray[Any],
-        class_totals: FloatArray,
-        row_unit: float,
-    ) -> Loss:
+    def loss(self, settings: ModelSettings, targets: Targets, row_unit: float) -> Loss:
         loss = settings.loss
         if isinstance(loss, str):
             close = nearest(loss, ("log", "cost"))
@@ -158,22 +146,22 @@ class OwnLossFormulation(ExpectedCostFormulation):
 def expected_cost(
     cost_matrix: ArrayLike | None,
     class_weight: Any,
-    classes: NDArray[Any],
-    class_totals: FloatArray,
+    targets: Targets,
 ) -> ExpectedCost:
     """Return the expected cost from a cost matrix and class weights.
 
-    ``class_totals`` is the sample weight of each class; "balanced" gives every class the same
-    total. Costs that are negligible beside the largest count as zero.
+    The class weight "balanced" gives every class the same total. Costs that are negligible beside
+    the largest count as zero.
     """
-    n_classes = len(classes)
+    n_classes = targets.n_groups
     if cost_matrix is None:
         loss = ExpectedCost.uniform(n_classes)
     else:
         loss = ExpectedCost(parse.make_costs(cost_matrix, n_classes))
     with np.errstate(over="ignore"):
-        costs = loss.weighted(parse.class_weights(class_weight, classes, class_totals)).costs
-        largest = float(np.max(costs) * np.max(class_totals))
+        factors = parse.class_weights(class_weight, targets.values, targets.totals)
+        costs = loss.weighted(factors).costs
+        largest = float(np.max(costs) * np.max(targets.totals))
     if largest > 0 and not parse.SMALLEST_WEIGHT <= largest <= parse.LARGEST_WEIGHT:
         size = "small" if largest < 1 else "large"
         raise ValueError(

@@ -19,7 +19,6 @@ from math import ceil, log
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
@@ -33,12 +32,12 @@ from softsplit.formulations.base import (
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import LogLoss, Loss
+from softsplit.problem.targets import Targets
 from softsplit.settings.checks import is_auto
 from softsplit.solvers.base import Solver
 from softsplit.solvers.elimination.screening import noise_threshold
 from softsplit.solvers.elimination.solver import EliminationSolver
 from softsplit.support.arguments import positive_integer, positive_number
-from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import ParameterError, shown
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import DEVIATIONS
@@ -125,16 +124,10 @@ class LikelihoodFormulation(Formulation):
     def solver(self) -> Solver:
         return EliminationSolver()
 
-    def loss(
-        self,
-        settings: ModelSettings,
-        classes: NDArray[Any],
-        class_totals: FloatArray,
-        row_unit: float,
-    ) -> Loss:
+    def loss(self, settings: ModelSettings, targets: Targets, row_unit: float) -> Loss:
         if settings.cost_matrix is not None:
-            parse.make_costs(settings.cost_matrix, len(classes))  # they decide at prediction
-        return LogLoss.counted(class_totals, row_unit)
+            parse.make_costs(settings.cost_matrix, targets.n_groups)  # they decide at prediction
+        return LogLoss.counted(targets.totals, row_unit)
 
     def units(
         self, settings: ModelSettings, scale: str, n_features: int, row_unit: float

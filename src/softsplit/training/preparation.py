@@ -48,6 +48,7 @@ from softsplit.problem.loss import check_loss
 from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import Groups, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.targets import Classes
 from softsplit.solvers.base import Solution
 from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
@@ -468,7 +469,7 @@ def prepare(
         n_columns = rows.within.n_columns
     totals = engine.group_totals
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
-    loss = formulation.loss(settings, rows.classes, totals, row_unit)
+    loss = formulation.loss(settings, Classes(rows.classes, totals), row_unit)
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
     settings = formulation.with_strengths(

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from softsplit.engines.leaf_tables import part_of_group
 from softsplit.engines.outer import TINY_PROBABILITY, logarithms
-from softsplit.engines.tree_pass import lift_values, part_of_group
+from softsplit.engines.tree_pass import lift_values
 from softsplit.solvers.elimination.objective import (
     StandardisedRows,
     column_blocks,
