@@ -82,7 +82,7 @@ class SamplesThere(Samples):
         firsts = np.array([low for _, low, _ in self.pieces.runs])
         classes = np.searchsorted(self.starts, rows, side="right") - 1
         places = torch.from_numpy(rows - self.starts[classes] + firsts[classes])
-        return self.pieces.features[0].index_select(1, places.to(self.pieces.features.device))
+        return self.pieces.features.index_select(1, places.to(self.pieces.features.device))
 
 
 def arrive(
@@ -117,7 +117,7 @@ def arrive(
             merged = np.add.reduceat(merged, torch.nonzero(first).flatten().cpu().numpy())
         sizes = torch.bincount(classes[rows], minlength=n_groups).cpu().numpy()
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        pieces = Pieces.empty(sizes[None], X.shape[1], device, values.dtype)
+        pieces = Pieces.empty(sizes, X.shape[1], device, values.dtype)
         means = _fill(pieces, values, rows, starts, scaling, merged)
         totals = np.add.reduceat(merged, starts[:-1])
     samples = SamplesThere.of(pieces, starts, merged, totals)
@@ -176,7 +176,7 @@ def _fill(
             last = min(first + AT_ONCE, int(starts[k + 1]))
             scaled = (values[rows[first:last]].to(torch.float64) - low) / span
             at = begin + first - int(starts[k])
-            room = pieces.features[0, :, at : at + last - first]
+            room = pieces.features[:, at : at + last - first]
             room.copy_(scaled.T).add_(0.0)  # -0.0 becomes 0.0
             means += shares[first:last] @ scaled
     return means.cpu().numpy()

@@ -1,6 +1,6 @@
 """The pass of tensor_pass.py as one kernel, which reads every row once and keeps the rest at hand.
 
-A program takes one tree and one piece of rows of one class, a tile at a time: the features of a
+A program takes one piece of rows of one group, a tile at a time: the features of a
 tile stay in registers from the scores to the derivative, and so do gates, values and reach. One
 warp a program, whose threads hold all features of their rows: scores are sums inside a thread. The
 derivative by the splits is a product of (branches, rows) with (rows, features) on tensor units,
@@ -19,29 +19,20 @@ and these are added up in double precision, in the order of the pieces.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
 
-from softsplit.engines.outer import IDENTITY, LOGARITHM, SQUARE
-from softsplit.on_torch.pieces import BatchSums, Parts, Pieces, Trees
+from softsplit.engines.outer import LOGARITHM, SQUARE
+from softsplit.on_torch.pieces import DeviceSums, DeviceTree, Pieces
 
 MOST_FEATURES, MOST_BRANCHES = 127, 15
 """Beyond these the registers do not suffice."""
 
 
-class LaunchPlan(NamedTuple):
-    """How a program goes over its rows: rows at a time (of 32 features), warps, tiles under way."""
-
-    rows: int
-    warps: int
-    stages: int
-
-
-SHALLOW, DEEP = LaunchPlan(64, 2, 1), LaunchPlan(32, 1, 1)
-"""The fastest of those that were tried on an H200, for up to two levels and for more."""
+SHALLOW, DEEP = (64, 2), (32, 1)
+"""Rows at a time (of 32 features) and warps of a program, for up to two levels and for more: the
+fastest of those that were tried on an H200."""
 
 SMALLEST = tl.constexpr(1e-37)
 """Floor under the logarithm in single precision."""
@@ -101,32 +92,27 @@ def _halved(matrices, COUNT: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[
 
 @triton.jit
 def _pass(  # type: ignore[no-untyped-def]
-    features, weights, classes, filled, splits, leaves, tables, weightings, found,
-    n_features, width, n_pieces, n_groups,
+    features, weights, groups, filled, splits, leaves, found, n_features, width,
     DEPTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr,
-    OUTER: tl.constexpr, MASS: tl.constexpr,
+    OUTER: tl.constexpr,
 ):  # fmt: skip
     BRANCHES: tl.constexpr = 2**DEPTH - 1
     LEAVES: tl.constexpr = 2**DEPTH
     SIDE: tl.constexpr = LEAVES
-    tree = (tl.program_id(0) // n_pieces).to(tl.int64)
-    piece = tl.program_id(0) % n_pieces
-    home = tl.load(tables + tree).to(tl.int64)
-    weighting = tl.load(weightings + tree).to(tl.int64)
-    group = tl.load(classes + piece)
-    n_rows = tl.load(filled + home * n_pieces + piece)
+    piece = tl.program_id(0)
+    group = tl.load(groups + piece)
+    n_rows = tl.load(filled + piece)
     feature, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
     first = piece.to(tl.int64) * PIECE
-    features += home * n_features * width + first
-    weights += weighting * width + first
-    splits += tree * BRANCHES * WIDTH
+    features += first
+    weights += first
     at = feature[:, None] * width + row[None, :]  # below 2^31: see pieces.py
     known = (feature < n_features)[:, None]
     one = tl.where(feature == n_features, 1.0, 0.0)[:, None]
 
     leaf = ()
     for i in tl.static_range(LEAVES):
-        leaf = leaf + (tl.load(leaves + (tree * n_groups + group) * LEAVES + i),)
+        leaf = leaf + (tl.load(leaves + group * LEAVES + i),)
     side = tl.arange(0, SIDE)
     lines = tl.load(
         splits + side[:, None] * WIDTH + feature[None, :],
@@ -180,8 +166,7 @@ def _pass(  # type: ignore[no-untyped-def]
             arriving = arriving + (reach[BRANCHES + i],)
             sloped = sloped + (reach[BRANCHES + i] * slope,)
         table += _matrix(sloped, DEPTH, ROWS)
-        if MASS:
-            mass += _matrix(arriving, DEPTH, ROWS)
+        mass += _matrix(arriving, DEPTH, ROWS)
         matrix = tl.trans(_matrix(slopes + (zero,), DEPTH, ROWS))
         sums = tl.dot(matrix, tl.trans(x), sums, input_precision="ieee")
 
@@ -190,70 +175,31 @@ def _pass(  # type: ignore[no-untyped-def]
     inside = (side < BRANCHES)[:, None]
     tl.store(found + side[:, None] * WIDTH + feature[None, :], sums, mask=inside)
     tl.store(found + BRANCHES * WIDTH + LEAVES + number, tl.sum(table, axis=0))
-    if MASS:
-        tl.store(found + BRANCHES * WIDTH + number, tl.sum(mass, axis=0))
+    tl.store(found + BRANCHES * WIDTH + number, tl.sum(mass, axis=0))
     tl.store(found + (SIZE - 1), tl.sum(value))
 
 
-def padded(n_features: int) -> int:
-    """Features of a tile: a power of two, and one more than there are."""
-    return max(16, int(triton.next_power_of_2(n_features + 1)))
-
-
-def launch(
-    pieces: Pieces,
-    trees: Trees,
-    outer: int,
-    found: torch.Tensor,
-    *,
-    mass: bool,
-    plan: LaunchPlan | None = None,
-) -> None:
-    """Let the kernel write all its sums to ``found``, (n_trees, n_pieces, size)."""
-    plan = plan or (SHALLOW if trees.depth <= 2 else DEEP)
-    width = padded(pieces.n_features)
-    splits = torch.nn.functional.pad(trees.splits, (0, width - pieces.n_features - 1))
-    rows = max(16, plan.rows * 32 // max(width, 32))
-    _pass[(trees.n_trees * pieces.n_pieces,)](
-        pieces.features, pieces.weights, pieces.classes, pieces.filled,
-        splits.to(torch.float32).contiguous(), trees.leaves.to(torch.float32).contiguous(),
-        trees.tables, trees.weightings, found,
-        pieces.n_features, pieces.width, pieces.n_pieces, pieces.n_groups,
-        DEPTH=trees.depth, WIDTH=width, ROWS=rows, PIECE=pieces.piece_rows, OUTER=outer,
-        MASS=mass, num_warps=plan.warps, num_stages=plan.stages,
+def fused_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
+    """The sums of a tree over its rows."""
+    n_branches, n_leaves = len(tree.splits), len(tree.splits) + 1
+    # Features of a tile: a power of two, and one more than there are.
+    width = max(16, int(triton.next_power_of_2(pieces.n_features + 1)))
+    rows, warps = SHALLOW if tree.depth <= 2 else DEEP
+    splits = torch.nn.functional.pad(tree.splits, (0, width - pieces.n_features - 1))
+    end = n_branches * width
+    found = torch.empty((pieces.n_pieces, end + 2 * n_leaves + 1), device=pieces.features.device)
+    _pass[(pieces.n_pieces,)](
+        pieces.features, pieces.weights, pieces.groups, pieces.filled,
+        splits.to(torch.float32).contiguous(), tree.leaves.to(torch.float32).contiguous(), found,
+        pieces.n_features, pieces.width, DEPTH=tree.depth, WIDTH=width,
+        ROWS=max(16, rows * 32 // max(width, 32)), PIECE=pieces.piece_rows, OUTER=outer,
+        num_warps=warps, num_stages=1,
     )  # fmt: skip
-
-
-def fused_sums(pieces: Pieces, trees: Trees, outer: int, *, mass: bool = True) -> BatchSums:
-    """The sums of every tree over its rows; without ``mass`` that part is of no meaning."""
-    width, n_leaves = padded(pieces.n_features), trees.n_branches + 1
-    found = _found(pieces, trees, outer, mass=mass)
-    end = trees.n_branches * width
-    whole = found.sum(dim=1, dtype=torch.float64)
-    by_split = whole[:, :end].view(-1, trees.n_branches, width)
-    by_class = pieces.by_class(found[:, :, end:-1])
-    return BatchSums(
-        whole[:, -1],
-        by_split[:, :, : pieces.n_features + 1],
-        by_class[:, :, :n_leaves],
-        by_class[:, :, n_leaves:],
+    whole = found.sum(dim=0, dtype=torch.float64)
+    by_group = pieces.by_group(found[:, end:-1])
+    return DeviceSums(
+        whole[-1],
+        whole[:end].view(n_branches, width)[:, : pieces.n_features + 1],
+        by_group[:, :n_leaves],
+        by_group[:, n_leaves:],
     )
-
-
-def fused_parts(pieces: Pieces, trees: Trees) -> Parts:
-    """The sums of every tree over every piece."""
-    width = padded(pieces.n_features)
-    found = _found(pieces, trees, IDENTITY, mass=False)
-    end = trees.n_branches * width
-    by_split = found[:, :, :end].unflatten(2, (trees.n_branches, width))
-    # Where f is the identity, the derivative by the table is the mass.
-    mass = pieces.by_class(found[:, :, end + trees.n_branches + 1 : -1])
-    return Parts(by_split[..., : pieces.n_features + 1], pieces.classes.long(), mass)
-
-
-def _found(pieces: Pieces, trees: Trees, outer: int, *, mass: bool) -> torch.Tensor:
-    """All sums of the kernel, (n_trees, n_pieces, size)."""
-    size = trees.n_branches * padded(pieces.n_features) + 2 * (trees.n_branches + 1) + 1
-    found = torch.empty((trees.n_trees, pieces.n_pieces, size), device=pieces.features.device)
-    launch(pieces, trees, outer, found, mass=mass)
-    return found

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.samples import OfSamples, Samples
 from softsplit.on_torch.backend import enough_memory
-from softsplit.on_torch.pieces import LARGEST, PIECE, BatchSums, Pieces, Trees
+from softsplit.on_torch.pieces import LARGEST, PIECE, DeviceSums, DeviceTree, Pieces
 from softsplit.on_torch.recording import Recorder
-from softsplit.on_torch.sums import batch_sums
+from softsplit.on_torch.tensor_pass import tensor_sums
 from softsplit.support.arrays import FloatArray
 
 
@@ -58,7 +59,7 @@ class DeviceRows(OfSamples):
     ----------
     samples : Samples
     slabs : tuple of Pieces
-        All rows, class by class.
+        All rows, group by group.
     device : torch.device
     columns : int array, optional
         Those of the samples that are on the device; all if not given.
@@ -89,12 +90,12 @@ class DeviceRows(OfSamples):
         )
         slabs = []
         with enough_memory(f"{samples.n_rows} rows"):
-            # A piece of every class may be filled up with rows of weight zero.
+            # A piece of every group may be filled up with rows of weight zero.
             size = max(PIECE, most - PIECE * samples.n_groups)
             for low in range(0, samples.n_rows, size):
                 part = _rows_of(samples, low, min(low + size, samples.n_rows))
                 home = "cpu" if streamed else device
-                slabs.append(_pinned(Pieces.of([part], home, dtype), device))
+                slabs.append(_pinned(Pieces.of(part, home, dtype), device))
         return cls(samples, tuple(slabs), device)
 
     @staticmethod
@@ -130,7 +131,7 @@ class DeviceRows(OfSamples):
         slabs = []
         with enough_memory("some columns of all rows"):
             for slab in self.slabs:
-                features = slab.features.index_select(1, chosen.to(slab.features.device))
+                features = slab.features.index_select(0, chosen.to(slab.features.device))
                 slabs.append(_pinned(replace(slab, features=features), self.device))
         of_samples = columns if self.columns is None else self.columns[columns]
         return replace(self, slabs=tuple(slabs), columns=of_samples)
@@ -157,12 +158,11 @@ class DeviceRows(OfSamples):
     ) -> torch.Tensor:
         """All sums in one line, at splits and a table of these shapes in one line."""
         size = lines[0] * lines[1]
-        splits, leaves = question[:size].view(1, *lines), question[size:].view(1, *table)
-        trees = Trees(splits, leaves, self._none, self._none)
-        whole: BatchSums | None = None
+        tree = DeviceTree(question[:size].view(lines), question[size:].view(table))
+        whole: DeviceSums | None = None
         for slab in self._on_device():
-            part = batch_sums(slab, trees, outer)
-            whole = part if whole is None else BatchSums(*map(torch.add, whole, part))
+            part = device_sums(slab, tree, outer)
+            whole = part if whole is None else DeviceSums(*map(torch.add, whole, part))
         assert whole is not None
         return torch.cat([one.reshape(-1) for one in whole])
 
@@ -174,11 +174,6 @@ class DeviceRows(OfSamples):
     @cached_property
     def _recorder(self) -> Recorder:
         return Recorder(self.device)
-
-    @cached_property
-    def _none(self) -> torch.Tensor:
-        """The number of the only table there is."""
-        return torch.zeros(1, dtype=torch.int32, device=self.device)
 
     def _on_device(self) -> Iterator[Pieces]:
         """The slabs one after another, where they are read; the next one is under way."""
@@ -193,7 +188,7 @@ class DeviceRows(OfSamples):
             here = arriving
             if number + 1 < len(self.slabs):
                 arriving = _sent(self.slabs[number + 1], self.device, copying)
-            for part in (here.features, here.weights, here.classes, here.filled):
+            for part in (here.features, here.weights, here.groups, here.filled):
                 part.record_stream(reading)
             yield here
             # No more than two slabs at a time: the next but one waits until this one is read.
@@ -203,7 +198,7 @@ class DeviceRows(OfSamples):
         n_features = self.n_features
         gram = torch.zeros((n_features + 1,) * 2, dtype=torch.float64, device=self.device)
         for slab in self._on_device():
-            features, weights = slab.features[0], slab.weights[0]
+            features, weights = slab.features, slab.weights
             for low in range(0, slab.width, OPTIONS.gram_rows):
                 x = features[:, low : low + OPTIONS.gram_rows].to(torch.float64) / n_features
                 moves = torch.cat([x, -torch.ones_like(x[:1])])
@@ -227,6 +222,25 @@ class DeviceRows(OfSamples):
             slabs.append(_pinned(slab.with_weights(part), self.device))
             low += slab.n_rows
         return replace(self, samples=samples, slabs=tuple(slabs))
+
+
+def device_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
+    """The sums of a tree over its rows: by the fused kernel where it fits, else in tensor code."""
+    kernel = _kernel() if pieces.features.is_cuda else None
+    if kernel is not None and kernel.fits(pieces, len(tree.splits)):
+        sums: DeviceSums = kernel.fused_sums(pieces, tree, outer)
+        return sums
+    return tensor_sums(pieces, tree, outer)
+
+
+@cache
+def _kernel() -> ModuleType | None:
+    """The module of the fused kernel; None where there is no Triton."""
+    try:
+        from softsplit.on_torch import fused_pass
+    except ImportError:
+        return None
+    return fused_pass
 
 
 def _rows_of(samples: Samples, low: int, high: int) -> Samples:
@@ -253,6 +267,6 @@ def _sent(slab: Pieces, device: Any, stream: Any) -> Pieces:
             slab,
             features=slab.features.to(device, non_blocking=True),
             weights=slab.weights.to(device, non_blocking=True),
-            classes=slab.classes.to(device, non_blocking=True),
+            groups=slab.groups.to(device, non_blocking=True),
             filled=slab.filled.to(device, non_blocking=True),
         )
