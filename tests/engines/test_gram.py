@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softsplit.engines.gram import OPTIONS, Gram
+from softsplit.engines.gram import CHUNK_ROWS, MOST_FEATURES, RIDGE, Gram
 
 
 def rows(n_features, n_rows, seed=0):
@@ -13,13 +13,13 @@ def rows(n_features, n_rows, seed=0):
     return rng.uniform(size=(n_features, n_rows)), rng.uniform(0.5, 2.0, n_rows)
 
 
-@pytest.mark.parametrize("n_rows", [50, 2 * OPTIONS.chunk_rows + 17])
+@pytest.mark.parametrize("n_rows", [50, 2 * CHUNK_ROWS + 17])
 def test_inverse_and_diagonal_are_those_of_the_dense_matrix(n_rows):
     features, weights = rows(4, n_rows)
     design = np.vstack([features / 4, -np.ones(n_rows)])
     dense = (design * weights) @ design.T
     gram = Gram(features, weights)
-    ridged = dense + OPTIONS.ridge * np.diag(np.diag(dense))
+    ridged = dense + RIDGE * np.diag(np.diag(dense))
     np.testing.assert_allclose(gram.inverse @ ridged, np.eye(5), atol=1e-9)
     np.testing.assert_allclose(gram.diagonal * np.diag(dense), 1)
 
@@ -33,7 +33,7 @@ def test_a_feature_of_zeros_has_a_finite_place_in_the_metric():
 
 
 def test_many_features_have_a_diagonal_only():
-    most = OPTIONS.most_features
+    most = MOST_FEATURES
     gram = Gram(*rows(most, 5))
     assert gram.inverse.shape == (0, 0) and gram.diagonal.shape == (most + 1,)
     assert Gram(*rows(most - 1, 5)).inverse.shape == (most, most)

@@ -194,12 +194,12 @@ def test_few_rows_of_each_class_are_its_first():
 def test_a_sample_is_shared_for_as_long_as_somebody_has_it():
     rng = np.random.default_rng(0)
     samples = Samples.from_arrays(rng.normal(size=(90, 2)), np.arange(90) % 2, 2)
-    first = samples.stratified(40, 10)
-    assert samples.stratified(40, 10) is first and samples.stratified(50, 10) is not first
-    some = samples.stratified(40, 10, np.array([1]))
+    first = samples.stratified(40)
+    assert samples.stratified(40) is first and samples.stratified(50) is not first
+    some = samples.stratified(40, np.array([1]))
     assert some.n_features == 1
     copied = pickle.loads(pickle.dumps(samples))
-    assert np.array_equal(copied.stratified(40, 10).features, first.features)
+    assert np.array_equal(copied.stratified(40).features, first.features)
     gone = weakref.ref(first)
     del first
     gc.collect()

@@ -145,9 +145,8 @@ def on_dask(X, y, n=2):
 def few_drawn(monkeypatch):
     """A sample of some of the rows: what holds on all of them holds by passes over them."""
     pytest.importorskip("distributed")
-    from softsplit.on_dask.engine import DrawOptions
 
-    monkeypatch.setattr("softsplit.on_dask.engine.DRAW", DrawOptions(most=700, least=700))
+    monkeypatch.setattr("softsplit.on_dask.engine.MOST_DRAWN", 700)
     few = EliminationOptions(support_rows=700, middle_rows=700)
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
 

@@ -23,8 +23,6 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
 from softsplit.on_dask import cluster_parts
-from softsplit.on_dask.cluster_parts import ClusterOptions
-from softsplit.on_dask.engine import DrawOptions
 from softsplit.on_dask.parts import Moments, Part, Reading, added, part_gram, part_sums
 from softsplit.support.row_budgets import RowBudgets
 from softsplit.tree.scaling import fit_scaling
@@ -158,7 +156,7 @@ def far_and_near(client, settings):
 
 
 def test_ranks_are_exact_at_knots_from_a_sample(client, monkeypatch):
-    monkeypatch.setattr("softsplit.on_dask.engine.DRAW", DrawOptions(most=400))
+    monkeypatch.setattr("softsplit.on_dask.engine.MOST_DRAWN", 400)
     X, y = rows()
     far = DaskSoftTreeClassifier(client=client, scale="quantile", **SETTINGS)
     far.fit(da.from_array(X, chunks=(700, 5)), da.from_array(y, chunks=700))
@@ -389,7 +387,7 @@ def test_the_command_line_takes_requirements(tmp_path):
 
 
 def test_the_command_line_takes_files_by_a_pattern(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_parts, "CLUSTER", ClusterOptions(answer=0.5))
+    monkeypatch.setattr(cluster_parts, "ANSWER", 0.5)
     X, y = rows(600)
     table = frames(X, y, 1).compute().drop(columns="w")
     (tmp_path / "parts").mkdir()

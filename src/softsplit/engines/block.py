@@ -40,19 +40,11 @@ from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
 
+MEMOISED = 4
+"""Results of ``evaluate`` that are kept: measuring a tree asks for the same one repeatedly."""
 
-@dataclass(frozen=True)
-class CollapseOptions:
-    """Options of collapsed rows."""
-
-    memoised: int = 4
-    """Results of ``evaluate`` that are kept: measuring a tree asks for the same one repeatedly."""
-
-    least_reach: float = 1e-12
-    """A row that reaches the free branches with a lower probability is dropped."""
-
-
-OPTIONS = CollapseOptions()
+LEAST_REACH = 1e-12
+"""A row that reaches the free branches with a lower probability is dropped."""
 
 
 @dataclass
@@ -281,7 +273,7 @@ class CollapsedRows(InMemory):
         key = splits[self.branches].tobytes() + np.ascontiguousarray(table).tobytes()
         found = self._recent.get(key)
         if found is None:
-            while len(self._recent) >= OPTIONS.memoised:
+            while len(self._recent) >= MEMOISED:
                 self._recent.pop(next(iter(self._recent)), None)
             found = self._recent[key] = self._evaluate(splits, table)
         return found
@@ -365,7 +357,7 @@ def _reaching(n_rows: int, paths: list[list[FloatArray]]) -> NDArray[np.intp] | 
     reach = np.zeros(n_rows)
     for gates in paths:
         reach += _product(gates, None, n_rows)
-    rows = np.flatnonzero(reach > OPTIONS.least_reach)
+    rows = np.flatnonzero(reach > LEAST_REACH)
     return None if len(rows) == n_rows else rows
 
 

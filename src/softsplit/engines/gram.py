@@ -18,22 +18,14 @@ import numpy as np
 
 from softsplit.support.arrays import FloatArray
 
+RIDGE = 0.3
+"""Regularisation relative to the diagonal: columns may be collinear."""
 
-@dataclass(frozen=True)
-class GramOptions:
-    """Options of the metric."""
+MOST_FEATURES = 600
+"""The matrix is inverted below this number of features; otherwise its diagonal is used."""
 
-    ridge: float = 0.3
-    """Regularisation relative to the diagonal: columns may be collinear."""
-
-    most_features: int = 600
-    """The matrix is inverted below this number of features; otherwise its diagonal is used."""
-
-    chunk_rows: int = 16_384
-    """Rows summed at a time, to avoid a weighted copy of all rows."""
-
-
-OPTIONS = GramOptions()
+CHUNK_ROWS = 16_384
+"""Rows summed at a time, to avoid a weighted copy of all rows."""
 
 
 class Metric(NamedTuple):
@@ -47,10 +39,10 @@ class Metric(NamedTuple):
         """Return the metric of the matrix G, for engines that sum it by pieces."""
         squares = np.diag(gram)
         squares = np.maximum(squares, 1e-8 * squares[-1] / max(len(gram) - 1, 1) ** 2)
-        if len(gram) > OPTIONS.most_features:
+        if len(gram) > MOST_FEATURES:
             return cls(np.zeros((0, 0)), 1.0 / squares)
         root = np.sqrt(squares)
-        ridged = gram / np.outer(root, root) + OPTIONS.ridge * np.eye(len(gram))
+        ridged = gram / np.outer(root, root) + RIDGE * np.eye(len(gram))
         return cls(np.linalg.inv(ridged) / np.outer(root, root), 1.0 / squares)
 
 
@@ -74,13 +66,11 @@ class Gram:
     def inverse(self) -> FloatArray:
         """(G + ridge diag(G))^-1, or an array of shape (0, 0) if there are too many features."""
         n_features = len(self.features)
-        if n_features >= OPTIONS.most_features:
+        if n_features >= MOST_FEATURES:
             return np.zeros((0, 0))
         root = np.sqrt(self._squares)
         unit = np.append(np.full(n_features, 1.0 / n_features), -1.0) / root
-        ridged = self._second_moments() * np.outer(unit, unit) + OPTIONS.ridge * np.eye(
-            n_features + 1
-        )
+        ridged = self._second_moments() * np.outer(unit, unit) + RIDGE * np.eye(n_features + 1)
         return np.linalg.inv(ridged) / np.outer(root, root)
 
     @cached_property
@@ -95,10 +85,10 @@ class Gram:
         """Return the weighted sum of (x, 1)(x, 1)' over the rows."""
         n_features, n_rows = self.features.shape
         moments = np.zeros((n_features + 1, n_features + 1))
-        for begin in range(0, n_rows, OPTIONS.chunk_rows):
+        for begin in range(0, n_rows, CHUNK_ROWS):
             part, weights = (
-                self.features[:, begin : begin + OPTIONS.chunk_rows],
-                self.weights[begin:][: OPTIONS.chunk_rows],
+                self.features[:, begin : begin + CHUNK_ROWS],
+                self.weights[begin:][:CHUNK_ROWS],
             )
             weighted = part * weights
             moments[:-1, :-1] += weighted @ part.T

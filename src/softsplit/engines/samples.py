@@ -49,7 +49,7 @@ class TargetRows:
     targets: FloatArray
 
 
-class HeldSamples(WeakValueDictionary[tuple[int, int], "Samples"]):
+class HeldSamples(WeakValueDictionary[int, "Samples"]):
     """Samples by their sizes, for as long as somebody has them; copies begin anew."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -172,41 +172,40 @@ class Samples:
         """Return the features of all columns; those that are not ``used`` may be zero."""
         return cast(Any, _in_use(self.features, used))
 
-    def drawn(self, limit: int, smallest: int = 30) -> Samples | DrawnRows:
+    def drawn(self, limit: int) -> Samples | DrawnRows:
         """Return the sample of ``stratified`` without a copy of its features."""
         if self.n_rows <= limit or self.per_row > 1.0:
-            return self.stratified(limit, smallest)
-        counts = np.diff(self.starts)
-        take = np.minimum(counts, np.maximum(smallest, counts * limit // self.n_rows))
+            return self.stratified(limit)
+        take = stratified_counts(np.diff(self.starts), limit)
         rows = self._first_rows(take)
         starts = np.searchsorted(rows, self.starts).astype(np.int64)
-        weights = self.weights[rows]
-        totals = np.add.reduceat(weights, starts[:-1])
-        weights = weights * np.repeat(self.group_totals / totals, take)
+        weights = _scaled_weights(self.weights[rows], starts, self.group_totals)
         return DrawnRows(self, rows, starts, weights)
 
-    def stratified(
-        self, limit: int, smallest: int = 30, columns: NDArray[np.intp] | None = None
-    ) -> Samples:
-        """Return a stratified sample of about ``limit`` rows, at least ``smallest`` of each class.
+    def stratified(self, limit: int, columns: NDArray[np.intp] | None = None) -> Samples:
+        """Return the first rows of each group, about ``limit`` of all (``stratified_counts``).
 
-        It consists of the first rows of each class, which are as good as random. Weights are scaled
-        to the same class totals. With ``columns``, the sample has these columns only. A sample of
-        all columns that somebody still has is not copied once more.
+        They are as good as random. Weights are scaled to the same group totals. With ``columns``,
+        the sample has these columns only. A sample of all columns that somebody still has is not
+        copied once more.
         """
         counts = np.diff(self.starts)
         if self.n_rows <= limit:
             return self if columns is None else self.first(counts, columns)
-        known = self._held.get((limit, smallest)) if columns is None else None
+        known = self._held.get(limit) if columns is None else None
         if known is not None:
             return known
-        take = np.minimum(counts, np.maximum(smallest, counts * limit // self.n_rows))
-        found = self.first(take, columns)
-        totals = np.add.reduceat(found.weights, found.starts[:-1])
-        found = found.with_weights(found.weights * np.repeat(self.group_totals / totals, take))
+        sample = self.first_scaled(stratified_counts(counts, limit), columns)
         if columns is None:
-            self._held[limit, smallest] = found
-        return found
+            self._held[limit] = sample
+        return sample
+
+    def first_scaled(
+        self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None
+    ) -> Samples:
+        """Return the rows of ``first`` with weights that add up to the group totals."""
+        rows = self.first(counts, columns)
+        return rows.with_weights(_scaled_weights(rows.weights, rows.starts, self.group_totals))
 
     @cached_property
     def _held(self) -> HeldSamples:
@@ -233,8 +232,10 @@ class Samples:
 
     def with_totals(self, totals: FloatArray) -> Samples:
         """Return the same rows with the weights of each class scaled to its entry of ``totals``."""
-        weights = _weights_of_totals(self.weights, self.starts, totals)
-        return self if weights is None else replace(self, weights=weights, group_totals=totals)
+        if np.allclose(np.add.reduceat(self.weights, self.starts[:-1]), totals, rtol=1e-9):
+            return self
+        weights = _scaled_weights(self.weights, self.starts, totals)
+        return replace(self, weights=weights, group_totals=totals)
 
     def of_group(self, k: int) -> Samples:
         """Return the rows of class ``k`` as views; the other classes are empty."""
@@ -379,8 +380,9 @@ class DrawnRows:
 
     def with_totals(self, totals: FloatArray) -> DrawnRows:
         """As of ``Samples``."""
-        weights = _weights_of_totals(self.weights, self.starts, totals)
-        return self if weights is None else replace(self, weights=weights)
+        if np.allclose(np.add.reduceat(self.weights, self.starts[:-1]), totals, rtol=1e-9):
+            return self
+        return replace(self, weights=_scaled_weights(self.weights, self.starts, totals))
 
 
 def centred(
@@ -402,13 +404,20 @@ def _in_use(features: Any, used: NDArray[np.bool_]) -> Any:
     return features.only(used) if isinstance(features, HingedLines) else features
 
 
-def _weights_of_totals(
+def stratified_counts(
+    counts: NDArray[np.int64], limit: int, smallest: int = 30
+) -> NDArray[np.int64]:
+    """Return how many rows of each group a sample of about ``limit`` has: its share of them, but
+    at least ``smallest``, if there are so many."""
+    share = np.maximum(smallest, counts * limit // max(int(counts.sum()), 1))
+    return np.asarray(np.minimum(counts, share), dtype=np.int64)
+
+
+def _scaled_weights(
     weights: FloatArray, starts: NDArray[np.int64], totals: FloatArray
-) -> FloatArray | None:
-    """Return the weights of each class scaled to its total; None if that is theirs already."""
+) -> FloatArray:
+    """Return the weights of each group scaled to its total."""
     held = np.add.reduceat(weights, starts[:-1])
-    if np.allclose(held, totals, rtol=1e-9):
-        return None
     return weights * np.repeat(totals / held, np.diff(starts))
 
 
@@ -424,7 +433,7 @@ def first_rows(
     """
     order = _canonical_order(X, y, weight)
     counts = np.bincount(y[order])
-    take = np.minimum(counts, np.maximum(ROWS.smallest_group, counts * limit // len(order)))
+    take = stratified_counts(counts, limit, ROWS.smallest_group)
     begins = np.cumsum(counts) - counts
     pairs = zip(begins, take, strict=True)
     return np.sort(np.concatenate([order[low : low + size] for low, size in pairs]))

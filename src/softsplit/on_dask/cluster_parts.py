@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,33 +27,20 @@ Store = Callable[[int, str], Any]
 """Makes a delayed (Part, facts) of the number of a part and the name of the table's folder."""
 
 
-@dataclass(frozen=True)
-class ClusterOptions:
-    """How long a cluster is waited for.
+ROUNDS = 20
+"""Times that lost parts are read again for one question."""
 
-    Attributes
-    ----------
-    rounds : int
-        Times that lost parts are read again for one question.
-    look : float
-        Seconds after which we look whether the workers that are asked are still there.
-    patience : float
-        Seconds to wait for a worker when none is left.
-    cleared, settled : int, float
-        Times that files are looked for at the end, and seconds in between.
-    answer : float
-        Seconds to wait for the scheduler's answer at the beginning.
-    """
+LOOK = 2.0
+"""Seconds after which we look whether the workers that are asked are still there."""
 
-    rounds: int = 20
-    look: float = 2.0
-    patience: float = 60.0
-    cleared: int = 10
-    settled: float = 0.3
-    answer: float = 10.0
+PATIENCE = 60.0
+"""Seconds to wait for a worker when none is left."""
 
+CLEARED, SETTLED = 10, 0.3
+"""Times that files are looked for at the end, and seconds in between."""
 
-CLUSTER = ClusterOptions()
+ANSWER = 10.0
+"""Seconds to wait for the scheduler's answer at the beginning."""
 
 
 class ClusterLost(ValueError):
@@ -95,7 +81,7 @@ class DaskParts:
         """
         answers: dict[int, Any] = {}
         own = {} if each is None else dict(zip(sorted(self._parts), each, strict=True))
-        for _ in range(CLUSTER.rounds):
+        for _ in range(ROUNDS):
             missing = [number for number in sorted(self._parts) if answers.get(number) is None]
             if not missing:
                 return [answers[number] for number in sorted(answers)]
@@ -104,21 +90,21 @@ class DaskParts:
                 self._stored(lost)
             answers |= self._asked(missing, work, question, own)
         raise ClusterLost(
-            f"workers were lost in each of {CLUSTER.rounds} passes over the rows; look at "
+            f"workers were lost in each of {ROUNDS} passes over the rows; look at "
             "their logs and memory limits, and fit again."
         )
 
     def close(self) -> None:
         """Remove the files; those of workers that have ended went with them."""
         with suppress(Exception):  # whatever has become of the cluster: there is nothing to mend
-            for _ in range(CLUSTER.cleared):
+            for _ in range(CLEARED):
                 if self.client.status != "running" or not self.client.nthreads():
                     break
                 known = sorted(self._folders), self.folder
                 found = self.client.run(remove, *known, on_error="ignore")
                 if not any(found.values()):
                     break
-                time.sleep(CLUSTER.settled)  # what was cancelled may still be writing
+                time.sleep(SETTLED)  # what was cancelled may still be writing
 
     def _stored(self, numbers: Sequence[int]) -> list[Any]:
         delayed = [self._stores[number](number, self.folder) for number in numbers]
@@ -178,7 +164,7 @@ class DaskParts:
             while waiting:
                 began = time.monotonic()
                 with suppress(TimeoutError):
-                    distributed.wait(waiting, timeout=CLUSTER.look)
+                    distributed.wait(waiting, timeout=LOOK)
                 waiting = [future for future in waiting if future.status == "pending"]
                 if not waiting:
                     break
@@ -186,7 +172,7 @@ class DaskParts:
                 gone = [f for f in waiting if f.key in homes and homes[f.key] not in there]
                 waiting = [future for future in waiting if future not in gone]
                 lonely = 0.0 if there else lonely + time.monotonic() - began
-                if lonely > CLUSTER.patience:
+                if lonely > PATIENCE:
                     raise self._deserted()
             return [self._result(future) for future in futures]
         finally:
@@ -200,7 +186,7 @@ class DaskParts:
 
         if future.status == "finished":
             try:
-                return future.result(timeout=CLUSTER.patience)
+                return future.result(timeout=PATIENCE)
             except (TimeoutError, CancelledError):  # the worker went with its answer
                 return None
         if future.status == "error":
@@ -213,7 +199,7 @@ class DaskParts:
     def _wait_for_workers(self) -> None:
         if not self.client.nthreads():
             try:
-                self.client.wait_for_workers(1, timeout=CLUSTER.patience)
+                self.client.wait_for_workers(1, timeout=PATIENCE)
             except TimeoutError:
                 raise self._deserted() from None
 
@@ -234,7 +220,7 @@ class DaskParts:
     @staticmethod
     def _deserted() -> ClusterLost:
         return ClusterLost(
-            f"the Dask cluster has had no worker for {CLUSTER.patience:.0f} seconds; start "
+            f"the Dask cluster has had no worker for {PATIENCE:.0f} seconds; start "
             "workers and fit again."
         )
 

@@ -142,10 +142,10 @@ def _client(address: str) -> Iterator[Any]:
         return
     import distributed
 
-    from softsplit.on_dask.cluster_parts import CLUSTER
+    from softsplit.on_dask.cluster_parts import ANSWER
 
     try:
-        client = distributed.Client(address, timeout=CLUSTER.answer, set_as_default=False)
+        client = distributed.Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask scheduler' "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import Samples, stratified_counts
 from softsplit.on_dask.cluster_parts import DaskParts
 from softsplit.on_dask.parts import (
     Moments,
@@ -32,30 +32,11 @@ from softsplit.on_dask.parts import (
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 
+MOST_DRAWN, LEAST_DRAWN, DRAWN_CELLS = 100_000, 20_000, 20_000_000
+"""Rows of the sample in this process: so many cells over the columns, within these limits."""
 
-@dataclass(frozen=True)
-class DrawOptions:
-    """How many rows of a table on a cluster are drawn to this process.
-
-    Attributes
-    ----------
-    most, least, cells : int
-        Rows of the sample, fewer where they have many columns: ``cells`` over columns, within
-        ``least`` and ``most``.
-    of_group : int
-        Rows that a sample has of each class at least, as ``Samples.stratified``.
-    spread : float
-        More rows are asked of a part than its share, by this many standard deviations of it.
-    """
-
-    most: int = 100_000
-    least: int = 20_000
-    cells: int = 20_000_000
-    of_group: int = 30
-    spread: float = 4.0
-
-
-DRAW = DrawOptions()
+SPREAD = 4.0
+"""More rows are asked of a part than its share, by this many standard deviations of it."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +93,8 @@ class DaskRows:
         limit = self.drawn.n_rows if limit is None else limit
         if self.drawn.n_rows == self.n_rows <= limit:
             return self.drawn
-        counts = self.moments.counts
-        share = np.maximum(DRAW.of_group, counts * limit // self.n_rows)
-        take = np.minimum(np.diff(self.drawn.starts), share)
-        found = self.drawn.first(take)
-        totals = np.add.reduceat(found.weights, found.starts[:-1])
-        return found.with_weights(found.weights * np.repeat(self.group_totals / totals, take))
+        take = stratified_counts(self.moments.counts, limit)
+        return self.drawn.first_scaled(np.minimum(np.diff(self.drawn.starts), take))
 
     def summed(self, work: Callable[[Samples], FloatArray]) -> FloatArray:
         return reduce(np.add, self.parts.ask(part_summed, self.reading, work))
@@ -145,13 +122,13 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
     ones, and is asked for a little more.
     """
     counts, n_features = moments.counts, len(moments.low)
-    limit = min(DRAW.most, max(DRAW.least, DRAW.cells // n_features))
-    wanted = np.minimum(counts, np.maximum(ROWS.group_centre, counts * limit // counts.sum()))
+    limit = min(MOST_DRAWN, max(LEAST_DRAWN, DRAWN_CELLS // n_features))
+    wanted = stratified_counts(counts, limit, ROWS.group_centre)
     quotas = []
     for part in parts.parts:
         at, here = np.searchsorted(moments.classes, part.classes), np.diff(part.starts)
         share = here * (wanted[at] / counts[at])
-        more = np.ceil(share + DRAW.spread * np.sqrt(share) + DRAW.spread).astype(np.int64)
+        more = np.ceil(share + SPREAD * np.sqrt(share) + SPREAD).astype(np.int64)
         quotas.append(np.where(wanted[at] == counts[at], here, np.minimum(here, more)))
     found = parts.ask(first_rows, each=quotas)
     labels = [

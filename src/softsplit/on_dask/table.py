@@ -52,8 +52,7 @@ from softsplit.support.inputs import (
 )
 from softsplit.support.messages import shown
 from softsplit.training.rows import EngineRows, Rows
-from softsplit.tree.scaling import OPTIONS as SCALING
-from softsplit.tree.scaling import LinearScaling, QuantileScaling, Scaling
+from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects, column_groups, learn, monotone_effects
 
 
@@ -217,7 +216,7 @@ class DaskTable:
         """As ``fit_scaling`` of all rows."""
         known = self.moments
         largest = float(np.max(np.maximum(np.abs(known.low), np.abs(known.high))))
-        if largest > SCALING.largest_value:
+        if largest > LARGEST_VALUE:
             raise ValueError(
                 f"X holds values up to {largest:.3g}, too large to add up; divide their column by "
                 "a constant first."

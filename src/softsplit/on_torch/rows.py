@@ -30,25 +30,17 @@ from softsplit.on_torch.recording import Recorder
 from softsplit.on_torch.tensor_pass import tensor_sums
 from softsplit.support.arrays import FloatArray
 
+SHARE = 0.8
+"""Part of the free memory of a device that rows may take."""
 
-@dataclass(frozen=True)
-class DeviceRowsOptions:
-    """How rows are held and summed on a device."""
+SLAB = 2**28
+"""Most bytes of a slab that is streamed."""
 
-    share: float = 0.8
-    """Part of the free memory of a device that rows may take."""
+SINGLE_ACCURACY = 3e-7
+"""How exact a value in single precision is, relative to it."""
 
-    slab: int = 2**28
-    """Most bytes of a slab that is streamed."""
-
-    single: float = 3e-7
-    """How exact a value in single precision is, relative to it."""
-
-    gram_rows: int = 2**20
-    """Rows of which the Gram matrix is added up at a time."""
-
-
-OPTIONS = DeviceRowsOptions()
+GRAM_ROWS = 2**20
+"""Rows of which the Gram matrix is added up at a time."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +75,7 @@ class DeviceRows(OfSamples):
         if room is None:
             room = cls.free(device)
         streamed = samples.n_rows * bytes_of_row > room
-        most = (
-            min(OPTIONS.slab, room // 3) // bytes_of_row
-            if streamed
-            else LARGEST // samples.n_features
-        )
+        most = min(SLAB, room // 3) // bytes_of_row if streamed else LARGEST // samples.n_features
         slabs = []
         with enough_memory(f"{samples.n_rows} rows"):
             # A piece of every group may be filled up with rows of weight zero.
@@ -103,7 +91,7 @@ class DeviceRows(OfSamples):
         """Bytes that rows may take on a device."""
         if device.type != "cuda":
             return int(1e15)
-        return int(OPTIONS.share * torch.cuda.mem_get_info(device)[0])
+        return int(SHARE * torch.cuda.mem_get_info(device)[0])
 
     @property
     def n_features(self) -> int:
@@ -112,7 +100,7 @@ class DeviceRows(OfSamples):
     @property
     def rounding(self) -> float:
         """How exact a value is, relative to it."""
-        return 1e-12 if self.slabs[0].features.dtype == torch.float64 else OPTIONS.single
+        return 1e-12 if self.slabs[0].features.dtype == torch.float64 else SINGLE_ACCURACY
 
     @property
     def quick(self) -> bool:
@@ -199,10 +187,10 @@ class DeviceRows(OfSamples):
         gram = torch.zeros((n_features + 1,) * 2, dtype=torch.float64, device=self.device)
         for slab in self._on_device():
             features, weights = slab.features, slab.weights
-            for low in range(0, slab.width, OPTIONS.gram_rows):
-                x = features[:, low : low + OPTIONS.gram_rows].to(torch.float64) / n_features
+            for low in range(0, slab.width, GRAM_ROWS):
+                x = features[:, low : low + GRAM_ROWS].to(torch.float64) / n_features
                 moves = torch.cat([x, -torch.ones_like(x[:1])])
-                gram += (moves * weights[low : low + OPTIONS.gram_rows]) @ moves.T
+                gram += (moves * weights[low : low + GRAM_ROWS]) @ moves.T
         return Metric.of(gram.cpu().numpy())
 
     def reweighed(self, seed: int, power: float) -> DeviceRows:

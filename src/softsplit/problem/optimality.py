@@ -27,30 +27,17 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
+ACTIVE_RATE = 1e-5
+"""A rate within this of its minimum may carry a multiplier."""
 
-@dataclass(frozen=True)
-class KKTOptions:
-    """Tolerances of the residuals.
+RIDGE = 1e-7
+"""Weight of the multipliers' own size: dependent rates share a multiplier."""
 
-    Attributes
-    ----------
-    active_rate : float
-        A rate within this of its minimum may carry a multiplier.
-    ridge : float
-        Weight of the multipliers' own size: dependent rates share a multiplier.
-    no_slope : float
-        A rate whose slope is below this part of the objective's is moved by no variable.
-    small_weight : float
-        Weights below this do not help to determine the multipliers: they may be zeros.
-    """
+NO_SLOPE = 1e-150
+"""A rate whose slope is below this part of the objective's is moved by no variable."""
 
-    active_rate: float = 1e-5
-    ridge: float = 1e-7
-    no_slope: float = 1e-150
-    small_weight: float = 1e-4
-
-
-OPTIONS = KKTOptions()
+SMALL_WEIGHT = 1e-4
+"""Weights below this do not help to determine the multipliers: they may be zeros."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +121,7 @@ def rate_multipliers(
     condition is an equation. Within a monotone order slopes take the place of weights.
     """
     multipliers = np.zeros(len(shortfalls))
-    active = np.flatnonzero(shortfalls >= -OPTIONS.active_rate)
+    active = np.flatnonzero(shortfalls >= -ACTIVE_RATE)
     if len(active) == 0:
         return multipliers
     base = problem.evaluate_cost(parameters)
@@ -144,7 +131,7 @@ def rate_multipliers(
     if problem.order is not None and problem.charted:
         chart = problem.order.chart_of(parameters, problem.steepness)
         slopes_there = chart.slopes_of(parameters.weights.T)
-        weights_free = (parameters.weights != 0) & (np.abs(slopes_there.T) > OPTIONS.small_weight)
+        weights_free = (parameters.weights != 0) & (np.abs(slopes_there.T) > SMALL_WEIGHT)
 
     def stack(weights: FloatArray, thresholds: FloatArray) -> FloatArray:
         by_slopes = weights if chart is None else chart.by_slopes(weights.T).T
@@ -154,9 +141,9 @@ def rate_multipliers(
     slopes = [problem.rate_gradient(parameters, k) for k in active.tolist()]
     matrix = np.column_stack([stack(slope.weights, slope.thresholds) for slope in slopes])
     scale = np.max(np.abs(matrix), initial=0.0)
-    if scale > OPTIONS.no_slope * np.max(np.abs(target), initial=0.0):
+    if scale > NO_SLOPE * np.max(np.abs(target), initial=0.0):
         # A little ridge: a rate that no variable moves must not get a huge multiplier.
-        ridged = np.vstack([matrix / scale, OPTIONS.ridge * np.eye(len(active))])
+        ridged = np.vstack([matrix / scale, RIDGE * np.eye(len(active))])
         padded = np.concatenate([target / scale, np.zeros(len(active))])
         multipliers[active] = nnls(ridged, padded)[0]
     return multipliers
@@ -167,13 +154,13 @@ def _equations(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return masks of the weights and thresholds whose stationarity condition is an equation."""
     sizes = np.abs(parameters.weights)
-    smooth = (sizes > OPTIONS.small_weight) & problem.bounds.inside(parameters.weights)
+    smooth = (sizes > SMALL_WEIGHT) & problem.bounds.inside(parameters.weights)
     smooth &= problem.free_branches
     if problem.penalties.global_.strength > 0:
         paid = problem.penalties.global_
         rows = paid.rows(sizes)
         top = np.maximum(np.max(rows, axis=1), problem.global_floor)[:, None]
-        near_top = rows > top - OPTIONS.small_weight
+        near_top = rows > top - SMALL_WEIGHT
         # A unique maximum is smooth; two or more share the slope in an unknown proportion.
         shared = near_top & (np.sum(near_top, axis=1, keepdims=True) > 1)
         smooth &= paid.from_rows(shared.astype(float)) == 0

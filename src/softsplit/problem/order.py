@@ -42,26 +42,18 @@ from softsplit.problem.bounds import Bounds
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 
+SHUT = 30.0
+"""Log-odds from which on a branch without weights sends all rows to one side."""
 
-@dataclass(frozen=True)
-class OrderOptions:
-    """Numbers of the monotone order."""
+REFLECTED = 0.1
+"""A slope of a start that has the wrong sign keeps this part of its size with the right one: it
+may grow again, where a zero would leave the support."""
 
-    shut: float = 30.0
-    """Log-odds from which on a branch without weights sends all rows to one side."""
+IN_ORDER = 1e-9
+"""Violations of the order up to this are rounding."""
 
-    reflected: float = 0.1
-    """A slope of a start that has the wrong sign keeps this part of its size with the right one: it
-    may grow again, where a zero would leave the support."""
-
-    in_order: float = 1e-9
-    """Violations of the order up to this are rounding."""
-
-    largest: float = 30.0
-    """Continuation log-odds are kept within this: a probability of 1e-13 is as good as none."""
-
-
-OPTIONS = OrderOptions()
+LARGEST = 30.0
+"""Continuation log-odds are kept within this: a probability of 1e-13 is as good as none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +133,13 @@ class MonotoneOrder:
 
         A tree that is in order stays as it is.
         """
-        if self.violation(tree, steepness) <= OPTIONS.in_order:
+        if self.violation(tree, steepness) <= IN_ORDER:
             return tree
         tree = self._turned(tree)
         chart = self.chart_of(tree, steepness)
         weights = chart.slopes_of(tree.weights.T)
         wrong = chart.sign * weights < 0
-        weights = chart.weights_of(np.where(wrong, -OPTIONS.reflected * weights, weights)).T + 0.0
+        weights = chart.weights_of(np.where(wrong, -REFLECTED * weights, weights)).T + 0.0
         # scores at the middle of the scaled features stay
         moved = 0.5 * (weights - tree.weights).sum(axis=0) / len(weights)
         leaves = chart.ordered(np.log(np.maximum(tree.leaf_values, 1e-12)))
@@ -188,7 +180,7 @@ def shut_sides(tree: TreeParameters, steepness: float) -> NDArray[np.intp]:
     """For each branch 1 if it sends all rows to the left, -1 to the right, 0 otherwise."""
     score = -steepness * tree.thresholds
     idle = ~np.any(tree.weights != 0, axis=0)
-    return np.where(idle & (np.abs(score) >= OPTIONS.shut), np.sign(score), 0).astype(np.intp)
+    return np.where(idle & (np.abs(score) >= SHUT), np.sign(score), 0).astype(np.intp)
 
 
 def chains_of(uses: NDArray[np.bool_], shut: NDArray[np.intp]) -> list[list[int]]:
@@ -284,7 +276,7 @@ class OrderedChart:
         found = np.empty((self.n_steps + len(log_shares), log_shares.shape[1]))
         above = held[-1]
         for i in range(self.n_steps, 0, -1):
-            found[i - 1] = np.clip(above - held[i - 1], -OPTIONS.largest, OPTIONS.largest)
+            found[i - 1] = np.clip(above - held[i - 1], -LARGEST, LARGEST)
             above = np.logaddexp(above, held[i - 1])
         found[self.n_steps :] = log_shares
         for chain in self.chains:

@@ -46,28 +46,21 @@ FAR = 1e100
 """Scaled values are clipped here: so far outside the training data only the side matters."""
 
 
-@dataclass(frozen=True)
-class ScalingOptions:
-    """Limits of what can be scaled, and sizes of the computation."""
+LARGEST_VALUE = 1e150
+"""Larger unscaled values overflow when they are multiplied with one another."""
 
-    largest_value: float = 1e150
-    """Larger unscaled values overflow when they are multiplied with one another."""
+LARGEST_END = 1e307
+"""Larger ends of a range overflow when subtracted, or when three deviations are added."""
 
-    largest_end: float = 1e307
-    """Larger ends of a range overflow when subtracted, or when three deviations are added."""
+MOST_KNOTS = 500
+"""Knots per feature of the quantile scaling; with fewer distinct values each is a knot."""
 
-    most_knots: int = 500
-    """Knots per feature of the quantile scaling; with fewer distinct values each is a knot."""
+CHUNK_CELLS = 300_000
+"""Cells processed at a time where means are summed without sorting: sums are exact, so that
+the bits do not depend on it."""
 
-    chunk_cells: int = 300_000
-    """Cells processed at a time where means are summed without sorting: sums are exact, so that
-    the bits do not depend on it."""
-
-    exact_bits: float = 52.0
-    """Integers up to 2^52 add up exactly in double precision."""
-
-
-OPTIONS = ScalingOptions()
+EXACT_BITS = 52.0
+"""Integers up to 2^52 add up exactly in double precision."""
 
 
 class Scaling(Protocol):
@@ -153,7 +146,7 @@ class LinearScaling:
     def identity(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
         """Return the identity; raise ``ValueError`` if values of ``X`` are too large."""
         largest = float(np.max(np.abs(X)))
-        if largest > OPTIONS.largest_value:
+        if largest > LARGEST_VALUE:
             raise ValueError(
                 f"X holds values up to {largest:.3g}, too large to train on with scale=False; "
                 "use scale=True or rescale X."
@@ -333,7 +326,7 @@ def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) 
 
 def _check_ends(low: FloatArray, high: FloatArray) -> None:
     """Raise ``ValueError`` for columns whose range overflows."""
-    beyond = np.maximum(np.abs(low), np.abs(high)) > OPTIONS.largest_end
+    beyond = np.maximum(np.abs(low), np.abs(high)) > LARGEST_END
     if np.any(beyond):
         column = int(np.argmax(beyond))
         raise ValueError(
@@ -344,7 +337,7 @@ def _check_ends(low: FloatArray, high: FloatArray) -> None:
 
 def exact_unit(total: float) -> float:
     """Return a power of two u: ``total`` multiples of 1 / u, each below 1, add up exactly."""
-    return 2.0 ** math.floor(OPTIONS.exact_bits - math.log2(total))
+    return 2.0 ** math.floor(EXACT_BITS - math.log2(total))
 
 
 def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -376,7 +369,7 @@ def _standard_of_many(
     counts = bool(np.all(weight == np.rint(weight)))
     total = math.fsum(weight)
     unit = exact_unit(total)
-    step = OPTIONS.chunk_cells // max(X.shape[1], 1) + 1
+    step = CHUNK_CELLS // max(X.shape[1], 1) + 1
 
     def mean(centre: FloatArray | float, power: int) -> FloatArray:
         sums = np.zeros(X.shape[1])
@@ -399,8 +392,8 @@ def rank_curve(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, Floa
         return values, np.zeros(1)
     middle = np.cumsum(totals) - 0.5 * totals
     ranks = (middle - middle[0]) / (middle[-1] - middle[0])
-    if len(values) > OPTIONS.most_knots:
+    if len(values) > MOST_KNOTS:
         # The values at or above evenly spaced ranks, always with the first and the last one.
-        chosen = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, OPTIONS.most_knots)))
+        chosen = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, MOST_KNOTS)))
         values, ranks = values[chosen], ranks[chosen]
     return values, ranks

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, logarithms
 from softsplit.engines.products import scores_of, sums_of
+from softsplit.engines.samples import stratified_counts
 from softsplit.engines.target_pass import target_pass
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
@@ -87,7 +88,7 @@ def first_of_each_class(rows: StandardisedRows, limit: int, fewest: int) -> Stan
     They are the first of each class, which are as good as random (engines/samples.py).
     """
     counts = np.diff(rows.starts)
-    take = np.minimum(counts, np.maximum(fewest, counts * limit // max(len(rows.weights), 1)))
+    take = stratified_counts(counts, limit, fewest)
     if np.array_equal(take, counts):
         return rows
     chosen = np.concatenate([low + np.arange(n) for low, n in zip(rows.starts, take, strict=False)])
