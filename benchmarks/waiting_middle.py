@@ -199,12 +199,7 @@ def measured_peak(n_rows: int, n_columns: int) -> dict[str, Any]:
     SoftTreeClassifierCV(random_state=0).fit(X, y)
     facts = {"cpu": round(time.process_time() - began, 2), "input": X.nbytes}
     peak = resident("VmHWM") - before
-    facts |= {"peak": peak, "copies": round(peak / X.nbytes, 2)}
-    try:
-        from softsplit import estimate_memory
-    except ImportError:
-        return facts
-    return facts | {"estimated": round(estimate_memory(X) / X.nbytes, 2)}
+    return facts | {"peak": peak, "copies": round(peak / X.nbytes, 2)}
 
 
 def resident(name: str) -> int:
@@ -316,12 +311,12 @@ def copies(found: pd.DataFrame) -> list[str]:
         index=["rows", "columns"], columns="label", values="copies", sort=False
     )
     now = found[found["label"] == "now"].set_index(["rows", "columns"])
-    head = ["rows", "columns", "input, MB", "peak before", "peak", "estimate_memory", "seconds"]
+    head = ["rows", "columns", "input, MB", "peak before", "peak", "seconds"]
     table = [
         [
             *map(int, key), f"{now['input'][key] / 1e6:.0f}",
             shown(wide["before"][key]) if "before" in wide else "-",
-            *(shown(now[name][key]) for name in ("copies", "estimated", "cpu")),
+            *(shown(now[name][key]) for name in ("copies", "cpu")),
         ]
         for key in now.index
     ]  # fmt: skip
@@ -330,9 +325,8 @@ def copies(found: pd.DataFrame) -> list[str]:
     return [
         "## Memory",
         f"Peak of a default choice beyond its input, in copies of the input (aim {COPIES:g}: "
-        f"{said}), with what `estimate_memory` says before. On narrow tables numbers bend, and "
-        "each is four columns; of more than 20,000 rows the bent ones are computed where they are "
-        "read.",
+        f"{said}). On narrow tables numbers bend, and each is four columns; of more than 20,000 "
+        "rows the bent ones are computed where they are read.",
         markdown(head, table),
     ]
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from softsplit.data import load_dataset, read_dataset
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
-    from softsplit.estimators.memory import estimate_memory
     from softsplit.estimators.path import strength_path
     from softsplit.estimators.row_reading import check_rows
     from softsplit.fitted.ranges import FarOutsideWarning
@@ -48,7 +47,6 @@ __all__ = [
     "__version__",
     "check_rows",
     "dumps_model",
-    "estimate_memory",
     "export_markdown",
     "export_onnx",
     "export_text",
@@ -73,7 +71,6 @@ _HOMES = {
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "check_rows": "softsplit.estimators.row_reading",
     "dumps_model": "softsplit.persistence",
-    "estimate_memory": "softsplit.estimators.memory",
     "export_markdown": "softsplit.reading.text",
     "export_onnx": "softsplit.persistence",
     "export_text": "softsplit.reading.text",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -420,3 +423,36 @@ def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(
     X = np.where(rng.random((600, n_columns)) < 0.85, usual[y], 1 - usual[y]).astype(float)
     chosen = SoftTreeClassifierCV(loss=loss, random_state=0, n_strengths=4, cv=3).fit(X, y)
     assert chosen.score(X, y) > 2 * np.bincount(y).max() / len(y)
+
+
+PEAK = """
+import warnings
+from pathlib import Path
+import numpy as np
+from sklearn.datasets import make_classification
+from softsplit import SoftTreeClassifierCV
+
+warnings.simplefilter("ignore")
+
+
+def resident(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+SoftTreeClassifierCV(random_state=0).fit(*make_classification(300, 20, random_state=0))
+rng = np.random.default_rng(0)
+X = rng.standard_normal((500, 4000))
+y = X[:, 0] + X[:, 1] + rng.standard_normal(len(X)) > 0
+Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+before = resident("VmRSS")
+SoftTreeClassifierCV(random_state=0, n_jobs=1).fit(X, y)
+print((resident("VmHWM") - before) / X.nbytes)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no peaks are known")
+def test_a_choice_on_a_wide_table_takes_at_most_four_copies():
+    run = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 4

@@ -16,7 +16,6 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from softsplit.estimators.memory import refuse_too_large
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
@@ -82,15 +81,11 @@ def training_rows(
     target = getattr(y, "name", None)
     refuse_masked("y", y)
     refuse_missing_labels(y, target)
-    if isinstance(X, np.ndarray):  # before all of it is read
-        refuse_too_large(estimator, X)
     table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
     if not counted_labels(y):  # integers are always classes
         refuse_continuous(y)
         check_classification_targets(y)
-    if isinstance(matrix, np.ndarray) or matrix is None:
-        refuse_too_large(estimator, table)
     # 2. Weights and classes.
     weight = checked_weights(sample_weight, table if matrix is None else matrix)
     classes, labels = distinct_labels(y, weight)
