@@ -100,7 +100,8 @@ def training_rows(
     n_knots = knots_wanted(estimator, weight, estimator.n_features_in_)
     coded = _coded(estimator, table, matrix, (labels, classes, weight), n_knots)
     names = getattr(estimator, "feature_names_in_", None)
-    coding, shared = None, ()
+    coding: Coding | None = None
+    shared: tuple[Shared, ...] = ()
     if coded is not None:
         matrix, coding, shared = coded.X, coded.coding, coded.shared
         names = np.array(coding.column_names, dtype=object)

@@ -259,10 +259,11 @@ def assess(
         warnings.filterwarnings("ignore", module=FOREIGN)
         # 1. The worker begins with the first baseline; its rows are those of this process.
         say(f"judging trees on held-out rows: {_part(0, splits)}")
-        with suppress(BrokenExecutor):
-            for name, fold in tasks if worker is not None else ():
-                arguments = name, *trainer.columns(*splits[fold]), seed, threads
-                sent[name, fold] = worker.submit(train_baseline, *arguments)
+        if worker is not None:
+            with suppress(BrokenExecutor):
+                for name, fold in tasks:
+                    arguments = name, *trainer.columns(*splits[fold]), seed, threads
+                    sent[name, fold] = worker.submit(train_baseline, *arguments)
         # 2. The trees of all folds.
         in_threads(judge_trees, range(len(splits)), workers, budget.stop)
         between()
