@@ -18,7 +18,8 @@ from softsplit import SoftTreeClassifier, export_text
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import (
     KINDS,
-    OPTIONS,
+    LARGEST_END,
+    MOST_KNOTS,
     QuantileScaling,
     fit_scaling,
     scaling_from,
@@ -155,7 +156,7 @@ def test_many_values_are_held_by_few_knots_near_their_ranks():
     X = np.concatenate([np.zeros(30_000), rng.lognormal(sigma=3.0, size=70_000)])[:, None]
     scaling = fit_scaling("quantile", X)
     knots, ranks = scaling.curve(0)
-    assert len(knots) <= OPTIONS.most_knots
+    assert len(knots) <= MOST_KNOTS
     assert (knots[0], knots[-1], ranks[0], ranks[-1]) == (X.min(), X.max(), 0.0, 1.0)
     at = np.quantile(X[X > 0], [0.1, 0.5, 0.9])[:, None]
     assert_allclose(
@@ -163,7 +164,7 @@ def test_many_values_are_held_by_few_knots_near_their_ranks():
     )
 
 
-@given(arrays(np.float64, 12, elements=st.floats(-OPTIONS.largest_end, OPTIONS.largest_end)))
+@given(arrays(np.float64, 12, elements=st.floats(-LARGEST_END, LARGEST_END)))
 @examples(100)
 def test_ranks_of_any_numbers_are_finite_and_in_order(column):
     X = column[:, None]
