@@ -105,24 +105,6 @@ def test_labels_cannot_ask_for_much_memory(document):
         loads_model(text)
 
 
-@pytest.mark.parametrize("start", [1e300, -1e300, 2.0**63, 0.5, -1.0])
-def test_starts_that_are_no_places_are_refused(document, start):
-    """Some floats fit into no integer."""
-    scaling = {"kind": "quantile", "knots": [0, 1, 0, 1], "ranks": [0, 1, 0, 1]}
-    made = {**document, "scaling": {**scaling, "starts": [0, start, 4]}}
-    with pytest.raises(ModelFileError, match="divide its knots into features"):
-        loads_model(json.dumps(made))
-
-
-def test_halves_of_characters_are_refused(document):
-    """They could be neither printed nor saved."""
-    names = [*document["features"]["names"][:-1], "\ud800"]
-    with pytest.raises(ModelFileError, match=r"features\.names .* holds an unpaired"):
-        loads_model(changed(document, "features", names=names))
-    with pytest.raises(ModelFileError, match=r"parameters\.penalty .* holds an unpaired"):
-        loads_model(changed(document, "training", parameters={"penalty": "\udfff"}))
-
-
 def test_a_repeated_key_is_found_in_one_pass():
     text = "{" + ",".join(f'"{i}":0' for i in range(200_000)) + ',"199999":0}'
     with pytest.raises(ModelFileError, match="the key '199999' twice in one object"):

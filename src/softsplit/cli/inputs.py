@@ -108,7 +108,7 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a model file.")
     if not path.exists():
         raise FileNotFoundError(f"there is no model file {str(path)!r}.")
-    from softsplit.persistence.reader import ModelFileError
+    from softsplit.persistence.records import ModelFileError
 
     try:
         return how(path)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         save_model,
     )
     from softsplit.persistence.graph import export_onnx
-    from softsplit.persistence.reader import ModelFileError
+    from softsplit.persistence.records import ModelFileError
     from softsplit.persistence.saved import SavedTree
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 _HOMES = {
     "MAX_BYTES": "files",
     "SKOPS_TYPES": "files",
-    "ModelFileError": "reader",
+    "ModelFileError": "records",
     "SavedTree": "saved",
     "dumps_model": "files",
     "export_onnx": "graph",

@@ -1,41 +1,52 @@
-"""A fitted tree as plain dictionaries and lists, and back with everything checked.
+"""A fitted tree as the document of a model file, and back with everything checked.
 
 A tree is stored in scaled units, as it was trained, so that a loaded tree predicts the same bits.
-Only coefficients that are not zero are written. The section "tree" holds the branches and leaves
-(tree_section.py), the optional section "table" the variables that the features were made of
-(table_section.py); further optional sections are in record_sections.py.
+Only coefficients that are not zero are written. ``Document`` is the file; its sections are records
+of this module, of tree_record.py, table_record.py and further_records.py. Its JSON schema is
+model-1.schema.json: ``python -m softsplit.persistence.document`` prints it.
 """
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, Meta
 from numpy.typing import NDArray
 
-from softsplit.fitted.model import used_shares
-from softsplit.fitted.summary import FEATURE_KINDS, FeatureSummary
-from softsplit.persistence.limits import LIMITS
+from softsplit.fitted.model import TreeModel, used_shares
+from softsplit.fitted.summary import FeatureSummary
+from softsplit.persistence.further_records import (
+    EditsRecord,
+    HeldOutRecord,
+    ProfileRecord,
+    RateRequirement,
+)
 from softsplit.persistence.plain_values import read_plain, written_plain
-from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
-from softsplit.persistence.record_sections import (
-    read_edits,
-    read_held_out,
-    read_profile,
-    read_rates,
-    written_edits,
-    written_held_out,
-    written_profile,
-    written_rates,
+from softsplit.persistence.records import (
+    LABEL_CHARACTERS,
+    LARGEST,
+    ModelFileError,
+    Number,
+    Part,
+    Place,
+    Record,
+    Text,
+    checked,
+    require,
+    sized,
 )
 from softsplit.persistence.saved import SavedTree
-from softsplit.persistence.table_section import read_table_section, written_table
-from softsplit.persistence.tree_section import read_tree, written_tree
+from softsplit.persistence.table_record import TableRecord
+from softsplit.persistence.tree_record import TreeRecord
 from softsplit.settings.parameter import parameters
 from softsplit.settings.table import CLASSIFIER
-from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
@@ -45,259 +56,369 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
 
 FORMAT = "softsplit-tree"
-VERSION = 1
 
+UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = ()
+"""Number n makes a document of version n + 1 one of the next version."""
 
-PARAMETERS = [one.name for one in parameters(*CLASSIFIER)]
+VERSION = len(UPGRADES) + 1
+
+PARAMETERS = [parameter.name for parameter in parameters(*CLASSIFIER)]
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+class Labels(Record, tag_field="type"):
+    """Labels in ascending order."""
+
+    values: list[Any]
+
+    @staticmethod
+    def of(classes: NDArray[Any]) -> Labels:
+        # Python has no floats of other lengths.
+        plain = classes.astype(np.float64) if classes.dtype.kind == "f" else classes
+        values = plain.tolist()
+        kinds = {"U": Strings, "b": Booleans, "i": Integers, "u": Integers, "f": Floats}
+        kind = kinds.get(classes.dtype.kind)
+        if classes.dtype.kind == "O" and all(type(value) is str for value in values):
+            kind = Objects
+        if kind is None or not np.array_equal(plain, classes):
+            raise ValueError(
+                f"class labels of type {classes.dtype} cannot be written to a model file; "
+                "use strings, integers, booleans or floats."
+            )
+        return kind(values)
+
+    def read(self) -> NDArray[Any]:
+        require(len(self.values) >= 2, "the model file has fewer than two classes.")
+        require(
+            all(a < b for a, b in pairwise(self.values)),
+            "the classes of the model file must be distinct and in order.",
+        )
+        return self.array()
+
+    def array(self) -> NDArray[Any]:
+        return np.array(self.values)
+
+
+class Strings(Labels, tag="string"):
+    """Labels that numpy holds as strings."""
+
+    values: list[Text]
+
+    def array(self) -> NDArray[Any]:
+        require(
+            len(self.values) * max(map(len, self.values)) <= LABEL_CHARACTERS,
+            "the class labels of the model file are too long to be loaded.",
+        )
+        return np.array(self.values)
+
+
+class Objects(Strings, tag="object"):
+    """Labels that are Python strings in an array of objects."""
+
+    def array(self) -> NDArray[Any]:
+        return super().array().astype(object)
+
+
+class Integers(Labels, tag="integer"):
+    """Labels of type int64, or uint64 where one is 2^63 or more."""
+
+    values: list[int]
+
+    def array(self) -> NDArray[Any]:
+        try:
+            return np.array(self.values, np.uint64 if self.values[-1] >= 2**63 else np.int64)
+        except OverflowError:
+            raise ModelFileError(
+                "the classes of the model file do not fit one type of integer."
+            ) from None
+
+
+class Floats(Labels, tag="number"):
+    values: list[Number]
+
+
+class Booleans(Labels, tag="boolean"):
+    values: list[bool]
+
+
+# --- features and scaling -------------------------------------------------------------------------
+
+
+class Features(Record):
+    """Names (null if there are none, or if they follow from the table), training ranges in original
+    units, means of the scaled training values, and importances (null if they are not known)."""
+
+    names: list[Text] | None
+    low: Annotated[list[Number], Meta(min_length=1)]
+    high: list[Number]
+    scaled_mean: list[Number]
+    kinds: list[Literal["number", "integer", "binary"]]
+    importances: list[Part] | None
+
+    @classmethod
+    def of(cls, tree: SoftTreeClassifier) -> Features:
+        model = tree.tree_
+        named = hasattr(tree, "feature_names_in_") and model.coding is None
+        summary, importances = model.summary, model.importances
+        return cls(
+            names=list(model.feature_names) if named else None,
+            low=summary.low.tolist(),
+            high=summary.high.tolist(),
+            scaled_mean=summary.scaled_mean.tolist(),
+            kinds=summary.kinds.tolist(),
+            importances=None if importances is None else importances.tolist(),
+        )
+
+    def read(self) -> tuple[tuple[str, ...], FeatureSummary]:
+        """The names, and what the tree knows of the training rows."""
+        n = len(self.low)
+        for name in ("high", "scaled_mean", "kinds", "names", "importances"):
+            if getattr(self, name) is not None:
+                sized(getattr(self, name), n, f"features.{name}")
+        low, high, mean = (np.array(v, float) for v in (self.low, self.high, self.scaled_mean))
+        require(
+            np.all(low <= high),
+            f"feature {int(np.argmax(low > high))} of the model file has low above high.",
+        )
+        names = tuple(f"x{j}" for j in range(n)) if self.names is None else tuple(self.names)
+        require(len(set(names)) == n, "two features of the model file have the same name.")
+        return names, FeatureSummary(low, high, mean, np.array(self.kinds))
+
+
+class Minmax(Record, tag_field="kind", tag="minmax"):
+    """(x - low) / span; the span of a constant column, which becomes 0, is null."""
+
+    low: list[Number]
+    span: list[Annotated[float, Meta(ge=SMALLEST_SPAN, le=LARGEST)] | None]
+
+    def read(self, n_features: int) -> Scaling:
+        span = np.array(self.span, dtype=float)
+        arrays = {"low": self.low, "span": np.where(np.isnan(span), np.inf, span)}
+        return _scaling(self, arrays, n_features)
+
+
+class Standard(Minmax, tag="standard"):
+    """As "minmax", from means and deviations."""
+
+
+class Identity(Minmax, tag="identity"):
+    """As "minmax", of features as they are."""
+
+
+class Quantile(Record, tag_field="kind", tag="quantile"):
+    """Linear interpolation from knots to ranks; those of feature j are from starts[j] up to
+    starts[j + 1]."""
+
+    knots: list[Number]
+    ranks: list[Number]
+    starts: list[Place]
+
+    def read(self, n_features: int) -> Scaling:
+        return _scaling(self, msgspec.structs.asdict(self), n_features)
+
+
+ScalingRecord = Minmax | Standard | Identity | Quantile
+
+
+def _scaling_record(scaling: Scaling) -> ScalingRecord:
+    arrays = {name: array.tolist() for name, array in scaling.arrays().items()}
+    if "span" in arrays:
+        arrays["span"] = [None if v == np.inf else v for v in arrays["span"]]
+    kinds = {"minmax": Minmax, "standard": Standard, "identity": Identity, "quantile": Quantile}
+    return kinds[scaling.kind](**arrays)
+
+
+def _scaling(record: ScalingRecord, arrays: dict[str, Any], n_features: int) -> Scaling:
+    try:
+        scaling = scaling_from(str(record.__struct_config__.tag), arrays)
+    except ValueError as error:
+        raise ModelFileError(f"scaling of the model file: {error}") from None
+    require(
+        scaling.n_features == n_features,
+        f"scaling of the model file is for {scaling.n_features} features, not {n_features}.",
+    )
+    return scaling
+
+
+# --- training -------------------------------------------------------------------------------------
+
+Parameters: Any = msgspec.defstruct(
+    "Parameters",
+    [(name, Any, UNSET) for name in PARAMETERS],
+    bases=(Record,),
+    namespace={"__doc__": "Parameters of the estimator as plain values."},
+)
+
+
+class Training(Record):
+    """Parameters of the estimator, those that are no plain values, and how training ended."""
+
+    parameters: Parameters
+    omitted: list[Text]
+    objective: Number | None = None
+    n_iter: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+
+    @classmethod
+    def of(cls, tree: SoftTreeClassifier) -> Training:
+        written, omitted = {}, []
+        for name, value in tree.get_params(deep=False).items():
+            try:
+                written[name] = written_plain(value)
+            except TypeError:
+                omitted.append(name)
+        model = tree.tree_
+        return cls(
+            Parameters(**written),
+            omitted,
+            model.objective,
+            model.n_iter,
+        )
+
+    def read(self) -> dict[str, Any]:
+        """The parameters."""
+        for name in self.omitted:
+            require(
+                name in PARAMETERS,
+                f"training.omitted of the model file has an unknown name {shown(name)}.",
+            )
+        return {
+            name: read_plain(value, f"training.parameters.{name}")
+            for name, value in msgspec.structs.asdict(self.parameters).items()
+            if value is not UNSET
+        }
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+class Document(Record):
+    """A model file. docs/model-files.md says how answers follow from it; lengths that depend on one
+    another (features, branches, leaves, classes) are checked by the reader."""
+
+    format: Literal["softsplit-tree"]
+    version: Literal[1]
+    software: Text
+    classes: Strings | Objects | Integers | Floats | Booleans
+    features: Features
+    scaling: ScalingRecord
+    tree: TreeRecord
+    training: Training
+    rates: tuple[RateRequirement, ...] = ()
+    table: TableRecord | None = None
+    held_out: HeldOutRecord | None = None
+    edits: EditsRecord | None = None
+    profile: ProfileRecord | None = None
 
 
 def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     """The file's content."""
     model = tree.tree_
-    importances = model.importances
-    written, omitted = _written_parameters(tree)
-    training: dict[str, Any] = {"parameters": written, "omitted": omitted}
-    if model.objective is not None:
-        training["objective"] = float(model.objective)
-    if model.n_iter is not None:
-        training["n_iter"] = int(model.n_iter)
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "software": f"softsplit {__version__}",
-        "classes": _written_classes(model.classes),
-        "features": {
-            "names": _written_names(tree),
-            "low": model.summary.low.tolist(),
-            "high": model.summary.high.tolist(),
-            "scaled_mean": model.summary.scaled_mean.tolist(),
-            "kinds": model.summary.kinds.tolist(),
-            "importances": None if importances is None else importances.tolist(),
-        },
-        "scaling": _written_scaling(model.scaling),
-        "tree": written_tree(model),
-        "training": training,
-    }
-    if model.rates:
-        document["rates"] = [written_rates(one) for one in model.rates]
-    if model.coding is not None or model.target is not None:
-        document["table"] = written_table(model.coding, model.target)
-    if model.held_out is not None:
-        document["held_out"] = written_held_out(model.held_out)
-    if model.edits:
-        document["edits"] = written_edits(model.edits)
-    if model.profile is not None:
-        document["profile"] = written_profile(model.profile)
-    return document
+    tabular = model.coding is not None or model.target is not None
+    document = Document(
+        format="softsplit-tree",
+        version=1,
+        software=f"softsplit {__version__}",
+        classes=Labels.of(model.classes),  # type: ignore[arg-type]
+        features=Features.of(tree),
+        scaling=_scaling_record(model.scaling),
+        tree=TreeRecord.of(model),
+        training=Training.of(tree),
+        rates=tuple(map(RateRequirement.written, model.rates)),
+        table=TableRecord.of(model.coding, model.target) if tabular else None,
+        held_out=None if model.held_out is None else HeldOutRecord.of(model.held_out),
+        edits=EditsRecord.of(model.edits) if model.edits else None,
+        profile=None if model.profile is None else ProfileRecord.of(model.profile),
+    )
+    # Numbers of numpy become plain ones.
+    written: dict[str, Any] = msgspec.to_builtins(document, enc_hook=lambda value: value.item())
+    return written
 
 
 def from_document(document: Any) -> SavedTree:
-    """What the file holds; a ``ModelFileError`` with one sentence if anything is amiss."""
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f"this is no model file of softsplit: its format is not {FORMAT!r}.")
+    """What the file holds; a ``ModelFileError`` with one sentence if anything is amiss.
+
+    1. Format, version, and upgrades from older versions.
+    2. Types and ranges of all values.
+    3. The sections, each checked against those before it.
+    4. Splits in original units, which must be finite.
+    """
+    # 1. Format and version.
+    known_format = isinstance(document, dict) and document.get("format") == FORMAT
+    require(known_format, f"this is no model file of softsplit: its format is not {FORMAT!r}.")
     version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise ModelFileError(f"version {shown(version)} of the model file is no version.")
-    if version > VERSION:
-        raise ModelFileError(
-            f"the model file has version {shown(version)}, this softsplit reads up to "
-            f"{VERSION}; install a newer softsplit."
-        )
-    parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts, ("table", "held_out", "edits", "rates", "profile"))
-    text(document["software"], "software")
-    classes = _read_classes(document["classes"])
-    names, summary, importances = _read_features(document["features"])
-    scaling = _read_scaling(document["scaling"], len(summary.low))
-    model = read_tree(document["tree"], scaling, classes, names, summary)
-    parameters, known = _read_training(document["training"])
-    if importances is not None:
-        known["importances"] = used_shares(importances, model.parameters.weights)
-    if "rates" in document:
-        listed = items(document["rates"], "rates")
-        known["rates"] = tuple(read_rates(one, f"rates[{n}]") for n, one in enumerate(listed))
-    named = document["features"]["names"] is not None
-    coding = None
-    if "table" in document:
-        coding, known["target"] = read_table_section(document["table"])
-    if coding is not None:
-        if len(coding.column_names) != len(names):
-            raise ModelFileError("table of the model file does not fit the features of its tree.")
-        known |= {"coding": coding, "feature_names": coding.column_names}
-        named = coding.named
-    if "held_out" in document:
-        known["held_out"] = read_held_out(document["held_out"], len(classes))
-    if "edits" in document:
-        known["edits"] = read_edits(document["edits"], model)
-    model = replace(model, **known)
+    require(
+        type(version) is int and version >= 1,
+        f"version {shown(version)} of the model file is no version.",
+    )
+    require(
+        version <= VERSION,
+        f"the model file has version {shown(version)}, this softsplit reads up to {VERSION}; "
+        "install a newer softsplit.",
+    )
+    for upgrade in UPGRADES[version - 1 :]:
+        document = upgrade(document)
+    # 2. Types and ranges.
+    record = checked(document, Document)
+    # 3. Sections.
+    model = _read_model(record)
+    parameters = record.training.read()
     if parameters.get("feature_costs") is not None:
         try:
             costs = column_costs(parameters["feature_costs"], model.column_names)
         except ValueError as error:
             raise ModelFileError(f"training.parameters of the model file: {error}") from None
         model = replace(model, column_costs=costs)
-    if "profile" in document:
-        model = replace(model, profile=read_profile(document["profile"], model))
+    # 4. Splits in original units.
     with np.errstate(over="ignore", invalid="ignore"):
-        sound = all(np.all(np.isfinite(part)) for part in model.splits)
-    if not sound:
-        raise ModelFileError("the splits of the model file overflow in original units.")
+        finite = all(np.all(np.isfinite(part)) for part in model.splits)
+    require(finite, "the splits of the model file overflow in original units.")
+    named = record.features.names is not None if model.coding is None else model.coding.named
     return SavedTree(model, named, parameters)
 
 
-# --- classes ------------------------------------------------------------------------------------
-
-
-def _written_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    # Python has no floats of other lengths.
-    plain = classes.astype(np.float64) if classes.dtype.kind == "f" else classes
-    values = plain.tolist()
-    kinds = {"U": "string", "b": "boolean", "i": "integer", "u": "integer", "f": "number"}
-    kind = kinds.get(classes.dtype.kind)
-    if not np.array_equal(plain, classes):
-        kind = None
-    if classes.dtype.kind == "O" and all(type(value) is str for value in values):
-        kind = "object"
-    if kind is None:
-        raise ValueError(
-            f"class labels of type {classes.dtype} cannot be written to a model file; "
-            "use strings, integers, booleans or floats."
-        )
-    return {"type": kind, "values": values}
-
-
-def _read_classes(value: Any) -> NDArray[Any]:
-    found = entries(value, "classes", ("type", "values"))
-    kind, listed = text(found["type"], "classes.type"), items(found["values"], "classes.values")
-    where = "classes.values"
-    if len(listed) < 2:
-        raise ModelFileError("the model file has fewer than two classes.")
-    if kind in ("string", "object"):
-        strings = [text(v, where) for v in listed]
-        if len(strings) * max(map(len, strings)) > LIMITS.label_characters:
-            raise ModelFileError("the class labels of the model file are too long to be loaded.")
-        labels = np.array(strings, dtype=None if kind == "string" else object)
-    elif kind == "integer":
-        numbers = [whole(v, where, -(2**63), 2**64 - 1) for v in listed]
-        unsigned = max(numbers) >= 2**63
-        if unsigned and min(numbers) < 0:
-            raise ModelFileError("the classes of the model file do not fit one type of integer.")
-        labels = np.array(numbers, dtype=np.uint64 if unsigned else np.int64)
-    elif kind == "number":
-        labels = np.array([real(v, where) for v in listed], dtype=np.float64)
-    elif kind == "boolean" and all(type(v) is bool for v in listed):
-        labels = np.array(listed, dtype=np.bool_)
-    else:
-        raise ModelFileError(f"classes of the model file do not fit their type {shown(kind)}.")
-    plain = labels.tolist()
-    if any(a >= b for a, b in pairwise(plain)):
-        raise ModelFileError("the classes of the model file must be distinct and in order.")
-    return labels
-
-
-# --- features and scaling -----------------------------------------------------------------------
-
-
-def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatArray | None]:
-    keys = ("names", "low", "high", "scaled_mean", "kinds", "importances")
-    found = entries(value, "features", keys)
-    low = reals(found["low"], "features.low", None, -LIMITS.number, LIMITS.number)
-    if len(low) == 0:
-        raise ModelFileError("the model file has no features.")
-    n = len(low)
-    high = reals(found["high"], "features.high", n, -LIMITS.number, LIMITS.number)
-    if np.any(low > high):
-        raise ModelFileError(
-            f"feature {int(np.argmax(low > high))} of the model file has low above high."
-        )
-    kinds = [text(v, "features.kinds") for v in items(found["kinds"], "features.kinds", n)]
-    for kind in kinds:
-        if kind not in FEATURE_KINDS:
-            raise ModelFileError(f"features.kinds of the model file holds {shown(kind)}.")
-    mean = reals(found["scaled_mean"], "features.scaled_mean", n, -LIMITS.number, LIMITS.number)
-    shares = found["importances"]
-    importances = None if shares is None else reals(shares, "features.importances", n, 0.0, 1.0)
-    summary = FeatureSummary(low, high, mean, np.array(kinds))
-    return _read_names(found["names"], n), summary, importances
-
-
-def _written_names(tree: SoftTreeClassifier) -> list[str] | None:
-    """None if there are none, or if they follow from the section "table"."""
-    named = hasattr(tree, "feature_names_in_") and tree.tree_.coding is None
-    return list(tree.tree_.feature_names) if named else None
-
-
-def _read_names(value: Any, n: int) -> tuple[str, ...]:
-    if value is None:
-        return tuple(f"x{j}" for j in range(n))
-    names = tuple(text(v, "features.names") for v in items(value, "features.names", n))
-    if len(set(names)) < n:
-        raise ModelFileError("two features of the model file have the same name.")
-    return names
-
-
-def _written_scaling(scaling: Scaling) -> dict[str, Any]:
-    """Arrays as lists; an infinite span (a constant column) is null."""
-    arrays = {
-        name: [None if v == np.inf else v for v in array.tolist()]
-        for name, array in scaling.arrays().items()
+def _read_model(record: Document) -> TreeModel:
+    classes = record.classes.read()
+    names, summary = record.features.read()
+    scaling = record.scaling.read(len(names))
+    model = record.tree.read(scaling, classes, names, summary)
+    parts: dict[str, Any] = {
+        "objective": record.training.objective,
+        "n_iter": record.training.n_iter,
+        "rates": tuple(rate.read(f"rates[{i}]") for i, rate in enumerate(record.rates)),
     }
-    return {"kind": scaling.kind, **arrays}
-
-
-def _read_scaling(value: Any, n_features: int) -> Scaling:
-    quantile = isinstance(value, dict) and value.get("kind") == "quantile"
-    names = ("knots", "ranks", "starts") if quantile else ("low", "span")
-    found = entries(value, "scaling", ("kind", *names))
-    arrays: dict[str, Any] = {}
-    for name in names:
-        listed = items(found[name], f"scaling.{name}")
-        if name == "span":
-            listed = [SMALLEST_SPAN if v is None else v for v in listed]
-            low, high = SMALLEST_SPAN, LIMITS.number
-            numbers = reals(listed, "scaling.span", None, low, high)
-            arrays[name] = np.where([v is None for v in found[name]], np.inf, numbers)
-        else:
-            arrays[name] = reals(listed, f"scaling.{name}", None, -LIMITS.number, LIMITS.number)
-    try:
-        made = scaling_from(text(found["kind"], "scaling.kind"), arrays)
-    except ValueError as error:
-        raise ModelFileError(f"scaling of the model file: {error}") from None
-    if made.n_features != n_features:
-        raise ModelFileError(
-            f"scaling of the model file is for {made.n_features} features, not {n_features}."
-        )
-    return made
-
-
-# --- training -----------------------------------------------------------------------------------
-
-
-def _written_parameters(tree: SoftTreeClassifier) -> tuple[dict[str, Any], list[str]]:
-    """Parameters as plain values, and the names of those that are none."""
-    written, omitted = {}, []
-    for name, value in tree.get_params(deep=False).items():
-        try:
-            written[name] = written_plain(value)
-        except TypeError:
-            omitted.append(name)
-    return written, omitted
-
-
-def _read_training(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters of the estimator, and what is known of the training."""
-    found = entries(value, "training", ("parameters", "omitted"), ("objective", "n_iter"))
-    parameters = entries(found["parameters"], "training.parameters", (), PARAMETERS)
-    for name in items(found["omitted"], "training.omitted"):
-        if text(name, "training.omitted") not in PARAMETERS:
-            raise ModelFileError(
-                f"training.omitted of the model file has an unknown name {shown(name)}."
+    if record.features.importances is not None:
+        importances = np.array(record.features.importances)
+        parts["importances"] = used_shares(importances, model.parameters.weights)
+    if record.table is not None:
+        parts["target"] = record.table.target
+        coding = record.table.read()
+        if coding is not None:
+            require(
+                len(coding.column_names) == len(names),
+                "table of the model file does not fit the features of its tree.",
             )
-    read = {n: read_plain(v, f"training.parameters.{n}") for n, v in parameters.items()}
-    known: dict[str, Any] = {}
-    if "objective" in found:
-        known["objective"] = real(found["objective"], "training.objective")
-    if "n_iter" in found:
-        known["n_iter"] = whole(found["n_iter"], "training.n_iter", 0, 2**53)
-    return read, known
+            parts |= {"coding": coding, "feature_names": coding.column_names}
+    if record.held_out is not None:
+        parts["held_out"] = record.held_out.read(len(classes))
+    if record.edits is not None:
+        parts["edits"] = record.edits.read(model)
+    model = replace(model, **parts)
+    if record.profile is not None:
+        model = replace(model, profile=record.profile.read(model))
+    return model
+
+
+def schema() -> str:
+    """The JSON schema of model files."""
+    described = msgspec.json.schema(Document)
+    heading = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:softsplit:model:{VERSION}",
+    }
+    return json.dumps(heading | described, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema())

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from softsplit.persistence.document import from_document, to_document
-from softsplit.persistence.reader import ModelFileError, parse
+from softsplit.persistence.records import ModelFileError, parse
 from softsplit.persistence.saved import SavedTree
 from softsplit.support.messages import PACKAGES
 from softsplit.support.output_files import write_file
@@ -54,11 +54,11 @@ def dumps_model(estimator: Any, *, max_bytes: int = MAX_BYTES) -> str:
 
 def _rendered(value: Any, indent: str = "") -> str:
     """JSON with one entry per line, except lists of plain values, which stay on one."""
-    nested = (dict, list)
+    nested = (dict, list, tuple)
     if isinstance(value, dict) and value:
         inner = [f"{_flat(name)}: {_rendered(v, indent + '  ')}" for name, v in value.items()]
         opening, closing = "{", "}"
-    elif isinstance(value, list) and any(isinstance(v, nested) for v in value):
+    elif isinstance(value, list | tuple) and any(isinstance(v, nested) for v in value):
         inner = [_rendered(v, indent + "  ") for v in value]
         opening, closing = "[", "]"
     else:

@@ -11,8 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.persistence.limits import LIMITS
-from softsplit.persistence.reader import ModelFileError, entries, items, real, text
+from softsplit.persistence.records import (
+    HALVES,
+    LARGEST,
+    NESTING,
+    ModelFileError,
+    has_halves,
+    require,
+)
+from softsplit.support.messages import shown
 
 
 def written_plain(value: Any) -> Any:
@@ -36,27 +43,41 @@ def written_plain(value: Any) -> Any:
 
 def read_plain(value: Any, where: str, depth: int = 0) -> Any:
     """The value of ``written_plain``; ``where`` names its place in a refusal."""
-    if depth > LIMITS.nesting:
-        raise ModelFileError(f"{where} of the model file is nested too deeply for a parameter.")
+    place = f"{where} of the model file"
+    require(depth <= NESTING, f"{place} is nested too deeply for a parameter.")
     if isinstance(value, list):
         return [read_plain(v, where, depth + 1) for v in value]
-    if isinstance(value, dict) and "requirement" in value:
-        from softsplit.formulations.rates import from_plain
-
-        given = entries(value, where, ("requirement",))["requirement"]
-        try:
-            return from_plain(read_plain(given, where, depth + 1))
-        except (AttributeError, TypeError, ValueError):
-            raise ModelFileError(f"{where} of the model file is no requirement on rates.") from None
     if isinstance(value, dict):
-        pairs = items(entries(value, where, ("pairs",))["pairs"], where)
-        read = {}
-        for pair in pairs:
-            key, content = items(pair, where, 2)
-            if isinstance(key, list | dict):
-                raise ModelFileError(f"{where} of the model file has a key that is no plain value.")
-            read[key] = read_plain(content, where, depth + 1)
-        return read
+        require(
+            list(value) in (["pairs"], ["requirement"]),
+            f"{place} must be an object with 'pairs' or with a 'requirement'.",
+        )
+        if "requirement" in value:
+            return _read_requirement(read_plain(value["requirement"], where, depth + 1), place)
+        return _read_pairs(value["pairs"], where, depth)
     if isinstance(value, str):
-        return text(value, where)
-    return real(value, where) if isinstance(value, float) else value
+        require(not has_halves(value), f"{place} holds {HALVES}: {shown(value)}.")
+    if isinstance(value, float):
+        require(abs(value) <= LARGEST, f"{place} is too large for a number.")
+    return value
+
+
+def _read_pairs(pairs: Any, where: str, depth: int) -> dict[Any, Any]:
+    mapping = {}
+    require(isinstance(pairs, list), f"{where} of the model file must be a list of pairs.")
+    for pair in pairs:
+        require(
+            isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], list | dict),
+            f"{where} of the model file has a pair whose key is no plain value.",
+        )
+        mapping[read_plain(pair[0], where)] = read_plain(pair[1], where, depth + 1)
+    return mapping
+
+
+def _read_requirement(fields: Any, place: str) -> Any:
+    from softsplit.formulations.rates import from_plain  # loads compiled code
+
+    try:
+        return from_plain(fields)
+    except (AttributeError, TypeError, ValueError):
+        raise ModelFileError(f"{place} is no requirement on rates.") from None

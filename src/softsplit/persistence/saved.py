@@ -1,7 +1,7 @@
 """A tree from a model file without an estimator around it.
 
-To predict, explain, print and export takes numpy and pandas: neither numba nor scikit-learn is
-loaded, and neither need be installed.
+To predict, explain, print and export takes numpy, pandas and msgspec: neither numba nor
+scikit-learn is loaded, and neither need be installed.
 """
 
 from __future__ import annotations
