@@ -14,8 +14,9 @@ from places import ROOT
 from softsplit import SoftTreeClassifier
 from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess, path_trees
-from softsplit.report.elements import add, element, json_for_script, rendered, shortened
+from softsplit.report.elements import add, element, rendered
 from softsplit.report.metrics import difference, share
+from softsplit.report.pages import json_for_script, shortened
 from softsplit.report.sections import glossary
 from softsplit.solvers import Budget
 

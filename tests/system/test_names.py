@@ -30,7 +30,8 @@ from softsplit.experiments.tables import latex, markdown
 from softsplit.plots.canvas import plain
 from softsplit.reading.outline import outline
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
-from softsplit.report.elements import element, rendered, shortened
+from softsplit.report.elements import element, rendered
+from softsplit.report.pages import shortened
 from softsplit.report.scales import add_questions
 from softsplit.support.messages import shown, visible
 

@@ -131,7 +131,7 @@ def _write_page(model: Path, out: Path, given: list[str]) -> None:
             f"{given[0]} out for a page of the tree alone."
         )
     stored = load_stored(model)
-    from softsplit.report.model_page import model_page
+    from softsplit.report.document import model_page
 
     parameters = [
         f"{name} {value}"

@@ -143,7 +143,7 @@ class TableCheck:
 
     def to_html(self) -> str:
         """A page of its own, one file."""
-        page: str = late("softsplit.report.check_page", "check_page")(self)
+        page: str = late("softsplit.report.document", "check_page")(self)
         return page
 
     @property

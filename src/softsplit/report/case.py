@@ -21,7 +21,8 @@ from softsplit.fitted.walk import OPTIONS as WALK
 from softsplit.reading.equations import decision_notes
 from softsplit.reading.outline import answer_words, outline, side_classes
 from softsplit.reading.palette import class_colour
-from softsplit.report.elements import add, shortened
+from softsplit.report.elements import add
+from softsplit.report.pages import shortened
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
 from softsplit.support.numbers import number

@@ -1,51 +1,73 @@
-"""The report as one HTML file: nothing is fetched, and the policy in its head forbids it."""
+"""Pages of one file: the report, a tree from its model file alone, new rows beside old ones."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib.resources import files
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
+
+from softsplit.drift.results import ColumnCheck, TableCheck
+from softsplit.fitted.model import TreeModel
 from softsplit.report.cards import add_card
 from softsplit.report.case import add_case, case_values
+from softsplit.report.drawing import tree_outline, tree_svg
 from softsplit.report.editor import add_editor, editor_values
-from softsplit.report.elements import add, element, json_for_script, rendered
+from softsplit.report.elements import add, element, rendered
 from softsplit.report.measures import threshold_values
 from softsplit.report.other_trees import add_alternatives, add_stability
+from softsplit.report.pages import Table, capital, page, percent, shortened
 from softsplit.report.panels import headline
 from softsplit.report.report_data import ReportData
 from softsplit.report.requirements import add_rates
 from softsplit.report.sections import (
     add_data,
     add_explorer,
-    add_header,
-    add_provenance,
     add_quality,
     add_summary,
-    add_words,
+    glossary,
     section,
-    title_of,
 )
+from softsplit.support.messages import counted, visible
+from softsplit.support.numbers import number
+from softsplit.variables import Variable
+from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
 
 
 def render_report(data: ReportData) -> str:
     """The report as HTML."""
-    style = asset("report.css") + asset("tree.css")
-    script = "".join(asset(f"{name}.js") for name in ("report", "tree", "case", "edit"))
-    html = element("html", {"lang": "en"})
-    add_head(html, title_of(data), style, script)
-    body = add(html, "body")
-    add(body, "a", {"class": "skip", "href": "#explorer"}, "Skip to the tree")
-    add_header(body, data)
-    main = add(body, "main")
+    case = case_values(data)
+    editor = None if case is None else editor_values(data)
+    points = {
+        "chosen": data.chosen,
+        "said": [headline(data, point) for point in range(len(data.trees))],
+        "threshold": threshold_values(data),
+        "case": case,
+        "edit": editor,
+    }
+    rows, columns = len(data.y), len(data.rows.coding.names)
+    size = f"{rows:,} rows, {columns:,} columns, {len(data.classes)} classes"
+    model = data.tree.tree_
+    return page(
+        "report.html", ("report", "tree"), ("report", "tree", "case", "edit"),
+        title=f"A tree for {shortened(data.rows.target, 60)}",
+        lead=f"{shortened(data.name, 60)}: {size}",
+        parts=[rendered(part) for part in _parts(data, case, editor)],
+        provenance=[*data.provenance, *_edits(model)],
+        words=glossary(model.labels).items(),
+        points=points,
+    )  # fmt: skip
+
+
+def _parts(
+    data: ReportData, case: dict[str, Any] | None, editor: dict[str, Any] | None
+) -> ET.Element:
+    main = element("main")
     add_summary(main, data)
     add_explorer(main, data)
-    case = case_values(data)
     if case is not None:
         add_case(section(main, "try", "Try a case"), data, case)
-    editor = None if case is None else editor_values(data)
     if editor is not None:
         add_editor(section(main, "change", "Change the tree"), data, editor)
     card = section(main, "card", "As a score card")
@@ -68,55 +90,112 @@ def render_report(data: ReportData) -> str:
         part = section(main, "stability", "What recurs")
         _missing(part, data, "Trees of resamples are missing", data.more("them"))
     add_data(main, data)
-    edits = [("Edit by hand", line) for line in data.tree.tree_.edits.lines]
-    add_provenance(main, [*data.provenance, *edits])
-    add_words(section(main, "words", "Words"), data.tree.tree_.labels)
-    said = "Made by softsplit. This page is one file and needs no internet connection."
-    add(add(body, "footer"), "p", {"class": "quiet"}, said)
-    add(body, "script", {"type": "application/json", "id": "points"}, _points(data, case, editor))
-    add(body, "script", {}, script)
-    return "<!doctype html>\n" + rendered(html) + "\n"
+    return main
 
 
 def _missing(parent: ET.Element, data: ReportData, what: str, more: str) -> None:
     add(parent, "p", {"class": "missing"}, f"{what}: {data.cut_by} before; {more}.")
 
 
-def add_head(html: ET.Element, title: str, style: str, script: str = "") -> None:
-    """The head of a page that fetches nothing and runs this script alone."""
-    head = add(html, "head")
-    add(head, "meta", {"charset": "utf-8"})
-    allowed = f"'{_digest(script)}'" if script else "'none'"
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src {allowed}; "
-        "base-uri 'none'; form-action 'none'"
+def _edits(model: TreeModel) -> list[tuple[str, str]]:
+    return [("Edit by hand", line) for line in model.edits.lines]
+
+
+# --- A tree from its model file: no rows are needed -----------------------------------------------
+
+
+def model_page(model: TreeModel, facts: Sequence[tuple[str, str]] = ()) -> str:
+    """The page of a tree; ``facts`` are what else is known of it, by name."""
+    target = "" if model.target is None else f" for {shortened(model.target, 60)}"
+    used = {int(i) for i in model.selected_variables}
+    coding = model.table_coding
+    order = sorted(range(len(coding.variables)), key=lambda i: (i not in used, i))
+    rows = [
+        [shortened(coding.variables[i].name, 60), "yes" if i in used else "no",
+         *_trained_values(model, i, coding.variables[i])]
+        for i in order
+    ]  # fmt: skip
+    rows += [[shortened(name, 60), "left out", "", why] for name, why in coding.left_out]
+    head = ["column", "used", "kind", "values"]
+    return page(
+        "model.html", ("report", "tree"),
+        title=f"A tree{target}",
+        lead=_lead(model),
+        drawing=rendered(tree_svg(model, None, "Drawing of the tree")),
+        outline=rendered(tree_outline(model)),
+        columns=Table("Columns of the training table", head, rows),
+        provenance=[*facts, *_edits(model)],
+        words=glossary(model.labels).items(),
+    )  # fmt: skip
+
+
+def _lead(model: TreeModel) -> str:
+    """What the page is made of, and what it does not have."""
+    rows = ""
+    if model.profile is not None:
+        counts = ", ".join(
+            f"{shortened(label, 40)} {count:,.6g}"
+            for label, count in zip(model.labels, model.profile.classes.tolist(), strict=True)
+        )
+        rows = f" It was fitted to {counted(round(model.profile.rows), 'row')} ({counts})."
+    return (
+        f"{len(model.labels)} classes, {len(model.selected_columns)} of "
+        f"{model.table_coding.n_candidates} columns used.{rows} This page is made from the model "
+        "file alone: figures on rows, other trees and the form to try a case need the training "
+        "table (softsplit report MODEL DATA)."
     )
-    add(head, "meta", {"http-equiv": "Content-Security-Policy", "content": policy})
-    add(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
-    add(head, "meta", {"name": "color-scheme", "content": "light dark"})
-    add(head, "title", {}, title)
-    add(head, "style", {}, style)
 
 
-def _points(data: ReportData, case: dict[str, Any] | None, editor: dict[str, Any] | None) -> str:
-    """What the slider says at each point, and the numbers behind threshold and forms."""
-    said = [headline(data, point) for point in range(len(data.trees))]
-    values = {
-        "chosen": data.chosen,
-        "said": said,
-        "threshold": threshold_values(data),
-        "case": case,
-        "edit": editor,
-    }
-    return json_for_script(values)
+def _trained_values(model: TreeModel, i: int, variable: Variable) -> tuple[str, str]:
+    """What a variable is, and the values that it had in training."""
+    if variable.levels:
+        order = ", in order" if variable.kind == ORDERED else ""
+        return f"{len(variable.levels)} levels{order}", ", ".join(map(visible, variable.levels))
+    if variable.kind == BOOLEAN:
+        return "true or false", ""
+    j = model.table_coding.firsts[i]
+    ends = [variable.display(float(end[j])) for end in (model.summary.low, model.summary.high)]
+    low, high = (end if isinstance(end, str) else number(end) for end in ends)
+    return "dates" if variable.kind == DATE else "numbers", f"{low} to {high}"
 
 
-def asset(name: str) -> str:
-    """A style or script of the package."""
-    return files("softsplit.report").joinpath(name).read_text(encoding="utf-8")
+# --- New rows beside the training rows ------------------------------------------------------------
 
 
-def _digest(content: str) -> str:
-    """How the policy names an inline style or script that may be used."""
-    made = hashlib.sha256(content.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(made).decode('ascii')}"
+def check_page(check: TableCheck) -> str:
+    """The page of a comparison of new rows with the training rows."""
+    head = ["name", "", "p adjusted", "what is different", "missing", "outside", "PSI"]
+    parts = []
+    for of_columns, name, title in (
+        (True, "columns", "Columns"), (False, "others", "Leaves, classes and answers"),
+    ):  # fmt: skip
+        own = [other for other in check.comparisons if (other.what == "column") == of_columns]
+        own.sort(key=lambda other: (not other.moved, other.p_value is None, other.p_value))
+        if own:
+            parts.append((name, title, Table(title, head, list(map(_cells, own)), (2, 4, 5, 6))))
+    head = ["class", "probability said", "share that is so", "95 % interval", "rows"]
+    rows = [
+        [shortened(str(part.label), 40), percent(part.said), percent(part.true),
+         f"{percent(part.low)} to {percent(part.high)}", str(part.rows)]
+        for part in check.reliability
+    ]  # fmt: skip
+    return page(
+        "check.html", ("report",),
+        title="New rows beside the training rows",
+        lead=f"{capital(check.verdict)}.",
+        check=check, parts=parts,
+        reliability=Table("Reliability", head, rows, (1, 2, 3, 4)),
+    )  # fmt: skip
+
+
+def _cells(check: ColumnCheck) -> list[str]:
+    state = "as in training" if check.p_value is not None else "not known"
+    state = ("moved" if check.moved else state) + ("" if check.used else ", not used")
+    missing = percent(check.missing)
+    if not np.isnan(check.missing_in_training):
+        missing += f" (was {percent(check.missing_in_training)})"
+    return [
+        shortened(check.name, 40), state, check.p_text, check.said,
+        missing if check.what == "column" else "", str(check.outside or ""),
+        "" if np.isnan(check.psi) else f"{check.psi:.3f}",
+    ]  # fmt: skip

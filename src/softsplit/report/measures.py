@@ -17,9 +17,10 @@ from softsplit.report.charts import (
     reliability_chart,
     roc_line,
 )
-from softsplit.report.elements import add, add_table, percent, shortened, with_interval
+from softsplit.report.elements import add, add_table
 from softsplit.report.groups import group_rows
 from softsplit.report.metrics import Interval, MethodMetrics, positive_class
+from softsplit.report.pages import percent, shortened, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES, TITLES
 from softsplit.support.messages import counted

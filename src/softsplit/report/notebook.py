@@ -18,7 +18,8 @@ from softsplit.fitted.model import holder_of
 from softsplit.reading.outline import answer_words
 from softsplit.report.cards import add_card
 from softsplit.report.drawing import tree_svg
-from softsplit.report.elements import add, add_table, element, rendered, shortened
+from softsplit.report.elements import add, add_table, element, rendered
+from softsplit.report.pages import shortened
 from softsplit.support.messages import visible
 from softsplit.support.numbers import number
 

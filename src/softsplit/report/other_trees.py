@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 from softsplit.estimators.alternatives import Alternative, Alternatives
 from softsplit.estimators.stability import Stability
 from softsplit.report.drawing import tree_outline, tree_svg
-from softsplit.report.elements import add, add_table, percent, shortened
+from softsplit.report.elements import add, add_table
+from softsplit.report.pages import percent, shortened
 from softsplit.support.messages import counted, visible
 
 SHOWN_SHARES = 8

@@ -13,14 +13,8 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
-from softsplit.report.elements import (
-    add,
-    add_table,
-    element,
-    percent,
-    shortened,
-    with_interval,
-)
+from softsplit.report.elements import add, add_table, element
+from softsplit.report.pages import percent, shortened, with_interval
 from softsplit.report.report_data import ReportData, fit_options, strength_of
 from softsplit.report.scales import add_questions
 from softsplit.support.messages import counted, visible

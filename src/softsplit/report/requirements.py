@@ -9,8 +9,9 @@ import numpy as np
 from softsplit.fitted.rates import RateRecord
 from softsplit.problem.rates import RateRequirement
 from softsplit.report.charts import bounds_chart
-from softsplit.report.elements import add, add_table, percent, with_interval
+from softsplit.report.elements import add, add_table
 from softsplit.report.metrics import Interval, mean_interval, share
+from softsplit.report.pages import percent, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.selection.assessment import Assessment
 from softsplit.support.arrays import FloatArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -11,7 +11,7 @@ import numpy as np
 from softsplit.reading.outline import answer_words, outline
 from softsplit.reading.palette import class_colour
 from softsplit.report.charts import path_chart
-from softsplit.report.elements import add, add_table, percent, shortened, with_interval
+from softsplit.report.elements import add, add_table
 from softsplit.report.measures import (
     add_curves,
     add_figures,
@@ -21,6 +21,7 @@ from softsplit.report.measures import (
     class_sentence,
     verdict,
 )
+from softsplit.report.pages import percent, shortened, with_interval
 from softsplit.report.panels import headline, panel, strength_text
 from softsplit.report.report_data import ReportData
 from softsplit.support.messages import counted, visible
@@ -30,18 +31,6 @@ from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
 
 OPEN_ROWS = 20
 """Tables up to this length are shown open."""
-
-
-def title_of(data: ReportData) -> str:
-    return f"A tree for {shortened(data.rows.target, 60)}"
-
-
-def add_header(parent: ET.Element, data: ReportData) -> None:
-    header = add(parent, "header")
-    add(header, "h1", {}, title_of(data))
-    rows, columns = len(data.y), len(data.rows.coding.names)
-    parts = [f"{rows:,} rows", f"{columns:,} columns", f"{len(data.classes)} classes"]
-    add(header, "p", {"class": "lead"}, f"{shortened(data.name, 60)}: {', '.join(parts)}")
 
 
 def add_summary(parent: ET.Element, data: ReportData) -> None:
@@ -251,15 +240,6 @@ def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
     return kind, f"{low} to {high}, median {middle}"
 
 
-def add_provenance(parent: ET.Element, provenance: Sequence[tuple[str, str]]) -> None:
-    part = section(parent, "provenance", "How it was fitted")
-    listed = add(part, "dl", {"class": "provenance"})
-    for name, value in provenance:
-        pair = add(listed, "div")
-        add(pair, "dt", {}, name)
-        add(pair, "dd", {}, value)
-
-
 def _card(parent: ET.Element, name: str, value: str, note: str) -> None:
     card = add(parent, "div", {"class": "card"})
     add(card, "p", {"class": "value"}, value)
@@ -311,12 +291,3 @@ def glossary(labels: Iterable[Any] = ()) -> dict[str, str]:
     """The glossary with the words for answers that a tree of these classes uses."""
     yes, no = answer_words(labels)
     return {word: meaning.format(yes=yes, no=no) for word, meaning in GLOSSARY.items()}
-
-
-def add_words(parent: ET.Element, labels: Iterable[Any]) -> None:
-    """The glossary of a tree of these classes, as a list."""
-    listed = add(parent, "dl", {"class": "provenance"})
-    for word, meaning in glossary(labels).items():
-        pair = add(listed, "div")
-        add(pair, "dt", {}, word)
-        add(pair, "dd", {}, meaning)
