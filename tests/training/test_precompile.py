@@ -22,7 +22,7 @@ from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 from softsplit.support import processes
 from softsplit.training import precompile
 from softsplit.training import run as running
-from softsplit.training.precompile import compile_everything, compile_units, make_ready
+from softsplit.training.precompile import compile_everything, compile_sets, make_ready
 from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import TreeParameters
 
@@ -32,23 +32,25 @@ class Recorder:
 
     def __init__(self, monkeypatch, folder):
         self.calls = []
-        self.units = {name: lambda name=name: self.calls.append(name) for name in ("a", "b", "c")}
+        self.sets = {"log": (self.call("a"), self.call("b")), "more": (self.call("c"),)}
         monkeypatch.setattr(precompile, "place_on_disk", lambda _: (folder, "now"))
-        monkeypatch.setattr(precompile, "UNITS", self.units)
-        monkeypatch.setattr(precompile, "UNITS_OF_LOSS", {"log": ("a", "b")})
-        monkeypatch.setattr(precompile, "compile_units", compile_units.__wrapped__)
+        monkeypatch.setattr(precompile, "SETS", self.sets)
+        monkeypatch.setattr(precompile, "compile_sets", compile_sets.__wrapped__)
         monkeypatch.setattr(subprocess, "Popen", self.start)
         monkeypatch.setattr(processes, "parent_process", lambda: None)
         monkeypatch.setattr(processes, "n_cores", lambda: 2)
 
+    def call(self, name):
+        return lambda: self.calls.append(name)
+
     def start(self, command, **options):
-        self.calls.append(re.search(r"compile_here\(\((.*)\)\)", command[-1])[1])
+        self.calls.append(re.search(r"compile_here\(\[(.*)\], -1\)", command[-1])[1])
         return SimpleNamespace(
             wait=lambda: self.calls.append("waited"), kill=lambda: self.calls.append("killed")
         )
 
     def run(self, *more):
-        precompile.compile_units("log", *more)
+        precompile.compile_sets("log", *more)
         return self.calls
 
 
@@ -61,27 +63,30 @@ ENDED = ["killed", "waited"]
 
 
 def test_two_processes_compile_from_both_ends_what_is_not_compiled(recorder, caplog):
-    assert recorder.run() == ["'b', 'a'", "a", "b", *ENDED]
+    assert recorder.run() == ["'log'", "a", "b", *ENDED]
     said = "softsplit: compiling numerical code for its first use here, once: about 15 seconds."
     assert caplog.messages == [said]
     recorder.calls.clear()
     assert recorder.run() == [] and len(caplog.messages) == 1
-    assert recorder.run("c") == ["'c', 'b', 'a'", "c", *ENDED]
+    assert recorder.run("more") == ["'more'", "c", *ENDED]
+    recorder.calls.clear()
+    precompile.compile_here(["log", "more"], -1)
+    assert recorder.calls == ["c", "b", "a"]
 
 
 def test_everything_at_once(recorder, tmp_path):
     assert compile_everything() == tmp_path
-    assert recorder.calls == ["'c', 'b', 'a'", "a", "b", "c", *ENDED]
+    assert recorder.calls == ["'log', 'more'", "a", "b", "c", *ENDED]
 
 
 def test_an_interruption_leaves_no_process_behind(recorder):
     def interrupt():
         raise KeyboardInterrupt
 
-    recorder.units["a"] = interrupt
+    recorder.sets["log"] = (interrupt,)
     with pytest.raises(KeyboardInterrupt):
         recorder.run()
-    assert recorder.calls == ["'b', 'a'", *ENDED]
+    assert recorder.calls == ["'log'", *ENDED]
 
 
 def refuse(*arguments, **options):
@@ -118,7 +123,7 @@ def test_the_other_process_does_not_look_into_the_working_directory(tmp_path, mo
     assert not (tmp_path / "run").exists()
 
 
-# Whatever is called has been called by a unit before: no function gets a new signature.
+# Whatever is called has been called ahead: no function gets a new signature.
 SIGNATURES = """
 import sys
 import warnings
@@ -127,7 +132,7 @@ import pandas as pd
 from sklearn.datasets import load_iris
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.support.compiling import Compiled
-from softsplit.training.precompile import UNITS
+from softsplit.training.precompile import SETS
 
 def signatures():
     modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]
@@ -140,18 +145,19 @@ def signatures():
 """
 
 
-def assert_nothing_is_compiled(units: str, use: str) -> None:
-    """After the units that some code calls, and by other code, in a process of its own."""
+def assert_nothing_is_compiled(sets: str, use: str) -> None:
+    """After the sets that some code calls, and by other code, in a process of its own."""
     new = 'print(*sorted(signatures() - ready), sep="\\n")'
-    code = [SIGNATURES, units, "ready = signatures()", use, "assert len(ready) > 5", new]
+    code = [SIGNATURES, sets, "ready = signatures()", use, "assert len(ready) > 5", new]
     command = [sys.executable, "-c", "\n".join(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
 
 
-ALL_UNITS = """
-for call in UNITS.values():
-    call()
+ALL_SETS = """
+for calls in SETS.values():
+    for call in calls:
+        call()
 assert len(signatures()) > 20
 """
 ANY_USE = """
@@ -197,13 +203,13 @@ tree.set_params(loss="cost", max_iter=3).fit(many.astype(np.float32), y)
 
 @pytest.mark.slow
 def test_nothing_is_left_to_compile():
-    assert_nothing_is_compiled(ALL_UNITS, ANY_USE)
+    assert_nothing_is_compiled(ALL_SETS, ANY_USE)
 
 
-UNITS_OF_FIT = """
-from softsplit.training.precompile import UNITS_OF_LOSS
-for name in UNITS_OF_LOSS["log"]:
-    UNITS[name]()
+SET_OF_FIT = """
+from softsplit.training.precompile import SETS
+for call in SETS["log"]:
+    call()
 """
 FIRST_FIT = """
 X, y = load_iris(return_X_y=True)
@@ -211,13 +217,13 @@ SoftTreeClassifier(random_state=0).fit(X, y)
 """
 
 
-def test_a_default_fit_needs_the_units_of_its_loss_and_nothing_else():
-    assert_nothing_is_compiled(UNITS_OF_FIT, FIRST_FIT)
+def test_a_default_fit_needs_the_set_of_its_loss_and_nothing_else():
+    assert_nothing_is_compiled(SET_OF_FIT, FIRST_FIT)
 
 
-UNITS_OF_COMMANDS = """
+SETS_OF_COMMANDS = """
 from softsplit.training import precompile
-precompile.compile_together = lambda units: [UNITS[unit]() for unit in units]
+precompile.compile_together = precompile.compile_here
 precompile.compile_for_commands()
 """
 FIRST_COMMAND = """
@@ -231,7 +237,7 @@ walk_path(fit_tree(rows).tree, rows, points=2)
 
 def test_the_demo_needs_what_is_compiled_for_commands_and_nothing_else():
     """Nor does its warming up compile more, such as code for penalties with slopes."""
-    assert_nothing_is_compiled(UNITS_OF_COMMANDS, FIRST_COMMAND)
+    assert_nothing_is_compiled(SETS_OF_COMMANDS, FIRST_COMMAND)
 
 
 def test_compiling_needs_what_make_demo_installs_first():
@@ -263,7 +269,7 @@ def test_compiling_needs_what_make_demo_installs_first():
 )
 def test_what_a_solver_needs_is_made_ready(solver, timed, expected, monkeypatch):
     calls: list[str] = []
-    for name in ("compile_units", "load"):
+    for name in ("compile_sets", "load"):
         word = name.partition("_")[0]
         monkeypatch.setattr(
             precompile, name, lambda loss, *_, word=word: calls.append(f"{word} {loss}")
@@ -304,12 +310,12 @@ def test_code_that_sums_many_rows_is_ready_before_a_limit_counts(
     n_rows, kind, expected, monkeypatch
 ):
     asked: list[str] = []
-    monkeypatch.setattr(precompile, "compile_units", lambda loss, *more: asked.extend(more))
+    monkeypatch.setattr(precompile, "compile_sets", lambda loss, *more: asked.extend(more))
     monkeypatch.setattr(precompile, "load", lambda *_: None)
     monkeypatch.setattr(running, "load_order", lambda: None)
     called: list[str] = []
-    units = {name: lambda name=name: called.append(name) for name in precompile.UNITS}
-    monkeypatch.setattr(precompile, "UNITS", units)
+    sets = {name: (lambda name=name: called.append(name),) for name in precompile.SETS}
+    monkeypatch.setattr(precompile, "SETS", sets)
     rows = np.random.default_rng(0).normal(size=(n_rows, 3)).astype(kind)
     tree = SoftTreeClassifier(time_limit=5.0, curves=False)
     made = training_rows(tree, rows, np.arange(n_rows) % 2, None)
@@ -318,9 +324,9 @@ def test_code_that_sums_many_rows_is_ready_before_a_limit_counts(
     assert asked == called == expected
 
 
-def test_importances_of_large_trees_are_compiled_by_their_unit():
-    """A unit that is called with other kinds of arrays compiles in vain."""
-    precompile.UNITS["importances"]()
+def test_importances_of_large_trees_are_compiled_ahead():
+    """A call with other kinds of arrays compiles in vain."""
+    precompile.run_set("commands")
     known = list(add_spreads.dispatcher.signatures)
     rng = np.random.default_rng(0)
     tree = TreeParameters(rng.normal(size=(40, 31)), rng.normal(size=31), np.full((2, 32), 0.5))

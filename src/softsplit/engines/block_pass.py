@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, shared
+from softsplit.support.compiling import compiled
 from softsplit.tree.routing import TILE, open_gates
 
 
@@ -46,7 +46,7 @@ class BlockRows(NamedTuple):
     rate_constants: FloatArray  # (n_groups,): the correct mass of those leaves
 
 
-@shared
+@compiled
 def block_pass(scores, slopes, block, steepness, cost_share, price, correct_mass):  # type: ignore[no-untyped-def]
     """Return the total over all rows; write d total / d score to ``slopes``.
 

@@ -129,9 +129,7 @@ def _all_rate_slopes_block(rows, passes, k):  # type: ignore[no-untyped-def]
     return slopes
 
 
-@compiled_by_type(
-    {TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block}, makes_arrays=True
-)
+@compiled_by_type({TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block})
 def all_rate_slopes(rows, passes, k):  # type: ignore[no-untyped-def]
     """Return d rate_k / d score of all rows of a block; an empty array for a whole tree."""
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.tree_pass import chain
-from softsplit.support.compiling import compiled_sums, compiled_uncounted, shared
+from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 from softsplit.tree.routing import TILE, open_gates
 
 
-@shared
+@compiled
 def target_pass(scores, slopes, targets, table, steepness, outer, mass):  # type: ignore[no-untyped-def]
     """Return the value of all rows; write slopes d value / d score and the leaf masses.
 

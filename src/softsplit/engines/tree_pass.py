@@ -22,11 +22,11 @@ import numpy as np
 
 from softsplit.engines.leaf_tables import end_in_leaves, lift_leaves
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
-from softsplit.support.compiling import compiled_sums, compiled_uncounted, shared
+from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 from softsplit.tree.routing import TILE, open_gates
 
 
-@shared
+@compiled
 def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, outer_curvature):  # type: ignore[no-untyped-def]
     """Return the value of all rows; write slopes d value / d score and the leaf masses.
 

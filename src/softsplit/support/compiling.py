@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property, partial, update_wrapper
 from importlib.util import find_spec
-from inspect import signature
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -57,22 +56,15 @@ class Compiled:
     ----------
     py_func : callable
         The Python function.
-    shared : bool
-        Whether both Python and compiled functions call it.
     targetoptions : dict
         The options of ``njit``.
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        fastmath: set[str] | bool,
-        shared: bool = False,
-        **others: Any,
+        self, function: Callable[..., Any], fastmath: set[str] | bool, **others: Any
     ) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self.shared = shared
         self.targetoptions = options(fastmath) | others
 
     def __call__(self, *arguments: Any) -> Any:
@@ -81,19 +73,18 @@ class Compiled:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's dispatcher for calls from Python."""
-        with _dispatcher_lock:
-            known, part = vars(self).get("dispatcher"), self.part if self.shared else None
-            return known or _make_dispatcher(self.py_func, self.targetoptions, part)
+        with _dispatcher_lock:  # threads that come to it together share one
+            return vars(self).get("dispatcher") or _make_dispatcher(self)
 
     @cached_property
     def part(self) -> Any:
-        """Numba's dispatcher for calls from compiled functions; None where it is the same."""
+        """Numba's dispatcher for calls from compiled functions."""
         with _dispatcher_lock:
-            return vars(self).get("part") or _make_part(self.py_func, self.targetoptions)
+            return vars(self).get("part") or _make_part(self)
 
     @property
     def _numba_type_(self) -> Any:
-        return (self.part or self.dispatcher)._numba_type_
+        return self.part._numba_type_
 
     def __reduce__(self) -> str:
         name: str = self.py_func.__qualname__  # pickled by name, as functions are
@@ -118,14 +109,6 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return Compiled(function, {"contract", "nsz"})
 
 
-def shared(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that both Python and compiled functions call.
-
-    Both use the same translation to LLVM; two translations would take twice the time.
-    """
-    return Compiled(function, {"contract", "nsz"}, shared=True)
-
-
 def compiled_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that allocates no arrays, without reference counts.
 
@@ -133,11 +116,6 @@ def compiled_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     called once per row of a small matrix the counting takes longer than the work.
     """
     return Compiled(function, {"contract", "nsz"}, _nrt=False)
-
-
-def shared_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Combine ``shared`` and ``compiled_uncounted``."""
-    return Compiled(function, {"contract", "nsz"}, shared=True, _nrt=False)
 
 
 def compiled_sums(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,48 +137,28 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compiled_by_type(
-    implementations: Mapping[type, Callable[..., Any]], *, makes_arrays: bool = False
+    implementations: Mapping[type, Callable[..., Any]],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Overload a function on the type of its first argument, a named tuple.
 
     The decorated function supplies name, parameters and documentation. Numba compiles only the
-    implementation for the type at hand. ``makes_arrays`` switches reference counts on; they are
-    needed where an implementation returns an array that it has allocated.
+    implementation for the type at hand.
     """
 
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
         from numba.extending import overload
 
-        def without_numba(first: Any, *others: Any) -> Any:  # NUMBA_DISABLE_JIT
+        def by_type(first: Any, *others: Any) -> Any:  # in Python, with NUMBA_DISABLE_JIT
             return implementations[type(first)](first, *others)
 
         def choose(first: Any, *others: Any) -> Callable[..., Any]:
-            return _forwarder(implementations[first.instance_class], declared)
+            return in_python(implementations[first.instance_class])
 
-        stub, known = _forwarder(without_numba, declared), options({"contract", "nsz"})
-        jit_options: Any = pipelines().part | _known(known | {"_nrt": makes_arrays})
-        overload(stub, jit_options=jit_options)(_forwarder(choose, declared))
-        return update_wrapper(stub, declared)
+        jit_options: Any = pipelines().part | _known(options({"contract", "nsz"}))
+        overload(by_type, jit_options=jit_options, strict=False)(choose)
+        return update_wrapper(by_type, declared)
 
     return decorate
-
-
-def _forwarder(target: Any, declared: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function with the parameters, the name and the place of ``declared`` that calls
-    ``target``.
-
-    Numba compares the parameters of overloads by name, calls faster where they are no ``*args``,
-    and names files of machine code after the place of a function.
-    """
-    names, space = ", ".join(signature(declared).parameters), {"_target": target}
-    exec(f"def forward({names}):\n    return _target({names})", space)
-    forward: Any = update_wrapper(space["forward"], declared)
-    place = declared.__code__
-    forward.__code__ = forward.__code__.replace(
-        co_filename=place.co_filename, co_firstlineno=place.co_firstlineno
-    )
-    made: Callable[..., Any] = forward
-    return made
 
 
 def from_python(make: Callable[[Any], Any], bundle: Any) -> Any:
@@ -226,31 +184,29 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 # --- dispatchers ------------------------------------------------------------------------------
 
 
-def _make_dispatcher(
-    function: Callable[..., Any], given: Mapping[str, Any], part: Any = None
-) -> Any:
-    """Return numba's dispatcher for calls from Python; with ``part``, it only calls that."""
+def _make_dispatcher(function: Compiled) -> Any:
+    """Return numba's dispatcher for calls from Python."""
     import numba
 
-    written = function if part is None else _forwarder(part, function)
-    dispatcher: Any = numba.njit(**pipelines().whole, **_known(given))(written)
+    jit_options = pipelines().whole | _known(function.targetoptions)
+    dispatcher: Any = numba.njit(**jit_options)(function.py_func)
     if hasattr(dispatcher, "enable_caching"):  # not with NUMBA_DISABLE_JIT
         keep_on_disk(dispatcher, source_stamp())
     return dispatcher
 
 
-def _make_part(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """Return numba's dispatcher for calls from compiled functions; None without a pipeline.
+def _make_part(function: Compiled) -> Any:
+    """Return numba's dispatcher for calls from compiled functions.
 
     Literal arguments, such as a 0, count as any other number of their type: numba would translate
-    the function once for each literal.
+    the function once for each literal. Without a pipeline of its own a part is a whole.
     """
     if not pipelines().part:
-        return None
+        return function.dispatcher
     import numba
     from numba.core.types import unliteral
 
-    part: Any = numba.njit(**pipelines().part, **_known(given))(function)
+    part: Any = numba.njit(**pipelines().part, **_known(function.targetoptions))(function.py_func)
     if hasattr(part, "get_call_template"):  # not with NUMBA_DISABLE_JIT
         chosen = part.get_call_template
         part.get_call_template = lambda args, kws: chosen(tuple(map(unliteral, args)), kws)

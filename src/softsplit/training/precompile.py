@@ -1,18 +1,18 @@
 """Compile the code that trains trees before it is needed: what to compile, and when.
 
-All compiled code is cut into units (``UNITS``): calls with small arguments of the types that
-training, reading and prediction use. After all units no input compiles anything.
+All compiled code is cut into sets of small calls (``SETS``), with arguments of the types that
+training, reading and prediction use. After all calls no input compiles anything.
 
-On a new installation the first fit compiles the units that it needs. A second process compiles them
-from the other end of the list meanwhile; the cache on disk is where each finds what the other has
-compiled. ``softsplit compile`` compiles all units at once.
+On a new installation the first fit compiles the sets that it needs. A second process compiles them
+from the other end meanwhile; the cache on disk is where each finds what the other has compiled.
+``softsplit compile`` compiles all sets at once.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -57,7 +57,7 @@ from softsplit.tree.routing import open_gates
 from softsplit.tree.scaling import LinearScaling
 
 EXPECTED = {"log": 15, "cost": 45}
-"""Seconds for which two cores compile for each loss; the descent for the cost is one large unit."""
+"""Seconds for which two cores compile for each loss; the descent for the cost is one large call."""
 
 # --- before a fit -----------------------------------------------------------------------------
 
@@ -78,12 +78,12 @@ def make_ready(
     """
     parts = solver.parts()
     for loss in {part.compiled_code for part in parts or (solver,)} - {None}:
-        sums = () if summed is None or loss != "log" else (UNITS_OF_SUMS[summed],)
-        compile_units(loss, *sums)
+        sums = () if summed is None or loss != "log" else (SETS_OF_SUMS[summed],)
+        compile_sets(loss, *sums)
         if timed:
             load(loss, smooth)
-            for unit in sums:
-                UNITS[unit]()
+            for name in sums:
+                run_set(name)
     if timed and any(part.compiled_code for part in parts):
         load_blocks()
 
@@ -95,11 +95,12 @@ def load(loss: str, smooth: bool = True) -> None:
     Without ``smooth`` skip the code of penalties with slopes (l1), which takes seven seconds to
     compile on a new installation.
     """
-    compile_units(loss)
+    compile_sets(loss)
     load_order()
-    UNITS["importances"]()
+    _importances()
     problems = TINY_PROBLEMS[loss]()
-    train_tiny([one for one in problems if smooth or one.penalties.counts] or problems)
+    counting_ones = [problem for problem in problems if problem.penalties.counts]
+    train_tiny(problems if smooth else counting_ones or problems)
 
 
 @cache
@@ -111,32 +112,31 @@ def load_blocks() -> None:
 @cache
 def load_order() -> None:
     """Put a few rows in canonical order."""
-    for unit in ("order", "single-order"):
-        UNITS[unit]()
+    for kind in (np.float64, np.float32):
+        _order(kind)
 
 
 # --- processes --------------------------------------------------------------------------------
 
 
 @cache
-def compile_units(loss: str, *more: str) -> None:
-    """Compile what trains by ``loss``, and ``more`` units, once in a process."""
-    units = (*UNITS_OF_LOSS[loss], *more)
+def compile_sets(loss: str, *more: str) -> None:
+    """Compile what trains by ``loss``, and ``more`` sets, once in a process."""
     place = place_on_disk(open_gates)
-    if place is None or all(_is_compiled(unit, place) for unit in units):
+    if place is None or not missing((loss, *more), place):
         return
     announce(
         f"compiling numerical code for its first use here, once: about {EXPECTED[loss]} seconds."
     )
-    compile_together(units)
+    compile_together((loss, *more))
 
 
 def compile_everything() -> Path | None:
-    """Compile all units; return the folder, None if nothing can be kept."""
+    """Compile all sets; return the folder, None if nothing can be kept."""
     place = place_on_disk(open_gates)
     if place is None:
         return None
-    compile_together(tuple(UNITS))
+    compile_together(tuple(SETS))
     return place[0]
 
 
@@ -145,64 +145,71 @@ def compile_for_commands() -> None:
 
     ``make demo`` runs it while packages that it does without are installed.
     """
-    compile_together((*UNITS_OF_LOSS["log"], "single-order", "importances"))
+    compile_together(("log", "commands"))
 
 
-def compile_together(units: Sequence[str]) -> None:
-    """Compile units from the first to the last, and another process from the last to the first.
+def compile_together(names: Sequence[str]) -> None:
+    """Compile sets from the first call to the last, and another process from the last to the first.
 
-    Both may be at the same unit in the end: its functions are then compiled by whichever process
+    Both may be at the same call in the end: its functions are then compiled by whichever process
     comes to them first, and the other one loads them.
     """
-    other = None
-    if processes.may_start_processes():
-        code = f"from {__name__} import compile_here; compile_here({units[::-1]!r})"
+    place, other = place_on_disk(open_gates), None
+    names = missing(names, place)
+    if names and processes.may_start_processes():
+        code = f"from {__name__} import compile_here; compile_here({names!r}, -1)"
         other = processes.start_python(code)
     try:
-        compile_here(units)
+        compile_here(names)
     finally:
         if other is not None:
             other.kill()
             other.wait()
+    if place is not None:
+        with suppress(OSError):  # where nothing can be written, it is done again
+            for name in names:
+                _mark_of(name, place).write_text(place[1], "utf-8")
 
 
-def compile_here(units: Sequence[str]) -> None:
-    """Compile in this process what no process has compiled yet."""
-    place = place_on_disk(open_gates)
-    with _no_collection():
-        for unit in units:
-            if place is None or not _is_compiled(unit, place):
-                UNITS[unit]()
-                if place is not None:
-                    with suppress(OSError):  # where nothing can be written, it is done again
-                        _mark_of(unit, place).write_text(place[1], "utf-8")
+def compile_here(names: Sequence[str], step: int = 1) -> None:
+    """Make the calls of some sets; with ``step`` -1 from the last to the first.
 
-
-def _is_compiled(unit: str, place: tuple[Path, str]) -> bool:
-    """Whether the file of a unit names these versions, sources and processor."""
-    with suppress(OSError, UnicodeDecodeError):
-        return _mark_of(unit, place).read_text("utf-8") == place[1]
-    return False
-
-
-def _mark_of(unit: str, place: tuple[Path, str]) -> Path:
-    return place[0] / f"softsplit-{unit}.done"
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch garbage collection off: a compiler makes millions of objects that live long, and
-    collection among them takes an eighth of the time."""
+    Without garbage collection: a compiler makes millions of objects that live long, and collection
+    among them takes an eighth of the time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        for call in [call for name in names for call in SETS[name]][::step]:
+            call()
     finally:
         if enabled:
             gc.enable()
 
 
-# --- units ------------------------------------------------------------------------------------
+def run_set(name: str) -> None:
+    """Make the calls of one set."""
+    for call in SETS[name]:
+        call()
+
+
+def missing(names: Sequence[str], place: tuple[Path, str] | None) -> list[str]:
+    """Return the sets without a file that names these versions, sources and processor."""
+
+    def is_compiled(name: str) -> bool:
+        if place is not None:
+            with suppress(OSError, UnicodeDecodeError):
+                return _mark_of(name, place).read_text("utf-8") == place[1]
+        return False
+
+    return [name for name in names if not is_compiled(name)]
+
+
+def _mark_of(name: str, place: tuple[Path, str]) -> Path:
+    return place[0] / f"softsplit-{name}.done"
+
+
+# --- small calls ------------------------------------------------------------------------------
 
 
 def tiny_problems() -> list[TrainingProblem]:
@@ -364,41 +371,24 @@ def _many_rows(kind: type[np.floating[Any]]) -> None:
     train_tiny([replace(tiny_problem(3, 2), rows=_row_sums(kind))])
 
 
-UNITS: dict[str, Callable[[], Any]] = {
-    "order": partial(_order, np.float64),
-    "likelihood-descent": _likelihood_descent,
-    "evaluations": _evaluations,
-    "fisher": _fisher,
-    "prices": _prices,
-    "growth": _growth,
-    "likelihood": _likelihood,
-    "predictions": _predictions,
-    "single-order": partial(_order, np.float32),
-    "importances": _importances,
-    "row-sums": partial(_row_sums, np.float64),
-    "single-row-sums": partial(_row_sums, np.float32),
-    "many-rows": partial(_many_rows, np.float64),
-    "single-rows": partial(_many_rows, np.float32),
-    "blocks": train_tiny_blocks,
-    "cost": lambda: train_tiny(tiny_problems()),
-    "cost-starts": _cost_starts,
-    "cost-descent": _cost_descent,
-}
-"""Calls by name, those first that are needed first; most compile for a second or a few.
+SETS: dict[str, tuple[Callable[[], Any], ...]] = {
+    "log": (
+        partial(_order, np.float64), _likelihood_descent, _evaluations, _prices, _fisher, _growth,
+    ),
+    "row-sums": (partial(_row_sums, np.float64),),
+    "single-row-sums": (partial(_row_sums, np.float32),),
+    "commands": (partial(_order, np.float32), _importances),
+    "others": (
+        _likelihood, _predictions, partial(_many_rows, np.float64), partial(_many_rows, np.float32),
+        train_tiny_blocks, lambda: train_tiny(tiny_problems()),
+    ),
+    "cost": (partial(_order, np.float64), _cost_descent, _cost_starts),
+}  # fmt: skip
+"""Calls by what needs them; most compile for a second or a few. Two processes begin at the ends
+of a set, where the longest calls are; calls that need the same functions are neighbours."""
 
-Units by cost are in the opposite order: they call the descent, and of two processes one begins with
-it, at the end, so that neither compiles what the other compiles.
-"""
-
-UNITS_OF_LOSS = {
-    "log": ("order", "likelihood-descent", "evaluations", "prices", "fisher", "growth"),
-    "cost": ("order", "cost-descent", "cost-starts"),
-}
-"""Units that train by a loss. Two processes begin at the ends, where the longest units are; units
-that call the same functions are neighbours."""
-
-UNITS_OF_SUMS: dict[type[np.floating[Any]], str] = {
+SETS_OF_SUMS: dict[type[np.floating[Any]], str] = {
     np.float64: "row-sums",
     np.float32: "single-row-sums",
 }
-"""What many rows need beside the units of the log-loss, by their precision."""
+"""What many rows need beside the set of the log-loss, by their precision."""

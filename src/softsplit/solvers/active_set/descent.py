@@ -52,7 +52,6 @@ from softsplit.support.compiling import (
     compiled,
     compiled_uncounted,
     from_python,
-    shared_uncounted,
 )
 from softsplit.support.linear_algebra import add_line
 
@@ -363,7 +362,7 @@ def _keep(counters, moved, old, new, theta, steps, changes, products):  # type: 
 # Steps.
 
 
-@shared_uncounted
+@compiled_uncounted
 def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """What the descent wants next: END, EVALUATE (at ``state.moved``) or CURVATURE."""
     counters = state.counters
@@ -388,7 +387,7 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     return EVALUATE
 
 
-@shared_uncounted
+@compiled_uncounted
 def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-def]
     """Go on after CURVATURE: ``state.direction`` is a Newton direction if ``found``."""
     if found and dot(state.slope, state.direction) < 0.0:
@@ -438,7 +437,7 @@ def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
     state.numbers[GAIN] = gain
 
 
-@shared_uncounted
+@compiled_uncounted
 def taken(state, sparse, smooth):  # type: ignore[no-untyped-def]
     """Whether the derivative at ``state.moved`` is needed, where this is the smooth part: a trial
     point whose F is too large is left without."""
@@ -454,7 +453,7 @@ def _lowers_enough(numbers):  # type: ignore[no-untyped-def]
     return new < value and new <= value + SUFFICIENT * min(numbers[GAIN], 0.0)
 
 
-@shared_uncounted
+@compiled_uncounted
 def receive(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """Go on after ``taken``; if it said so, the derivative is in ``state.fresh``."""
     counters, numbers = state.counters, state.numbers

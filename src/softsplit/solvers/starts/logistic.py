@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softsplit.engines.products import upper_products
-from softsplit.support.compiling import compiled, compiled_uncounted, shared
+from softsplit.support.compiling import compiled, compiled_uncounted
 from softsplit.support.linear_algebra import add_line, solve_damped, sum_of_products
 from softsplit.tree.routing import open_gates
 
@@ -23,7 +23,7 @@ class LogisticConstants(NamedTuple):
 LOGISTIC = LogisticConstants()
 
 
-@shared
+@compiled
 def fitted_split(features, target, weight, ridge, steepness):  # type: ignore[no-untyped-def]
     """Return weights and threshold, in the box, of a split that sends rows of target 1 left.
 
@@ -82,7 +82,7 @@ def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped
     return solution
 
 
-@shared
+@compiled
 def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-untyped-def]
     """Return coefficients and threshold of a ridge logistic regression, by a few Newton steps.
 
