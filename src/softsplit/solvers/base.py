@@ -351,6 +351,9 @@ class Solver(ABC):
     searches: ClassVar[bool] = False
     """Whether ``improve`` searches around the trees of the starts."""
 
+    keeps_rules: ClassVar[bool] = False
+    """Whether trees of the solver keep ``TrainingProblem.rules``."""
+
     meets_rates: ClassVar[bool] = False
     """Whether the solver keeps to ``TrainingProblem.rate_limits``."""
 
@@ -391,11 +394,6 @@ class Solver(ABC):
     def supports(self, problem: TrainingProblem) -> str | None:
         """Return None, or why the solver cannot solve ``problem``: the rest of a sentence."""
         return None
-
-    def keeps_rules(self, problem: TrainingProblem) -> bool:
-        """Whether trees of ``solve`` keep ``problem.rules``; if not, rows are masked for it
-        (ruled.py)."""
-        return False
 
     # --- starts -----------------------------------------------------------------------------------
 
@@ -487,6 +485,11 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
             if one.name != "native" and (not problem.log_loss or problem.penalties.counts):
                 advice = "use solver='native'"
             raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
+        if problem.binding_rules is not None and not one.keeps_rules:
+            raise UnsupportedProblem(
+                f"solver {one.name!r} knows no rules about features (required, "
+                "forbidden_together, at_most_one); use solver='native'."
+            )
         if problem.rate_limits is not None and not one.meets_rates:
             raise UnsupportedProblem(
                 f"solver {one.name!r} trains under no constraints or fairness; use solver='native'."

@@ -2,18 +2,17 @@
 
 Of every set of which at most one variable may be in the tree one is allowed, and bounds of zero
 mask the others: what the solver sees is an ordinary problem. The allowed members are compared on
-it, the ``OPTIONS.choices`` most promising ones by the score statistics of their columns without a
+it, the CHOICES most promising ones by the score statistics of their columns without a
 tree, and the tree of the lowest objective is kept. A required variable has no price
 (feature_rules.py), so that the penalties rarely remove it; where a tree lacks it all the same, it
-gets that weight of ``OPTIONS.weights`` that costs least, in the branch of the steepest slope.
+gets that weight of WEIGHTS that costs least, in the branch of the steepest slope.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +27,9 @@ from softsplit.solvers.base import (
     Solution,
     Solver,
     Start,
-    UnsupportedProblem,
     silent,
 )
-from softsplit.solvers.elimination.screening import class_slopes, score_statistics
+from softsplit.solvers.score_statistics import class_slopes, score_statistics
 from softsplit.solvers.stopping import EndPoints
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import TreeParameters
@@ -39,126 +37,49 @@ from softsplit.tree.parameters import TreeParameters
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class RuledOptions:
-    """Numbers of the search among allowed variables."""
+CHOICES = 6
+"""Most choices of members that are solved from a start."""
 
-    choices: int = 6
-    """Most choices of members that are solved from a start."""
-
-    weights: tuple[float, ...] = (0.01, 0.1)
-    """Weights for a required variable that a tree lacks, as parts of the bounds: the first is a
-    hundredth of the largest, small beside any weight that does something."""
+WEIGHTS = (0.01, 0.1)
+"""Weights for a required variable that a tree lacks, as parts of the bounds: the first is a
+hundredth of the largest, small beside any weight that does something."""
 
 
-OPTIONS = RuledOptions()
-
-
-def with_rules(solver: Solver, problem: TrainingProblem) -> Solver:
-    """Return a solver whose trees keep the rules of ``problem``."""
-    if problem.binding_rules is None or solver.keeps_rules(problem):
-        return solver
-    if solver.name != "native":
-        raise UnsupportedProblem(
-            f"solver {solver.name!r} knows no rules about features (required, forbidden_together, "
-            "at_most_one); use solver='native'."
-        )
-    return RuledSolver(solver)
-
-
-@dataclass(frozen=True)
-class RuledSolver(Solver):
-    """``inner`` on problems in which variables that are not allowed are masked."""
-
-    inner: Solver
-    searches: ClassVar[bool] = True
-    keeps_order: ClassVar[bool] = True  # if ``inner`` does, which is asked too
-    meets_rates: ClassVar[bool] = True  # the same
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def start_rules(self) -> tuple[str, ...]:
-        return self.inner.start_rules
-
-    @property
-    def candidates(self) -> int:
-        return self.inner.candidates
-
-    @property
-    def releases_gil(self) -> bool:
-        return self.inner.releases_gil
-
-    @property
-    def zero_threshold(self) -> float:
-        return self.inner.zero_threshold
-
-    def keeps_rules(self, problem: TrainingProblem) -> bool:
-        return True
-
-    def supports(self, problem: TrainingProblem) -> str | None:
-        return self.inner.supports(problem)
-
-    def start_rule(self, problem: TrainingProblem, number: int) -> str:
-        return self.inner.start_rule(problem, number)
-
-    def n_candidates(self, problem: TrainingProblem) -> int:
-        return self.inner.n_candidates(problem)
-
-    def n_exploring(self, problem: TrainingProblem) -> int:
-        return self.inner.n_exploring(problem)
-
-    def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
-        return self.inner.sample_sizes(problem)
-
-    def least_chance(self, problem: TrainingProblem) -> float:
-        return self.inner.least_chance(problem)
-
-    def with_effort(self, effort: float) -> Solver:
-        return replace(self, inner=self.inner.with_effort(effort))
-
-    def parts(self) -> tuple[Solver, ...]:
-        return (self.inner, *self.inner.parts())
-
-    def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-        """Return the best tree over the allowed choices."""
-        rules = problem.binding_rules
-        if rules is None:
-            return self.inner.solve(problem, start, budget)
-        found: list[Solution] = []
-        for barred in islice(barred_variables(problem, rules), OPTIONS.choices):
-            if found and budget.exhausted:
-                break
-            part = masked(problem, rules, barred)
-            solution = self.inner.solve(part, start.within(part), budget)
-            found.append(kept_required(problem, rules, solution, budget))
-        return min(found, key=lambda one: (not one.status.usable, one.objective))
-
-    def improve(
-        self,
-        problem: TrainingProblem,
-        front: Sequence[Solution],
-        draws: Iterator[Draw],
-        ends: EndPoints,
-        budget: Budget,
-        report: Report = silent,
-    ) -> Solution:
-        """Search with the variables of the best tree: variables that it excludes are masked."""
-        rules = problem.binding_rules
-        if rules is None or not self.inner.searches:
-            return front[0]
-        used = np.flatnonzero(rules.used(front[0].parameters.weights != 0))
-        barred = rules.excluded_by(used)
-        barred[used] = False
-        for members in rules.at_most_one:  # of a set that is not used, all but one
-            if not set(members) & set(used.tolist()):
-                barred[list(members[1:])] = True
+def solve_masked(
+    solver: Solver, problem: TrainingProblem, rules: FeatureRules, start: Start, budget: Budget
+) -> Solution:
+    """Return the best tree of ``solver`` over the allowed choices."""
+    solutions: list[Solution] = []
+    for barred in islice(barred_variables(problem, rules), CHOICES):
+        if solutions and budget.exhausted:
+            break
         part = masked(problem, rules, barred)
-        alike = [one for one in front if part.bounds.violation(one.parameters) == 0.0]
-        found = self.inner.improve(part, alike, draws, ends, budget, report)
-        return kept_required(problem, rules, found, budget)
+        solution = solver.solve(part, start.within(part), budget)
+        solutions.append(kept_required(problem, rules, solution, budget))
+    return min(solutions, key=lambda solution: (not solution.status.usable, solution.objective))
+
+
+def improve_masked(
+    solver: Solver,
+    problem: TrainingProblem,
+    rules: FeatureRules,
+    front: Sequence[Solution],
+    draws: Iterator[Draw],
+    ends: EndPoints,
+    budget: Budget,
+    report: Report = silent,
+) -> Solution:
+    """Search with the variables of the best tree: variables that it excludes are masked."""
+    used = np.flatnonzero(rules.used(front[0].parameters.weights != 0))
+    barred = rules.excluded_by(used)
+    barred[used] = False
+    for members in rules.at_most_one:  # of a set that is not used, all but one
+        if not set(members) & set(used.tolist()):
+            barred[list(members[1:])] = True
+    part = masked(problem, rules, barred)
+    alike = [one for one in front if part.bounds.violation(one.parameters) == 0.0]
+    better = solver.improve(part, alike, draws, ends, budget, report)
+    return kept_required(problem, rules, better, budget)
 
 
 def barred_variables(problem: TrainingProblem, rules: FeatureRules) -> Iterator[Mask]:
@@ -175,7 +96,7 @@ def barred_variables(problem: TrainingProblem, rules: FeatureRules) -> Iterator[
     ranked = [sorted(members, key=lambda v: (-worth[v], v)) for members in rules.at_most_one]
     places = product(*(range(len(members)) for members in ranked))
     seen: set[bytes] = set()
-    for at in sorted(places, key=sum) if _few(ranked) else islice(places, OPTIONS.choices):
+    for at in sorted(places, key=sum) if _few(ranked) else islice(places, CHOICES):
         taken = {members[i] for members, i in zip(ranked, at, strict=True)}
         barred = np.zeros(len(rules.names), dtype=bool)
         for members in ranked:
@@ -211,21 +132,21 @@ def masked(problem: TrainingProblem, rules: FeatureRules, barred: Mask) -> Train
 
 
 def kept_required(
-    problem: TrainingProblem, rules: FeatureRules, found: Solution, budget: Budget
+    problem: TrainingProblem, rules: FeatureRules, solution: Solution, budget: Budget
 ) -> Solution:
-    """Return ``found`` with the required variables that it lacks, measured on ``problem``."""
-    tree = found.parameters
+    """Return ``solution`` with the required variables that it lacks, measured on ``problem``."""
+    tree = solution.parameters
     for variable in rules.missing(rules.used(tree.weights != 0)):
         tree = _with_variable(problem, rules, tree, variable)
     return Solution.measure(
         problem,
         tree,
-        found.status,
+        solution.status,
         tol=budget.tol,
-        n_iter=found.n_iter,
-        seconds=found.seconds,
-        solver=found.solver,
-        message=found.message,
+        n_iter=solution.n_iter,
+        seconds=solution.seconds,
+        solver=solution.solver,
+        message=solution.message,
     )
 
 
@@ -239,7 +160,7 @@ def _with_variable(
     row, branch = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
     largest = min(float(problem.bounds.high[own[row], branch]), 1.0) or 1.0
     trees = []
-    for part in OPTIONS.weights:
+    for part in WEIGHTS:
         weights = tree.weights.copy()
         weights[own[row], branch] = -np.copysign(part * largest, slopes[row, branch])
         trees.append(replace(tree, weights=weights))

@@ -29,7 +29,6 @@ from softsplit.solvers.base import (
     refuse_unsupported,
 )
 from softsplit.solvers.elimination.working_set import widened
-from softsplit.solvers.ruled import with_rules
 from softsplit.support.arguments import drawn_seed
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted
@@ -81,14 +80,12 @@ class Run:
         )
 
     def adapted(self, prepared: Prepared, check: CheckRows) -> Run:
-        """Return the run with rows that the user gave to the solver scaled and coded, and with a
-        solver that keeps the rules about features."""
+        """Return the run with rows that the user gave to the solver scaled and coded."""
 
         def scaled(X: Any) -> FloatArray:
             return scaled_rows(prepared.scaling, check(X))
 
-        solver = self.solver.adapted(scaled, prepared.classes)
-        return replace(self, solver=with_rules(solver, prepared.problem))
+        return replace(self, solver=self.solver.adapted(scaled, prepared.classes))
 
     def workers(self, n_rows: int, n_tasks: int, n_cells: int = 0) -> int:
         """Tasks that run side by side (``n_threads``).

@@ -43,6 +43,7 @@ from softsplit.solvers.basin_hopping.stages import (
     Race,
     RecipeStage,
 )
+from softsplit.solvers.ruled import improve_masked, solve_masked
 from softsplit.solvers.stopping import EndPoints
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
@@ -129,6 +130,7 @@ class BasinHoppingSolver(Solver):
     zero_threshold: float = 0.0
     searches: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = True
+    keeps_rules: ClassVar[bool] = True
     meets_rates: ClassVar[bool] = True
     compiled_code: ClassVar[str | None] = "cost"
 
@@ -142,6 +144,8 @@ class BasinHoppingSolver(Solver):
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its candidates."""
+        if problem.binding_rules is not None:
+            return solve_masked(self, problem, problem.binding_rules, start, budget)
         began = time.perf_counter()
         run = self._run(problem, budget)
         start = start.within(problem)
@@ -194,6 +198,9 @@ class BasinHoppingSolver(Solver):
 
         The result is no worse than the all-zero tree either.
         """
+        if problem.binding_rules is not None:
+            rules = problem.binding_rules
+            return improve_masked(self, problem, rules, front, draws, ends, budget, report)
         began = time.perf_counter()
         best = front[0]
         run = self._run(problem, budget)

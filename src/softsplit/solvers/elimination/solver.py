@@ -41,6 +41,7 @@ from softsplit.solvers.elimination.screening import feature_noise_threshold, scr
 from softsplit.solvers.elimination.second_order import newton_affordable, sharpened
 from softsplit.solvers.elimination.splicing import Splicing, cut
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, SupportTree
+from softsplit.solvers.ruled import solve_masked
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities
@@ -91,6 +92,7 @@ class EliminationSolver(Solver):
     zero_threshold: float = 0.0
     eliminates: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = True
+    keeps_rules: ClassVar[bool] = True
     meets_rates: ClassVar[bool] = True
     compiled_code: ClassVar[str | None] = "log"
 
@@ -104,12 +106,11 @@ class EliminationSolver(Solver):
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Return the best tree found from ``start``; class rates are met in a last phase."""
+        rules = problem.binding_rules
+        if rules is not None and not problem.penalties.counts:  # elimination keeps them
+            return solve_masked(self, problem, rules, start, budget)
         run = EliminationRun(problem, start, budget, self.options)
         return run.tree(problem, tight=not budget.rough)
-
-    def keeps_rules(self, problem: TrainingProblem) -> bool:
-        """Elimination keeps them."""
-        return problem.by_likelihood and problem.penalties.counts
 
     def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
         """Sizes up to that on which supports are selected, which is the last.
@@ -130,7 +131,8 @@ class EliminationSolver(Solver):
 
     def follows(self, problem: TrainingProblem) -> bool:
         """Elimination gives the trees of all strengths at once, but not under class rates."""
-        return problem.by_likelihood and not np.any(problem.minimum_rates > 0)
+        masked = problem.binding_rules is not None and not problem.penalties.counts
+        return problem.by_likelihood and not masked and not np.any(problem.minimum_rates > 0)
 
     def path(
         self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False

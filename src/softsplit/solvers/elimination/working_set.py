@@ -32,7 +32,7 @@ from softsplit.engines.sparse import SparseColumns, SparseRows
 from softsplit.problem.penalties import Groups, Penalty
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Screening, Solution, Solver, Start
-from softsplit.solvers.elimination.screening import (
+from softsplit.solvers.score_statistics import (
     Labels,
     ScoreStatistics,
     branch_slopes,
