@@ -226,5 +226,5 @@ def test_a_leaf_says_how_many_of_its_rows_are_called_otherwise():
     assert flow.predicted.sum(axis=1).tolist() == np.bincount(tree.predict(X)).tolist()
     otherwise = round(flow.predicted[1, 0])
     assert otherwise > 0  # of those that most probably end where class 0 is predicted
-    drawn = "".join(tree_svg(model, flow, "a tree").itertext())
+    drawn = tree_svg(model, flow, "a tree").striptags()
     assert f"{otherwise} predicted 1" in drawn and "% are 0" in drawn

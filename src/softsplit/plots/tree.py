@@ -19,7 +19,7 @@ from softsplit.plots.canvas import (
     plain,
 )
 from softsplit.reading.equations import Split, arriving_text, rank_places
-from softsplit.reading.layout import NodeBox, bands, lay_out
+from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import ink_on
 from softsplit.reading.term_curves import TermCurve, term_curves
@@ -27,54 +27,25 @@ from softsplit.reading.text import ranked_features
 from softsplit.support.arrays import FloatArray
 from softsplit.support.numbers import number
 
+TYPE_SIZE = 8.0
+"""Points of the type."""
 
-@dataclass(frozen=True)
-class TreeStyle:
-    """Sizes of a drawn tree, in inches where nothing else is said.
+LINE = TYPE_SIZE * 1.35 / 72
 
-    Attributes
-    ----------
-    type_size : float
-        Points.
-    line : float
-        Height of a line of that type.
-    pad : float
-        Between the text of a box and its frame.
-    side_gap, level_gap : float
-        Between boxes side by side, and between levels.
-    longest_name : int
-        Characters of a name; longer ones are cut in the middle.
-    loose, bold : float
-        Type on a screen is wider than its outlines, and bold type wider still.
-    leaf_classes, footnotes : int
-        Lines of classes in a leaf and of footnotes, at most.
-    widest : float
-        Width of the band of all rows.
-    thin : float
-        Share of all rows below which a band is not drawn.
-    margin : float
-    curve, curve_gap : float
-        Width of the curve beside a term that bends, and its distance from the terms.
-    """
+STYLE = TreeSizes(
+    line=LINE, pad_x=0.07, pad_y=0.07, side_gap=0.16, level_gap=0.62, margin=0.12, widest=0.9,
+    thinnest=0.004, curve_width=0.5, curve_gap=0.1, curve_pad=0.15 * LINE,
+)  # fmt: skip
+"""Sizes in inches."""
 
-    type_size: float = 8.0
-    line: float = 8.0 * 1.35 / 72
-    pad: float = 0.07
-    side_gap: float = 0.16
-    level_gap: float = 0.62
-    longest_name: int = 26
-    loose: float = 1.06
-    bold: float = 1.12
-    leaf_classes: int = 3
-    footnotes: int = 16
-    widest: float = 0.9
-    thin: float = 0.004
-    margin: float = 0.12
-    curve: float = 0.5
-    curve_gap: float = 0.1
+LONGEST_NAME = 26
+"""Characters of a name; longer ones are cut in the middle."""
 
+LOOSE, BOLD = 1.06, 1.12
+"""Type on a screen is wider than its outlines, and bold type wider still."""
 
-STYLE = TreeStyle()
+LEAF_CLASSES, FOOTNOTES = 3, 16
+"""Lines of classes in a leaf and of footnotes, at most."""
 
 CURVE = "#0b5cad"
 """The colour of curves, that of links on pages."""
@@ -170,7 +141,7 @@ class TreeDisplay:
         for box in sheet.root.walk():
             self._box(sheet, box, colours, scale)
         for i, line in enumerate(reversed(sheet.footnotes)):
-            place = {"ha": "left", "va": "center_baseline", "fontsize": STYLE.type_size * scale}
+            place = {"ha": "left", "va": "center_baseline", "fontsize": TYPE_SIZE * scale}
             ax.text(0.0, (i + 0.5) * STYLE.line, line, color=PALE, **place)
         return self
 
@@ -185,7 +156,7 @@ class TreeDisplay:
             found = term_curves(self.model, node.split)
             return _sized(node, lines, [curve for curve in found if curve.terms.stop <= shown])
 
-        root = outline(self.model, lambda name: plain(name, STYLE.longest_name))
+        root = outline(self.model, lambda name: plain(name, LONGEST_NAME))
         placed, width, height = lay_out(root, box_of, STYLE.side_gap, STYLE.level_gap)
         footnotes = _footnotes(self.model, ranked_features(root), precision)
         below = STYLE.line * (len(footnotes) + 1) if footnotes else 0.0
@@ -199,7 +170,7 @@ class TreeDisplay:
         if self.flow is None:
             rows, *classes = arriving_text(self.model, list(end.leaves)).split(": ", 1)
             listed = classes[0].split(", ") if classes else []
-            return [rows, *(plain(one, STYLE.longest_name) for one in listed[: STYLE.leaf_classes])]
+            return [rows, *(plain(one, LONGEST_NAME) for one in listed[:LEAF_CLASSES])]
         total = self.flow[:, end.node].sum()
         if len(self.flow) == 1:
             return [f"{total:.0f} rows"]
@@ -219,9 +190,9 @@ class TreeDisplay:
             sharp = len(box.lines) - 1 if self.model.walk is None else 0
             small = not box.is_end and i in (0, sharp)
             self.ax_.text(
-                box.middle_of_lines, sheet.up(box.y) - STYLE.pad - (i + 0.5) * STYLE.line, line,
+                box.middle_of_lines, sheet.up(box.y) - STYLE.pad_y - (i + 0.5) * STYLE.line, line,
                 ha="center", va="center_baseline", color=PALE if small else ink, zorder=4,
-                fontsize=STYLE.type_size * scale,
+                fontsize=TYPE_SIZE * scale,
                 weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip
 
@@ -230,11 +201,9 @@ class TreeDisplay:
 
     def _curve(self, sheet: TreeSheet, box: NodeBox, curve: TermCurve, scale: float) -> None:
         """The curve of a term that bends, as high as the lines of its terms, with its knots."""
-        left = box.x + box.width - STYLE.pad - STYLE.curve
-        lines = sheet.up(box.y) - STYLE.pad - STYLE.line  # below the number of the question
-        top, foot = (lines - STYLE.line * (n + inset) for n, inset in
-                     ((curve.terms.start, 0.15), (curve.terms.stop, -0.15)))  # fmt: skip
-        points = np.array([left, foot]) + curve.places * [STYLE.curve, top - foot]
+        left, upper, width, height = STYLE.curve_frame(box, curve)
+        top, foot = sheet.up(upper), sheet.up(upper + height)
+        points = np.array([left, foot]) + curve.places * [width, height]
         at_knots = points[curve.bends]
         thin, dotted = {"color": PALE, "zorder": 4, "lw": 0.6 * scale}, (0, (2, 2))
         self.ax_.vlines(at_knots[:, 0], foot, top, linestyles=[dotted], **thin)
@@ -252,14 +221,14 @@ class TreeDisplay:
             self.ax_.plot(*line, color=PALE, lw=1.2 * scale, zorder=1)
         else:
             shades = colours if len(self.flow) > 1 else [PALE]
-            for band in bands(box, child, self.flow, STYLE.widest, STYLE.thin):
+            for band in bands(box, child, self.flow, STYLE):
                 corners = (band.start, start), (band.end, end)
                 self.ax_.add_patch(_band(*corners, band.width, shades[band.group]))
         x = 0.5 * (box.middle + child.middle) + 0.06 * (1 if child.node.side else -1)
         pale = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
         self.ax_.text(
             x, 0.5 * (start + end), word, ha="center", va="center", style="italic", color=INK,
-            fontsize=STYLE.type_size * scale, zorder=2, bbox=pale,
+            fontsize=TYPE_SIZE * scale, zorder=2, bbox=pale,
         )  # fmt: skip
 
 
@@ -310,20 +279,17 @@ def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
 
 def _sized(node: OutlineNode, lines: list[str], curves: Sequence[TermCurve] = ()) -> NodeBox:
     """A box that is as large as its lines need, and the curves beside them."""
-    first = text_width(lines[0]) * (STYLE.bold if node.split is None else 1.0)
-    beside = STYLE.curve_gap + STYLE.curve if curves else 0.0
-    width = max([first, *map(text_width, lines)]) + 2 * STYLE.pad + beside
-    height = len(lines) * STYLE.line + 2 * STYLE.pad
-    return NodeBox(node, lines, width, height, curves=list(curves), beside=beside)
+    first = text_width(lines[0]) * (BOLD if node.split is None else 1.0)
+    return STYLE.box(node, lines, max([first, *map(text_width, lines)]), curves)
 
 
 def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:
     """The class of a leaf, or its classes with their shares, a line each."""
     if model.walk is not None:
-        return [plain(model.labels[end.classes[0][0]], STYLE.longest_name)]
-    lines = [plain(model.labels[k], STYLE.longest_name) + share for k, share in end.classes]
-    more = len(lines) - STYLE.leaf_classes
-    return lines if more <= 0 else [*lines[: STYLE.leaf_classes], f"and {more} more"]
+        return [plain(model.labels[end.classes[0][0]], LONGEST_NAME)]
+    lines = [plain(model.labels[k], LONGEST_NAME) + share for k, share in end.classes]
+    more = len(lines) - LEAF_CLASSES
+    return lines if more <= 0 else [*lines[:LEAF_CLASSES], f"and {more} more"]
 
 
 def _condition_lines(place: int, split: Split, max_terms: int | None, precision: int) -> list[str]:
@@ -352,11 +318,11 @@ def _signed(term: str) -> str:
 def _footnotes(model: TreeModel, ranked: list[int], precision: int) -> list[str]:
     """What ranks mean, for splits that are written with them."""
     lines = []
-    for j in ranked[: STYLE.footnotes]:
+    for j in ranked[:FOOTNOTES]:
         places = ", ".join(
             f"{rank:g} at {minus(value)}" for rank, value in rank_places(model, j, precision)
         )
-        lines.append(f"rank({plain(model.feature_names[j], STYLE.longest_name)}): {places}")
+        lines.append(f"rank({plain(model.feature_names[j], LONGEST_NAME)}): {places}")
     left_out = len(ranked) - len(lines)
     return [*lines, f"and {left_out} more ranks"] if left_out else lines
 
@@ -367,8 +333,6 @@ def text_width(text: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=STYLE.type_size)
+    font = FontProperties(size=TYPE_SIZE)
     bare = text.replace(r"\$", "$")
-    return (
-        STYLE.loose * float(text_to_path.get_text_width_height_descent(bare, font, False)[0]) / 72
-    )
+    return LOOSE * float(text_to_path.get_text_width_height_descent(bare, font, False)[0]) / 72

@@ -7,7 +7,7 @@ its highest box. x counts from the left and y from the top, in the units in whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from softsplit.reading.outline import OutlineNode
@@ -53,6 +53,61 @@ class NodeBox:
         yield self
         for child in self.children:
             yield from child.walk()
+
+
+@dataclass(frozen=True)
+class TreeSizes:
+    """Sizes of a drawn tree, all in one unit.
+
+    Attributes
+    ----------
+    line : float
+        Height of a line of text.
+    pad_x, pad_y : float
+        Space beside the text of a box, and above and below it.
+    side_gap, level_gap : float
+        Space between two boxes of a level, and between two levels.
+    margin : float
+        Space around the tree.
+    widest : float
+        Width of the band of all rows.
+    thinnest : float
+        Share of all rows below which a band is not drawn.
+    curve_width, curve_gap, curve_pad : float
+        Width of the curve beside a term that bends, its distance from the terms, and the space
+        above and below it; it is as high as the lines of its terms.
+    """
+
+    line: float
+    pad_x: float
+    pad_y: float
+    side_gap: float
+    level_gap: float
+    margin: float
+    widest: float
+    thinnest: float
+    curve_width: float
+    curve_gap: float
+    curve_pad: float
+
+    def box(
+        self, node: OutlineNode, lines: list[str], width: float,
+        curves: Sequence[TermCurve] = (), least: float = 0.0, below: float = 0.0,
+    ) -> NodeBox:  # fmt: skip
+        """A box for lines of this width and the curves beside them.
+
+        Its content is at least as wide as ``least``, and has the height ``below`` under its lines.
+        """
+        beside = self.curve_gap + self.curve_width if curves else 0.0
+        wide = max(width + beside, least) + 2 * self.pad_x
+        high = len(lines) * self.line + 2 * self.pad_y + below
+        return NodeBox(node, lines, wide, high, curves=list(curves), beside=beside)
+
+    def curve_frame(self, box: NodeBox, curve: TermCurve) -> tuple[float, float, float, float]:
+        """Left and upper edge, width and height of a curve beside its terms."""
+        top = box.y + self.pad_y + (1 + curve.terms.start) * self.line + self.curve_pad
+        left = box.x + box.width - self.pad_x - self.curve_width
+        return left, top, self.curve_width, len(curve.terms) * self.line - 2 * self.curve_pad
 
 
 def lay_out(
@@ -108,12 +163,12 @@ def _spread(box: NodeBox, left: float, gap: float) -> float:
 
 def _levels(root: NodeBox) -> list[list[NodeBox]]:
     """The boxes by their depth."""
-    found: list[list[NodeBox]] = []
-    here = [root]
-    while here:
-        found.append(here)
-        here = [child for box in here for child in box.children]
-    return found
+    levels: list[list[NodeBox]] = []
+    level = [root]
+    while level:
+        levels.append(level)
+        level = [child for box in level for child in box.children]
+    return levels
 
 
 @dataclass(frozen=True)
@@ -130,9 +185,7 @@ class Band:
     width: float
 
 
-def bands(
-    box: NodeBox, child: NodeBox, counts: FloatArray, widest: float, thinnest: float
-) -> list[Band]:
+def bands(box: NodeBox, child: NodeBox, counts: FloatArray, sizes: TreeSizes) -> list[Band]:
     """Bands as wide as the expected rows of each group, side by side.
 
     Parameters
@@ -140,23 +193,20 @@ def bands(
     box, child : NodeBox
     counts : array of shape (n_groups, n_nodes)
         Expected rows of each group at every node of the complete tree.
-    widest : float
-        Width of all rows together.
-    thinnest : float
-        Share of all rows below which a band is left out.
+    sizes : TreeSizes
     """
     total = counts[:, 0].sum()
-    unit = widest / total if total > 0 else 0.0
+    unit = sizes.widest / total if total > 0 else 0.0
     left, end_node = 2 * box.node.node + 1, child.node.node
     # Bands leave a box side by side: first all that go left, then all that go right.
     start = box.middle - unit * counts[:, box.node.node].sum() / 2
     if end_node != left:
         start += unit * counts[:, left].sum()
     end = child.middle - unit * counts[:, end_node].sum() / 2
-    found = []
+    drawn = []
     for group, rows in enumerate(counts[:, end_node]):
         width = unit * float(rows)
-        if rows >= thinnest * total:
-            found.append(Band(group, start, end, width))
+        if rows >= sizes.thinnest * total:
+            drawn.append(Band(group, start, end, width))
         start, end = start + width, end + width
-    return found
+    return drawn

@@ -1,4 +1,4 @@
-"""A tree as an SVG picture and as a nested list, made of elements: names are text nodes only.
+"""A tree as an SVG picture and as a nested list.
 
 A box is a question with its terms in the units of the data and, below them, how the rows that get
 there are spread over its answers, and beside terms that bend a small curve of what they add to the
@@ -9,55 +9,43 @@ estimated, without a browser: a box is as wide as its longest line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-from xml.etree import ElementTree as ET
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import UNCOUNTED, Split, rank_places, read_split
-from softsplit.reading.layout import NodeBox, bands, lay_out
+from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.reading.term_curves import TermCurve, term_curves
 from softsplit.reading.text import lines_below, ranked_features
-from softsplit.report.elements import add, element
-from softsplit.report.pages import shortened, text_width
+from softsplit.report.pages import render, shortened, text_width
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
 from softsplit.support.numbers import number
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+SIZES = TreeSizes(
+    line=18.0, pad_x=12.0, pad_y=9.0, side_gap=18.0, level_gap=64.0, margin=4.0, widest=96.0,
+    thinnest=0.002, curve_width=54.0, curve_gap=16.0, curve_pad=3.0,
+)  # fmt: skip
+"""Sizes of the drawn tree, in pixels."""
+
 
 @dataclass(frozen=True)
 class DrawingLayout:
-    """Sizes of the drawn tree, in units of the drawing, and how much it shows."""
+    """Sizes of what is drawn with the tree, and how much it shows."""
 
     bins: int = 24
     """Bins of the spread of scores at a branch."""
 
     span: float = 6.0
     """Log-odds on either side of a threshold that the spread shows."""
-
-    line: float = 18.0
-    """Height of a line of text."""
-
-    pad_x: float = 12.0
-    """Space beside the text of a box."""
-
-    pad_y: float = 9.0
-    """Space above and below it."""
-
-    side_gap: float = 18.0
-    """Space between two boxes of a level."""
-
-    level_gap: float = 64.0
-    """Space between two levels."""
-
-    margin: float = 4.0
-    """Space around the tree."""
 
     most_terms: int = 30
     """Terms of a question that a box shows."""
@@ -68,26 +56,11 @@ class DrawingLayout:
     least_share: float = 0.05
     """Smaller class shares are not written in a leaf."""
 
-    widest: float = 96.0
-    """Width of the band of all rows."""
-
-    thinnest: float = 0.002
-    """Bands of a smaller share are not drawn."""
-
     spread_width: float = 196.0
     """Width of the spread of scores."""
 
     spread_height: float = 34.0
     """Its height."""
-
-    curve_width: float = 54.0
-    """Width of the curve of a term, beside it; it is as high as the lines of its terms."""
-
-    curve_gap: float = 16.0
-    """Space between the lines of a box and its curves."""
-
-    curve_pad: float = 3.0
-    """Space above and below a curve."""
 
     tall: float = 64.0
     """Height of the curve of a term where it stands alone, with its values below it."""
@@ -159,14 +132,73 @@ def _turn(model: TreeModel, branch: int) -> float:
     return away if split.sign == ">" else -away
 
 
-# --- A tree as an SVG picture made of elements: names are text nodes only -------------------------
+# --- A tree as an SVG picture ---------------------------------------------------------------------
 
 
 SURE = float(np.log(0.95 / 0.05))
 """Log-odds from which on an answer is sure: 95 in 100."""
 
 
-def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") -> ET.Element:
+class Line(NamedTuple):
+    """A line of text in a box: where it stands, its style, and its colour if it has one."""
+
+    text: str
+    x: float
+    y: float
+    kind: str = ""
+    fill: str = ""
+
+
+class Curve(NamedTuple):
+    """The curve of a term in its frame; points are x, y, and whether the curve bends there."""
+
+    told: str
+    left: float
+    top: float
+    width: float
+    height: float
+    points: list[tuple[float, float, bool]]
+
+    @property
+    def path(self) -> str:
+        return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in self.points)
+
+
+class Spread(NamedTuple):
+    """How rows are spread over the answers of a question: bars of each class, left surely yes."""
+
+    left: float
+    middle: float
+    right: float
+    top: float
+    foot: float
+    unsure: float
+    bars: list[tuple[str, str]]
+
+
+class Box(NamedTuple):
+    """A box of the drawing with all that is in it."""
+
+    node: OutlineNode
+    title: str
+    frame: NodeBox
+    colour: str
+    lines: list[Line]
+    curves: list[Curve]
+    spread: Spread | None
+
+
+class Edge(NamedTuple):
+    """The way from a box to its child: the shapes of its bands with their colours, or a line."""
+
+    child: int
+    line: str
+    bands: list[tuple[str, str]]
+    word: Line
+    wide: float
+
+
+def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") -> Markup:
     """The tree as an SVG element of its natural size.
 
     With ``anchor``, questions link to their details further down, at anchor plus number.
@@ -175,41 +207,27 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
 
     def box_of(node: OutlineNode) -> NodeBox:
         if node.split is None:
-            return _sized(node, _end_lines(model, flow, node))
+            lines = _end_lines(model, flow, node)
+            return SIZES.box(node, lines, max(map(text_width, lines)))
         lines = [f"question {node.number}", *_terms(node.split, words)]
         curves = [c for c in term_curves(model, node.split) if c.terms.stop <= LAYOUT.most_terms]
-        return _sized(node, lines, LAYOUT.spread_height + LAYOUT.line if flow else 0.0, curves)
+        least, below = (0.0, 0.0)
+        if flow is not None:
+            least, below = LAYOUT.spread_width, LAYOUT.spread_height + SIZES.line
+        return SIZES.box(node, lines, max(map(text_width, lines)), curves, least, below)
 
     root, width, height = lay_out(
-        outline(model, shortened), box_of, LAYOUT.side_gap, LAYOUT.level_gap, LAYOUT.margin
+        outline(model, shortened), box_of, SIZES.side_gap, SIZES.level_gap, SIZES.margin
     )
-    svg = element(
-        "svg",
-        {
-            # A picture hides what is in it from screen readers, a group does not hide its links.
-            "class": "tree", "role": "group" if anchor else "img", "aria-label": label,
-            "viewBox": f"0 0 {width:.0f} {height:.0f}",
-            "width": f"{width:.0f}", "height": f"{height:.0f}",
-        },
+    return render(
+        "tree.html", label=label, anchor=anchor, words=words, width=round(width),
+        height=round(height), boxes=[_drawn(model, box, flow) for box in root.walk()],
+        edges=[
+            _edge(box, child, word, flow)
+            for box in root.walk()
+            for child, word in zip(box.children, words, strict=False)
+        ],
     )  # fmt: skip
-    for box in root.walk():
-        for child, word in zip(box.children, words, strict=False):
-            _edge(svg, box, child, word, flow)
-    for box in root.walk():
-        _draw(svg, model, box, flow, anchor)
-    return svg
-
-
-def _sized(
-    node: OutlineNode, lines: list[str], extra: float = 0.0, curves: Sequence[TermCurve] = ()
-) -> NodeBox:
-    """A box as wide as its longest line with the curves beside it, and with ``extra`` height for
-    the spread of its rows."""
-    beside = LAYOUT.curve_gap + LAYOUT.curve_width if curves else 0.0
-    widest = max(map(text_width, lines)) + beside
-    width = max(widest, LAYOUT.spread_width if extra > LAYOUT.line else 0.0) + 2 * LAYOUT.pad_x
-    height = len(lines) * LAYOUT.line + 2 * LAYOUT.pad_y + extra
-    return NodeBox(node, lines, width, height, curves=list(curves), beside=beside)
 
 
 def whatever_the_row(split: Split, words: tuple[str, str]) -> str:
@@ -318,153 +336,88 @@ def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], predicted: int)
     ]
 
 
-# --- what is between boxes ----------------------------------------------------------------------
+# --- Shapes ---------------------------------------------------------------------------------------
 
 
-def _edge(svg: ET.Element, box: NodeBox, child: NodeBox, word: str, flow: Flow | None) -> None:
-    group = add(svg, "g", {"class": "edge", "data-child": str(child.node.node)})
-    y0, y1 = box.foot, child.y
-    bend = (y0 + y1) / 2
-    if flow is None:
-        x0, x1 = box.middle, child.middle
-        line = f"M{x0:.1f} {y0:.1f}C{x0:.1f} {bend:.1f} {x1:.1f} {bend:.1f} {x1:.1f} {y1:.1f}"
-        add(group, "path", {"class": "line", "d": line})
-    else:
-        _bands(group, box, child, flow.counts)
-    x = (box.middle + child.middle) / 2
-    wide = max(28.0, text_width(word) + 6.0)
-    back = {"class": "word-back", "x": f"{x - wide / 2:.1f}", "y": f"{bend - 10:.1f}"}
-    add(group, "rect", back | {"width": f"{wide:.1f}", "height": "20", "rx": "6"})
-    add(group, "text", {"class": "word", "x": f"{x:.1f}", "y": f"{bend + 4.5:.1f}"}, word)
-
-
-def _bands(group: ET.Element, box: NodeBox, child: NodeBox, counts: FloatArray) -> None:
-    """A band per class from the bottom of a box to the top of its child."""
+def _edge(box: NodeBox, child: NodeBox, word: str, flow: Flow | None) -> Edge:
+    """The way to a child: a line, or a band per class from the foot of a box to its child's top."""
     y0, y1 = box.foot, child.y
     m = (y0 + y1) / 2
-    for band in bands(box, child, counts, LAYOUT.widest, LAYOUT.thinnest):
+    line, shapes = "", []
+    if flow is None:
+        a, b = box.middle, child.middle
+        line = f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
+    for band in () if flow is None else bands(box, child, flow.counts, SIZES):
         a, b, c, d = band.start, band.end, band.end + band.width, band.start + band.width
         shape = (
             f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
             f"H{c:.1f}C{c:.1f} {m:.1f} {d:.1f} {m:.1f} {d:.1f} {y0:.1f}Z"
         )
-        add(group, "path", {"class": "band", "d": shape, "fill": class_colour(band.group)})
+        shapes.append((shape, class_colour(band.group)))
+    place = Line(word, (box.middle + child.middle) / 2, m)
+    return Edge(child.node.node, line, shapes, place, max(28.0, text_width(word) + 6.0))
 
 
-# --- boxes --------------------------------------------------------------------------------------
-
-
-def _draw(svg: ET.Element, model: TreeModel, box: NodeBox, flow: Flow | None, anchor: str) -> None:
-    node, colour = box.node, None
+def _drawn(model: TreeModel, box: NodeBox, flow: Flow | None) -> Box:
+    node, colour, spread, title = box.node, "", None, box.node.label
     if node.split is None:
-        kind, title, colour = "leaf", node.label, class_colour(node.classes[0][0])
+        colour = class_colour(node.classes[0][0])
     else:
-        kind = "split"
         title = read_split(model, node.node).condition() if node.split.features else box.lines[1]
-    parent = svg
-    if anchor and not box.is_end:
-        link = {"href": f"#{anchor}{node.number}", "aria-label": f"Question {node.number}: {title}"}
-        parent = add(svg, "a", link)
-    group = add(parent, "g", {"class": kind, "data-node": str(node.node)})
-    add(group, "title", {}, title)
-    shape = {
-        "x": f"{box.x:.1f}", "y": f"{box.y:.1f}", "rx": "8",
-        "width": f"{box.width:.1f}", "height": f"{box.height:.1f}",
-    }  # fmt: skip
-    if colour:
-        shape["fill"] = colour
-    add(group, "rect", shape)
-    for i, line in enumerate(box.lines):
-        place = {
-            "x": f"{box.middle_of_lines:.1f}",
-            "y": f"{box.y + LAYOUT.pad_y + (i + 0.74) * LAYOUT.line:.1f}",
-        }
-        if colour:
-            place |= {"fill": ink_on(colour), "class": "name" if i == 0 else "note"}
-        elif i == 0:
-            place["class"] = "note"
-        add(group, "text", place, line)
-    for curve in box.curves:
-        top = box.y + LAYOUT.pad_y + (1 + curve.terms.start) * LAYOUT.line + LAYOUT.curve_pad
-        left = box.x + box.width - LAYOUT.pad_x - LAYOUT.curve_width
-        height = len(curve.terms) * LAYOUT.line - 2 * LAYOUT.curve_pad
-        add_curve(group, curve, left, top, LAYOUT.curve_width, height)
-    if flow is not None and not box.is_end:
-        _spread(group, box, flow.scores[node.node], answer_words(model.labels))
+        spread = None if flow is None else _spread(box, flow.scores[node.node])
+    fill = ink_on(colour) if colour else ""
+    kinds = ["name" if colour else "note"] + ["note" if colour else ""] * (len(box.lines) - 1)
+    top = box.y + SIZES.pad_y
+    lines = [
+        Line(text, box.middle_of_lines, top + (i + 0.74) * SIZES.line, kinds[i], fill)
+        for i, text in enumerate(box.lines)
+    ]
+    curves = [_curve(curve, *SIZES.curve_frame(box, curve)) for curve in box.curves]
+    return Box(node, title, box, colour, lines, curves, spread)
 
 
-def add_curve(
-    parent: ET.Element, curve: TermCurve, left: float, top: float, width: float, height: float
-) -> list[float]:
-    """Draw the curve of a term in a frame; returns how far from the left its points are."""
-    group = add(parent, "g", {"class": "curve", "role": "img", "aria-label": curve.told})
-    add(group, "title", {}, curve.told)
-    frame = {"x": f"{left:.1f}", "y": f"{top:.1f}", "width": f"{width:.1f}"}
-    add(group, "rect", frame | {"height": f"{height:.1f}"})  # the whole frame shows the title
-    points = [(left + width * x, top + height * (1 - y)) for x, y in curve.places.tolist()]
-    for (x, y), bends in zip(points, curve.bends, strict=True):
-        if bends:
-            line = {"class": "knot", "x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": f"{top:.1f}"}
-            add(group, "line", line | {"y2": f"{top + height:.1f}"})
-            add(group, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "2.2"})
-    way = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    add(group, "path", {"d": f"M{way}"})
-    return [x for x, _ in points]
+def _curve(curve: TermCurve, left: float, top: float, width: float, height: float) -> Curve:
+    points = [
+        (left + width * x, top + height * (1 - y), bool(bends))
+        for (x, y), bends in zip(curve.places.tolist(), curve.bends, strict=True)
+    ]
+    return Curve(curve.told, left, top, width, height, points)
 
 
-def tall_curve(curve: TermCurve) -> ET.Element:
-    """The curve of a term by itself, with its ends and knots written below."""
-    width, height = LAYOUT.wide + 2 * LAYOUT.aside, LAYOUT.tall + LAYOUT.line + LAYOUT.curve_pad
-    svg = element(
-        "svg",
-        {
-            "class": "tree", "viewBox": f"0 0 {width:.0f} {height:.0f}", "width": f"{width:.0f}",
-            "height": f"{height:.0f}", "role": "img", "aria-label": curve.told,
-        },
-    )  # fmt: skip
-    whole = LAYOUT.aside, LAYOUT.curve_pad, LAYOUT.wide, LAYOUT.tall - LAYOUT.curve_pad
-    points = list(zip(add_curve(svg, curve, *whole), curve.bends, curve.labels, strict=True))
-    # Ends come first: a knot near one is not written.
-    written: list[float] = []
-    for x, _, label in [points[0], points[-1], *(point for point in points[1:-1] if point[1])]:
-        if all(abs(x - other) >= LAYOUT.values_apart for other in written):
-            place = {"class": "tick", "x": f"{x:.1f}", "y": f"{height - 5:.1f}"}
-            add(svg, "text", place, shortened(label, 12))
-            written.append(x)
-    return svg
-
-
-def _spread(group: ET.Element, box: NodeBox, scores: FloatArray, words: tuple[str, str]) -> None:
-    """How the rows at a question are spread over its answers, by class; left is surely yes."""
+def _spread(box: NodeBox, scores: FloatArray) -> Spread:
+    """The rows at a question by their log-odds, a stack of bars of all classes."""
     left = box.middle - LAYOUT.spread_width / 2
-    foot = box.y + LAYOUT.pad_y + len(box.lines) * LAYOUT.line + LAYOUT.spread_height
+    foot = box.y + SIZES.pad_y + len(box.lines) * SIZES.line + LAYOUT.spread_height
     half = LAYOUT.spread_width * SURE / (2 * LAYOUT.span)
-    zone = {
-        "class": "unsure", "x": f"{box.middle - half:.1f}", "width": f"{2 * half:.1f}",
-        "y": f"{foot - LAYOUT.spread_height:.1f}", "height": f"{LAYOUT.spread_height:.1f}",
-    }  # fmt: skip
-    add(group, "rect", zone)
     largest = float(scores.sum(axis=0).max())
     step = LAYOUT.spread_width / LAYOUT.bins
-    bars = scores * (LAYOUT.spread_height / largest if largest > 0 else 0.0)
-    for k, heights in enumerate(bars):
-        base = foot - bars[:k].sum(axis=0)
+    heights = scores * (LAYOUT.spread_height / largest if largest > 0 else 0.0)
+    bars = []
+    for k, own in enumerate(heights):
+        base = foot - heights[:k].sum(axis=0)
         parts = [
             f"M{left + i * step:.1f} {base[i]:.1f}h{step - 0.6:.1f}v{-h:.1f}h{0.6 - step:.1f}z"
-            for i, h in enumerate(heights)
+            for i, h in enumerate(own)
             if h >= 0.05
         ]
         if parts:
-            add(group, "path", {"class": "bars", "d": "".join(parts), "fill": class_colour(k)})
-    axis = {"class": "axis", "x1": f"{left:.1f}", "x2": f"{left + LAYOUT.spread_width:.1f}"}
-    add(group, "line", axis | {"y1": f"{foot:.1f}", "y2": f"{foot:.1f}"})
-    y = f"{foot + 13:.1f}"
-    for x, word, side in (
-        (left, f"sure: {words[0]}", "start"),
-        (box.middle, "unsure", "middle"),
-        (left + LAYOUT.spread_width, f"sure: {words[1]}", "end"),
-    ):
-        add(group, "text", {"class": f"tick {side}", "x": f"{x:.1f}", "y": y}, word)
+            bars.append(("".join(parts), class_colour(k)))
+    right = left + LAYOUT.spread_width
+    return Spread(left, box.middle, right, foot - LAYOUT.spread_height, foot, half, bars)
+
+
+def tall_curve(curve: TermCurve) -> Markup:
+    """The curve of a term by itself, with its ends and knots written below."""
+    width, height = LAYOUT.wide + 2 * LAYOUT.aside, LAYOUT.tall + SIZES.line + SIZES.curve_pad
+    whole = LAYOUT.aside, SIZES.curve_pad, LAYOUT.wide, LAYOUT.tall - SIZES.curve_pad
+    drawn = _curve(curve, *whole)
+    points = list(zip(drawn.points, curve.labels, strict=True))
+    # Ends come first: a knot near one is not written.
+    ticks: list[tuple[float, str]] = []
+    for (x, _, _), label in [points[0], points[-1], *(p for p in points[1:-1] if p[0][2])]:
+        if all(abs(x - other) >= LAYOUT.values_apart for other, _ in ticks):
+            ticks.append((x, shortened(label, 12)))
+    return render("curve.html", curve=drawn, ticks=ticks, width=round(width), height=round(height))
 
 
 def threshold_text(split: Split, yes: str) -> str:
@@ -487,39 +440,16 @@ def threshold_text(split: Split, yes: str) -> str:
 # --- The tree in words, as a nested list ----------------------------------------------------------
 
 
-def tree_outline(model: TreeModel) -> ET.Element:
+def tree_outline(model: TreeModel) -> Markup:
     """Every question with all its terms, complete and in words."""
     words, root = answer_words(model.labels), outline(model)
-
-    def write(parent: ET.Element, found: OutlineNode, lead: str) -> None:
-        item, split = add(parent, "li"), found.split
-        if split is None:
-            add(item, "span", {}, f"{lead}class ")
-            add(item, "strong", {}, found.label)
-            return
-        if split.features:
-            add(item, "span", {}, f"{lead}is ")
-            add(item, "code", {}, split.condition())
-            sure = "" if model.walk is not None else f" ({threshold_text(split, words[0])})"
-            add(item, "span", {}, f"?{sure}")
-        else:
-            add(item, "span", {}, f"{lead}{whatever_the_row(split, words)}")
-        inner = add(item, "ul")
-        for child, word in zip(found.children, words, strict=True):
-            write(inner, child, f"{word}: ")
-
-    outer = element("div", {"class": "outline"})
-    write(add(outer, "ul"), root, "")
-    ranked = ranked_features(root)
-    if ranked:
-        add(
-            outer, "p", {"class": "quiet"},
-            "rank(x) is the place of x among the training rows, from 0 for the smallest to 1 for "
-            "the largest:",
-        )  # fmt: skip
-    for j in ranked:
-        places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
-        add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
-    for line in lines_below(model, root):
-        add(outer, "p", {"class": "quiet"}, line.strip())
-    return outer
+    ranks = [
+        f"rank({visible(model.feature_names[j])}): "
+        + ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
+        for j in ranked_features(root)
+    ]
+    return render(
+        "outline.html", root=root, words=words, ranks=ranks, below=lines_below(model, root),
+        sure=None if model.walk is not None else lambda split: threshold_text(split, words[0]),
+        whatever_the_row=whatever_the_row,
+    )  # fmt: skip

@@ -57,6 +57,11 @@ def add_table(
     return table
 
 
+def add_markup(parent: ET.Element, markup: str) -> None:
+    """A part that a template has made, as the last child."""
+    parent.append(ET.fromstring(markup))
+
+
 def rendered(root: ET.Element) -> Markup:
     """The element as HTML; text of script and style elements goes out as it is."""
     from markupsafe import Markup

@@ -18,7 +18,7 @@ from softsplit.fitted.model import holder_of
 from softsplit.reading.outline import answer_words
 from softsplit.report.cards import add_card
 from softsplit.report.drawing import tree_svg
-from softsplit.report.elements import add, add_table, element, rendered
+from softsplit.report.elements import add, add_markup, add_table, element, rendered
 from softsplit.report.pages import shortened
 from softsplit.support.messages import visible
 from softsplit.support.numbers import number
@@ -136,7 +136,7 @@ def _box() -> ET.Element:
 def _drawing(parent: ET.Element, model: Any) -> None:
     label = "Drawing of a tree"
     scroll = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": label}
-    add(parent, "div", scroll).append(tree_svg(model, None, label))
+    add_markup(add(parent, "div", scroll), tree_svg(model, None, label))
 
 
 def _bars(parent: ET.Element, shares: list[tuple[Any, float]]) -> None:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from softsplit.estimators.alternatives import Alternative, Alternatives
 from softsplit.estimators.stability import Stability
 from softsplit.report.drawing import tree_outline, tree_svg
-from softsplit.report.elements import add, add_table
+from softsplit.report.elements import add, add_markup, add_table
 from softsplit.report.pages import percent, shortened
 from softsplit.support.messages import counted, visible
 
@@ -31,8 +31,10 @@ def add_alternatives(parent: ET.Element, found: Alternatives) -> None:
         sheet = {"class": "scroll sheet", "tabindex": "0", "role": "region"}
         label = f"Drawing of alternative {number}"
         drawn = add(box, "div", {**sheet, "aria-label": label})
-        drawn.append(tree_svg(one.tree.tree_, None, f"{label}; the same in words is below it."))
-        box.append(tree_outline(one.tree.tree_))
+        add_markup(
+            drawn, tree_svg(one.tree.tree_, None, f"{label}; the same in words is below it.")
+        )
+        add_markup(box, tree_outline(one.tree.tree_))
         said = f"In Python it is tree.alternatives()[{number - 1}].tree, if tree is the search."
         add(box, "p", {"class": "quiet"}, said)
 

@@ -80,14 +80,19 @@ def _environment() -> Environment:
 
     environment = Environment(
         loader=PackageLoader("softsplit.report"), undefined=StrictUndefined, autoescape=True,
-        trim_blocks=True, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, finalize=_written,
     )  # fmt: skip
     environment.filters |= {
         "capital": capital, "class_colour": class_colour, "counted": counted, "ink_on": ink_on,
         "json": json_for_script, "number": number, "percent": percent, "shortened": shortened,
-        "tenths": lambda value: f"{value:.1f}", "visible": visible, "with_interval": with_interval,
+        "visible": visible, "with_interval": with_interval,
     }  # fmt: skip
     return environment
+
+
+def _written(value: Any) -> Any:
+    """Places in drawings with one decimal; figures of a page are texts already."""
+    return f"{value:.1f}" if isinstance(value, float) else value
 
 
 def _digest(content: str) -> str:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
-from softsplit.report.elements import add, add_table, element
+from softsplit.report.elements import add, add_markup, add_table, element
 from softsplit.report.pages import percent, shortened, with_interval
 from softsplit.report.report_data import ReportData, fit_options, strength_of
-from softsplit.report.scales import add_questions
+from softsplit.report.scales import questions_html
 from softsplit.support.messages import counted, visible
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
@@ -106,7 +106,7 @@ def _picture(parent: ET.Element, data: ReportData, point: int) -> None:
     flow = rows_flow(model, data.matrix, data.labels)
     said = f"Drawing of tree {point + 1}; the same in words is below it."
     anchor = f"question-{point + 1}-"
-    box.append(tree_svg(model, flow, said, anchor))
+    add_markup(box, tree_svg(model, flow, said, anchor))
     add(
         figure, "p", {"class": "quiet more-aside", "aria-hidden": "true"},
         "The drawing is wider than the screen: move it sideways.",
@@ -124,10 +124,11 @@ def _picture(parent: ET.Element, data: ReportData, point: int) -> None:
         )
         + "Click a question to see its terms.",
     )  # fmt: skip
-    add_questions(figure, model, anchor)
+    for part in ET.fromstring(f"<div>{questions_html(model, anchor)}</div>"):
+        figure.append(part)
     words = add(figure, "details", {"class": "words"})
     add(words, "summary", {}, "The tree in words")
-    words.append(tree_outline(model))
+    add_markup(words, tree_outline(model))
 
 
 def _features(parent: ET.Element, data: ReportData, point: int) -> None:

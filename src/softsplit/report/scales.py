@@ -7,8 +7,9 @@ at round values of the feature, whatever the scaling; so nothing needs to be rea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from xml.etree import ElementTree as ET
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from softsplit.reading.equations import Split, holds_or_not
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.term_curves import term_curves
 from softsplit.report.drawing import tall_curve, threshold_text, whatever_the_row
-from softsplit.report.elements import add, add_table
-from softsplit.report.pages import shortened
+from softsplit.report.pages import Table, render, shortened
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
 from softsplit.support.numbers import number
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -57,35 +60,72 @@ class ScaleLayout:
 LAYOUT = ScaleLayout()
 
 
-def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
-    """What each question of a tree weighs, to unfold; ``anchor`` plus its number is its name."""
+class Scale(NamedTuple):
+    """The scale of one feature: a line with ticks, some of them with their values."""
+
+    name: str
+    y: float
+    left: float
+    right: float
+    ticks: list[tuple[float, str]]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The scales of a question: pulls to the left of ``middle`` speak for its left side."""
+
+    height: float
+    sides: list[str]
+    left: float
+    middle: float
+    right: float
+    rows: list[Scale]
+    average: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class QuestionDetails:
+    """What a question weighs; ``always`` is all that is said of one that weighs nothing."""
+
+    name: str
+    number: int
+    terms: str
+    always: str = ""
+    curves: tuple[tuple[str, Markup], ...] = ()
+    scales: Scales | None = None
+    table: Table | None = None
+    ranked: bool = False
+    condition: str = ""
+    threshold: str = ""
+
+
+def question_details(model: TreeModel, anchor: str) -> list[QuestionDetails]:
+    """What each question of a tree weighs; ``anchor`` plus its number is its name on the page."""
     words = answer_words(model.labels)
-    for found in outline(model).questions():
-        split = found.split
+    details = []
+    for node in outline(model).questions():
+        split = node.split
         assert split is not None
-        name = f"{anchor}{found.number}"
-        part = add(parent, "details", {"id": name, "class": "question"})
-        said = f"Question {found.number}: {counted(len(split.features), 'term')}"
-        add(part, "summary", {}, said)
+        known = f"{anchor}{node.number}", node.number, counted(len(split.features), "term")
         if not split.features:
-            add(part, "p", {}, f"{whatever_the_row(split, words)}.".capitalize())
+            always = f"{whatever_the_row(split, words)}.".capitalize()
+            details.append(QuestionDetails(*known, always))
             continue
-        for curve in term_curves(model, split):
-            box = add(part, "figure", {"class": "bent"})
-            add(box, "figcaption", {"class": "quiet"}, f"{curve.told}.")
-            box.append(tall_curve(curve))
-        _scales(part, model, split)
-        formula = add(part, "details")
-        title = "As a formula (with ranks)" if split.ranked else "As a formula"
-        add(formula, "summary", {}, title)
-        add(formula, "p", {}).append(_code(split.condition()))
-        add(formula, "p", {"class": "quiet"}, f"{threshold_text(split, words[0]).capitalize()}.")
+        curves = tuple((curve.told, tall_curve(curve)) for curve in term_curves(model, split))
+        details.append(
+            QuestionDetails(
+                *known, "", curves, _scales(model, split), _terms(model, split), split.ranked,
+                split.condition(), threshold_text(split, words[0]).capitalize(),
+            )
+        )  # fmt: skip
+    return details
 
 
-def _code(text: str) -> ET.Element:
-    made = ET.Element("code")
-    made.text = text
-    return made
+def questions_html(model: TreeModel, anchor: str) -> Markup:
+    """The same, to unfold."""
+    questions = question_details(model, anchor)
+    yes = answer_words(model.labels)[0]
+    return render("questions.html", questions=questions, layout=LAYOUT, yes=yes)
 
 
 def pulls(model: TreeModel, node: int, feature: int, values: FloatArray) -> FloatArray:
@@ -94,8 +134,8 @@ def pulls(model: TreeModel, node: int, feature: int, values: FloatArray) -> Floa
     rows[:, feature] = values
     scaled = model.scaled(rows)[:, feature] - model.summary.scaled_mean[feature]
     weight = model.parameters.weights[feature, node] / model.parameters.n_features
-    made: FloatArray = model.steepness * weight * scaled
-    return made
+    pull: FloatArray = model.steepness * weight * scaled
+    return pull
 
 
 def average_pull(model: TreeModel, node: int) -> float:
@@ -106,53 +146,31 @@ def average_pull(model: TreeModel, node: int) -> float:
     return float(model.steepness * (mean - parameters.thresholds[node]))
 
 
-def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
+def _scales(model: TreeModel, split: Split) -> Scales:
     shown = list(split.features[: LAYOUT.most_scales])
-    ends = {j: _ends(model, split.branch, j) for j in shown}
+    ends = [_ends(model, split.branch, j) for j in shown]
     base = average_pull(model, split.branch)
-    reach = max(max(abs(low), abs(high)) for low, high in ends.values())
-    reach = max(reach, abs(base), 1e-9)
-    height = LAYOUT.head + LAYOUT.row * (len(shown) + 1)
-    box = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Scales"}
-    svg = add(
-        add(parent, "div", box), "svg",
-        {
-            "class": "scales", "viewBox": f"0 0 {LAYOUT.width:.0f} {height:.0f}", "role": "img",
-            "width": f"{LAYOUT.width:.0f}", "height": f"{height:.0f}",
-            "aria-label": f"Scales of {counted(len(shown), 'term')}, also as a table below",
-        },
-    )  # fmt: skip
-    sides = [shortened(side, 44) for side in described_sides(model, split.branch)]
-    middle = LAYOUT.left + (LAYOUT.width - LAYOUT.left - LAYOUT.right) / 2
+    reach = max(abs(base), 1e-9, *(abs(end) for both in ends for end in both))
     half = (LAYOUT.width - LAYOUT.left - LAYOUT.right) / 2
+    middle = LAYOUT.left + half
 
     def across(pull: float) -> float:
         return middle - half * pull / reach
 
-    add(
-        svg,
-        "text",
-        {"class": "end", "x": f"{LAYOUT.left:.0f}", "y": "16"},
-        f"\N{LEFTWARDS ARROW} {sides[0]}",
-    )
-    place = {"class": "end last", "x": f"{LAYOUT.width - LAYOUT.right:.0f}", "y": "16"}
-    add(svg, "text", place, f"{sides[1]} \N{RIGHTWARDS ARROW}")
-    foot = f"{height - LAYOUT.row:.0f}"
-    line = {"class": "middle", "x1": f"{middle:.1f}", "x2": f"{middle:.1f}", "y1": "22"}
-    add(svg, "line", line | {"y2": foot})
-    for i, j in enumerate(shown):
-        _scale(svg, model, split.branch, j, LAYOUT.head + LAYOUT.row * (i + 0.5), across)
-    y = LAYOUT.head + LAYOUT.row * (len(shown) + 0.5)
-    add(svg, "text", {"class": "of", "x": "0", "y": f"{y + 4:.1f}"}, "an average row")
-    spot = {"class": "average", "cx": f"{across(base):.1f}", "cy": f"{y:.1f}", "r": "5"}
-    add(svg, "circle", spot)
-    add(
-        parent, "p", {"class": "quiet"},
-        "Each value of a case pushes to the left or to the right of the line, and so does the "
-        "average row: if these distances add up to the left, the answer is "
-        f"{answer_words(model.labels)[0]}.",
+    places = [LAYOUT.head + LAYOUT.row * (i + 0.5) for i in range(len(shown) + 1)]
+    return Scales(
+        height=LAYOUT.head + LAYOUT.row * len(places),
+        sides=[shortened(side, 44) for side in described_sides(model, split.branch)],
+        left=LAYOUT.left,
+        middle=middle,
+        right=LAYOUT.width - LAYOUT.right,
+        rows=[
+            Scale(model.feature_names[j], y, across(low), across(high),
+                  _ticks(model, split.branch, j, across))
+            for j, (low, high), y in zip(shown, ends, places, strict=False)
+        ],
+        average=(across(base), places[-1]),
     )  # fmt: skip
-    _as_table(parent, model, split)
 
 
 def _ends(model: TreeModel, node: int, feature: int) -> tuple[float, float]:
@@ -161,29 +179,18 @@ def _ends(model: TreeModel, node: int, feature: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _scale(
-    svg: ET.Element, model: TreeModel, node: int, feature: int, y: float, across: object
-) -> None:
-    """One feature: its line from the smallest to the largest training value, and ticks."""
-    assert callable(across)
-    low, high = _ends(model, node, feature)
-    name = model.feature_names[feature]
-    label = add(svg, "text", {"class": "of", "x": "0", "y": f"{y + 4:.1f}"}, shortened(name, 24))
-    add(label, "title", {}, visible(name))
-    line = {"class": "line", "x1": f"{across(low):.1f}", "x2": f"{across(high):.1f}"}
-    add(svg, "line", line | {"y1": f"{y:.1f}", "y2": f"{y:.1f}"})
-    last = None
+def _ticks(
+    model: TreeModel, node: int, feature: int, across: Callable[[float], float]
+) -> list[tuple[float, str]]:
+    """Ticks of one feature; those too near to the one before are not written."""
+    ticks: list[tuple[float, str]] = []
+    last = -np.inf
     for value in tick_values(model, feature):
         x = across(float(pulls(model, node, feature, np.array([value]))[0]))
-        add(
-            svg, "line",
-            {"class": "line", "x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": f"{y - 4:.1f}",
-             "y2": f"{y + 4:.1f}"},
-        )  # fmt: skip
-        if last is None or abs(x - last) >= LAYOUT.nearest:
-            add(svg, "text", {"class": "tick", "x": f"{x:.1f}", "y": f"{y + 17:.1f}"},
-                number(value, 3))  # fmt: skip
-            last = x
+        written = abs(x - last) >= LAYOUT.nearest
+        ticks.append((x, number(value, 3) if written else ""))
+        last = x if written else last
+    return ticks
 
 
 def tick_values(model: TreeModel, feature: int) -> list[float]:
@@ -200,7 +207,7 @@ def tick_values(model: TreeModel, feature: int) -> list[float]:
     return sorted({low, high, *inner.tolist()})
 
 
-def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
+def _terms(model: TreeModel, split: Split) -> Table:
     """All features of a question, however many."""
     rows, sides = [], described_sides(model, split.branch)
     for j in split.features:
@@ -208,11 +215,9 @@ def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
         at_low, at_high = _ends(model, split.branch, j)
         when = "if so" if holds_or_not(model, j) else "higher values"
         towards = f"{when}: {sides[0] if at_high > at_low else sides[1]}"
+        span = f"{number(low)} to {number(high)}"
         size = number(abs(at_high - at_low), 3)
-        rows.append([visible(model.feature_names[j]), f"{number(low)} to {number(high)}", towards,
-                     size])  # fmt: skip
-    part = add(parent, "details")
-    add(part, "summary", {}, f"{counted(len(rows), 'term')} of this question as a table")
+        rows.append([visible(model.feature_names[j]), span, towards, size])
     effect = "effect from smallest to largest value (log-odds)"
     head = ["feature", "training values", "direction", effect]
-    add_table(part, "What the question weighs", head, rows, (3,))
+    return Table("What the question weighs", head, rows, (3,))
