@@ -27,14 +27,13 @@ from softsplit.advice.monotone_check import check_monotone
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
 from softsplit.fitted.model import TreeModel
-from softsplit.fitted.monotone import MonotoneEffect, ordered_classes
+from softsplit.fitted.monotone import ordered_classes
 from softsplit.fitted.summary import FeatureSummary
 from softsplit.problem.order import MonotoneOrder
 from softsplit.reading.text import tree_text
 from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import LinearScaling
-from softsplit.variables import MonotoneEffects
 
 SCHEMA = jsonschema.Draft202012Validator(
     json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
@@ -212,21 +211,6 @@ def test_proofs_and_contradictions_agree_with_dense_sampling():
         verdicts.append(found.holds)
     assert verdicts.count(True) >= 10 and verdicts.count(False) >= 10
     assert verdicts.count(None) <= 6
-
-
-def test_boxes_prove_what_leaf_ranges_do_not():
-    # Both children ask the same: the left one says more everywhere, though ranges overlap.
-    weights = np.zeros((2, 3))
-    weights[0, 0], weights[1, 1], weights[1, 2] = 4.0, 4.0, 4.0
-    second = np.array([0.9, 0.3, 0.5, 0.1])
-    tree = TreeParameters(weights, np.ones(3), np.vstack([1 - second, second]))
-    ends = np.zeros(2), np.ones(2)
-    summary = FeatureSummary(*ends, np.full(2, 0.5), np.full(2, "number"))
-    model = TreeModel(tree, 6.0, LinearScaling(*ends), np.array(["no", "yes"]), ("u", "v"), summary)
-    levels = MonotoneEffects(((0, 1),), (0, 1), ((0,),))
-    assert not MonotoneEffect(model, 0, 1, levels).proba_proved
-    found = check_monotone(model, "u", "+")
-    assert found.proved and "boxes" in found.reason
 
 
 def test_the_best_order_of_leaf_classes_is_that_of_brute_force():

@@ -139,8 +139,6 @@ def test_an_explanation_shows_escapes_and_holds_the_true_names(tree):
             term["name"] in X.columns for b in told["branches"] for term in b["contributions"]
         )
         assert all(change["name"] in X.columns for change in told["changes"])
-    undecided = replace(found, undecided=(FORGED,))
-    assert str(undecided).endswith(rf"not decided for {visible(FORGED)}")
 
 
 def test_two_classes_that_are_shown_alike_are_two_classes():

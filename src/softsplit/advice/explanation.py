@@ -148,8 +148,6 @@ class Explanation:
     together : tuple of Change
         Where no feature alone changes the class: two that do so together, if such were found; see
         ``softsplit.advice.changes``.
-    undecided : tuple of str
-        Features for which the search for a change was given up.
     note : str
         Why another class is predicted than the most probable one; empty where it is that.
     remarks : tuple of str
@@ -170,7 +168,6 @@ class Explanation:
     leaf_probability: float
     changes: tuple[Change, ...]
     together: tuple[Change, ...] = ()
-    undecided: tuple[str, ...] = ()
     note: str = ""
     remarks: tuple[str, ...] = ()
     leaf_number: int = 0
@@ -227,7 +224,7 @@ def explain(
     end = _below(model, path, leaf)
     written = _written_values(model, x, cells)
     treated = _treatments(model, cells)
-    changes, undecided = class_changes(model, x, written, room)
+    changes = class_changes(model, x, written, room)
     proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     return Explanation(
         label=model.labels[predicted],
@@ -246,7 +243,6 @@ def explain(
         leaf_probability=float(sum(leaves[i] for i in end)),
         changes=tuple(changes),
         together=() if changes else joint_change(model, x, written, room),
-        undecided=tuple(undecided),
         note="" if proba[predicted] == proba.max() else _reason(model),
         remarks=(*_remarks(model, cells), *far_remarks(model, x)),
         leaf_number=root.end_number(leaf) if model.walk is not None and root.split else 0,
@@ -427,8 +423,6 @@ def _change_lines(explanation: Explanation) -> list[str]:
         lines.append(
             f"no change of one or two features within {within} was found to change the class"
         )
-    if explanation.undecided:
-        lines.append(f"not decided for {', '.join(map(visible, explanation.undecided))}")
     return lines
 
 

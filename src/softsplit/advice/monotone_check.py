@@ -1,17 +1,11 @@
 """Whether a column has a monotone effect: a proof for all inputs, or two rows that contradict it.
 
-1. Leaf ranges (monotone.py): cheap, and enough for every tree that was trained for the effect.
-2. A search for two rows that differ in the column alone and contradict the effect, on random rows
-   and then around the worst of them; what it finds is confirmed by the tree's own predictions.
-3. Branch and bound over boxes of the columns in use, for the mixture. In a box every gate lies in
-   an interval, and so do the probabilities R_t of reaching a branch and what is below it:
+1. Leaf ranges (fitted/monotone.py) prove it: cheap, and enough for every tree that was trained for
+   the effect.
+2. Otherwise two rows are looked for that differ in the column alone and contradict the effect,
+   among random rows and then around the worst of them; the tree's own predictions confirm them.
 
-       V_t in [min_p (p L_low + (1 - p) R_low), max_p (p L_high + (1 - p) R_high)]
-
-   The effect holds in the box if the sum over the branches of slope g_t R_t (V_left - V_right)
-   has a lower bound of zero. A box in which it has none is halved. Infinite boxes are part of it,
-   so that what is proved holds for all inputs; columns of one category are taken for independent
-   of one another, which proves no less.
+Where neither succeeds the effect stays undecided.
 
 Levels of the classes and the sign are those of variables/monotone.py.
 """
@@ -23,15 +17,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.monotone import MonotoneEffect
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import Topology
-from softsplit.tree.scaling import LinearScaling
 from softsplit.variables import Cells, MonotoneEffects, monotone_effects
-from softsplit.variables.variable import CATEGORY, DATE, NUMBER
+from softsplit.variables.variable import DATE, NUMBER
 
 
 @dataclass(frozen=True)
@@ -55,18 +46,6 @@ class CheckOptions:
 
     beyond: float = 0.5
     """Values are drawn from the training range and this part of it on either side."""
-
-    boxes: int = 20_000
-    """Boxes that branch and bound may look at."""
-
-    at_once: int = 512
-    """Boxes of one pass."""
-
-    far: float = 1e30
-    """Infinite ends of boxes, in training ranges."""
-
-    flat: float = 1e-13
-    """Derivatives, per training range of the column, that are none."""
 
 
 OPTIONS = CheckOptions()
@@ -177,14 +156,8 @@ def _checked(effect: MonotoneEffect, options: CheckOptions) -> MonotoneCheck:
         why = "probabilities that are lowered to that of the predicted class are no mixture"
     elif effect.decides and not (effect.classes_follow or effect.classes_proved):
         why = "no rows contradict it, but leaf ranges do not prove it for the predicted classes"
-    elif effect.proba_proved:
-        why = "no rows contradict it"
     else:
-        n_boxes = _bounded(effect, options)
-        if n_boxes is not None:
-            reason = f"proved for all inputs, by {n_boxes} boxes"
-            return MonotoneCheck(told, True, True, reason=reason)
-        why = f"no rows contradict it, and {options.boxes} boxes do not prove it"
+        why = "no rows contradict it, but leaf ranges do not prove it"
     return MonotoneCheck(told, None, False, reason=why)
 
 
@@ -319,184 +292,3 @@ def _said(effect: MonotoneEffect, rows: _Rows, frame: FloatArray, value: float) 
         level = np.array(effect.levels.levels)[effect.model.predict_index(X)]
         found = np.vstack([found, level])
     return np.asarray(effect.sign * found.T)
-
-
-# --- branch and bound -----------------------------------------------------------------------------
-
-
-def _bounded(effect: MonotoneEffect, options: CheckOptions) -> int | None:
-    """Number of boxes that prove the effect on the mixture; None if they do not."""
-    model = effect.model
-    if not isinstance(model.scaling, LinearScaling):
-        return None
-    space = _Space(effect, options)
-    stack = [space.first()]
-    seen = 0
-    while stack:
-        batch = stack.pop()
-        seen += len(batch[0])
-        if seen > options.boxes:
-            return None
-        open_ = ~space.proved(*batch)
-        if np.any(open_):
-            low, high = (ends[open_] for ends in batch)
-            halves = space.halved(low, high)
-            if halves is None:
-                return None
-            for begin in range(0, len(halves[0]), options.at_once):
-                part = slice(begin, begin + options.at_once)
-                stack.append((halves[0][part], halves[1][part]))
-    return seen
-
-
-class _Space:
-    """Boxes of the terms of a tree: numbers with their hinges, and single columns."""
-
-    def __init__(self, effect: MonotoneEffect, options: CheckOptions) -> None:
-        model = effect.model
-        coef, self.intercept = model.splits
-        self.options, self.effect = options, effect
-        self.topology = Topology.with_branches(len(coef))
-        used = np.flatnonzero(np.any(coef != 0, axis=0))
-        coding = model.coding
-        self.terms: list[tuple[NDArray[np.intp], FloatArray, bool]] = []
-        seen: set[int] = set()
-        for j in used.tolist():
-            if j in seen:
-                continue
-            columns, knots, single = np.array([j]), np.zeros(0), False
-            if coding is not None:
-                home = int(coding.homes[j])
-                variable, first = coding.variables[home], coding.firsts[home]
-                if j <= first + variable.n_hinges and variable.kind != CATEGORY:
-                    columns = np.arange(first, first + 1 + variable.n_hinges)
-                    knots = np.array(variable.knots)
-                single = bool(coding.indicators[j])
-            seen.update(columns.tolist())
-            self.terms.append((columns, knots, single))
-        self.coef = [coef[:, columns] for columns, _, _ in self.terms]
-        firsts = [int(columns[0]) for columns, _, _ in self.terms]
-        self.low, self.high = model.summary.low[firsts], model.summary.high[firsts]
-        self.own = next(
-            (n for n, (columns, _, _) in enumerate(self.terms) if columns[0] == effect.columns[0]),
-            -1,
-        )
-        self.slopes = effect.sign * effect.slopes * (self.high - self.low)[self.own]
-        self.knots = self.terms[self.own][1]
-        self.values = effect.levels.at_least(model.leaf_shares)
-
-    def first(self) -> tuple[FloatArray, FloatArray]:
-        span = np.maximum(self.high - self.low, 1e-300)
-        low, high = self.low - self.options.far * span, self.high + self.options.far * span
-        for n, (_, _, single) in enumerate(self.terms):
-            if single:
-                low[n], high[n] = 0.0, 1.0
-        return low[None], high[None]
-
-    def scores(
-        self, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Ends of the scores (n_boxes, n_branches), and the width that each term adds."""
-        least = np.repeat(self.intercept[None], len(low), axis=0)
-        most, widths = least.copy(), np.zeros((len(low), len(self.terms)))
-        for n, ((_, knots, _), coef) in enumerate(zip(self.terms, self.coef, strict=True)):
-            at = np.column_stack(
-                [low[:, n], high[:, n], *(np.clip(k, low[:, n], high[:, n]) for k in knots)]
-            )
-            found = at[:, :, None] * coef[:, 0]
-            for m, knot in enumerate(knots, 1):
-                found = found + np.maximum(at - knot, 0.0)[:, :, None] * coef[:, m]
-            least, most = least + found.min(axis=1), most + found.max(axis=1)
-            width = np.minimum((found.max(axis=1) - found.min(axis=1)) * self.steepness, 1e3)
-            widths[:, n] = width.max(axis=1)
-        return least, most, widths
-
-    @property
-    def steepness(self) -> float:
-        return self.effect.model.steepness
-
-    def proved(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
-        """Whether the effect holds in each box."""
-        least, most, _ = self.scores(low, high)
-        gate_low, gate_high = _sigmoid(self.steepness * least), _sigmoid(self.steepness * most)
-        n_branches, n_boxes = len(self.intercept), len(low)
-        reach_high = np.ones((n_boxes, 2 * n_branches + 1))
-        reach_low = np.ones((n_boxes, 2 * n_branches + 1))
-        for t in range(n_branches):
-            reach_high[:, 2 * t + 1] = reach_high[:, t] * gate_high[:, t]
-            reach_low[:, 2 * t + 1] = reach_low[:, t] * gate_low[:, t]
-            reach_high[:, 2 * t + 2] = reach_high[:, t] * (1 - gate_low[:, t])
-            reach_low[:, 2 * t + 2] = reach_low[:, t] * (1 - gate_high[:, t])
-        steep = np.where(
-            (gate_low <= 0.5) & (gate_high >= 0.5),
-            0.25,
-            np.maximum(gate_low * (1 - gate_low), gate_high * (1 - gate_high)),
-        )
-        flat = np.minimum(gate_low * (1 - gate_low), gate_high * (1 - gate_high))
-        slope_low, slope_high = self._slopes(low[:, self.own], high[:, self.own])
-        total = np.zeros((len(self.values), n_boxes))
-        for i, values in enumerate(self.values):
-            below = np.empty((n_boxes, 2 * n_branches + 1, 2))
-            below[:, n_branches:] = values[:, None]
-            for t in reversed(range(n_branches)):
-                left, right = below[:, 2 * t + 1], below[:, 2 * t + 2]
-                ends = [
-                    gate[:, t, None] * left + (1 - gate[:, t, None]) * right
-                    for gate in (gate_low, gate_high)
-                ]
-                below[:, t, 0] = np.minimum(ends[0][:, 0], ends[1][:, 0])
-                below[:, t, 1] = np.maximum(ends[0][:, 1], ends[1][:, 1])
-            for t in range(n_branches):
-                apart_low = below[:, 2 * t + 1, 0] - below[:, 2 * t + 2, 1]
-                apart_high = below[:, 2 * t + 1, 1] - below[:, 2 * t + 2, 0]
-                corners = [
-                    s * d
-                    for s in (slope_low[:, t], slope_high[:, t])
-                    for d in (apart_low, apart_high)
-                ]
-                worst = np.minimum.reduce(corners)
-                factor = np.where(
-                    worst < 0,
-                    reach_high[:, t] * steep[:, t],
-                    reach_low[:, t] * flat[:, t],
-                )
-                total[i] += self.steepness * worst * factor
-        return np.all(total >= -self.options.flat, axis=0)
-
-    def _slopes(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Ends of the slopes of the own column in each box, (n_boxes, n_branches)."""
-        ends = np.concatenate([[-np.inf], self.knots, [np.inf]])
-        inside = (high[:, None] >= ends[:-1]) & (low[:, None] <= ends[1:])  # (n_boxes, n_segments)
-        held = np.where(inside[:, None, :], self.slopes[None], np.inf)
-        least = held.min(axis=2)
-        most = np.where(inside[:, None, :], self.slopes[None], -np.inf).max(axis=2)
-        return least, most
-
-    def halved(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Both halves of each box along the term that widens its scores most; None if none can."""
-        _, _, widths = self.scores(low, high)
-        span = np.maximum(self.high - self.low, 1e-300)
-        widths[(high - low) <= 1e-9 * span] = 0.0
-        axis = np.argmax(widths, axis=1)
-        boxes = np.arange(len(low))
-        if np.any(widths[boxes, axis] <= 0.0):
-            return None
-        a, b = low[boxes, axis], high[boxes, axis]
-        near_low, near_high = self.low[axis], self.high[axis]
-        middle = 0.5 * (a + b)
-        middle = np.where((a < near_low) & (b > near_high), 0.5 * (near_low + near_high), middle)
-        wide = (b - a) > 8.0 * span[axis]
-        middle = np.where(wide & (a >= near_low), a + 2.0 * span[axis], middle)
-        middle = np.where(wide & (b <= near_high), b - 2.0 * span[axis], middle)
-        lower, upper = (low.copy(), high.copy()), (low.copy(), high.copy())
-        lower[1][boxes, axis], upper[0][boxes, axis] = middle, middle
-        single = np.array([one for _, _, one in self.terms])[axis]
-        lower[1][boxes[single], axis[single]] = 0.0
-        upper[0][boxes[single], axis[single]] = 1.0
-        return np.concatenate([lower[0], upper[0]]), np.concatenate([lower[1], upper[1]])
-
-
-def _sigmoid(values: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        found: FloatArray = 1.0 / (1.0 + np.exp(-values))
-    return found
