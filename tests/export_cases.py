@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softsplit import SoftTreeClassifier
+from places import FILES
+from softsplit import SoftTreeClassifier, load_model
 from softsplit.reading.outline import outline
 
 ODD = {
@@ -153,6 +156,21 @@ def dated(part: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
     tree = SoftTreeClassifier(n_starts=1, random_state=0, depth=1, feature_types=kinds)
     columns = ["start", "end"] if part == "since" else ["start"]
     return tree.fit(X[columns], said.to_numpy()), rows[columns]
+
+
+STORED = sorted(path.stem for path in FILES.glob("model-v1-*.json"))
+
+
+def stored_case(name: str) -> tuple[SoftTreeClassifier, Any]:
+    """A tree of a stored file, and rows to ask it about."""
+    tree = load_model(FILES / f"{name}.json")
+    recorded = json.loads((FILES / f"{name}.expected").read_text())
+    if not hasattr(tree, "feature_names_in_"):
+        return tree, np.array(recorded["X"])
+    X = pd.DataFrame(recorded["X"], columns=tree.feature_names_in_)
+    for column in recorded.get("dates", []):
+        X[column] = pd.to_datetime(X[column])
+    return tree, X
 
 
 PARTS = ("hour", "weekday", "month", "day of year", "since")

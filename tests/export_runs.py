@@ -18,6 +18,7 @@ import sys
 import tempfile
 from datetime import date, datetime
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from softsplit import (
     export_c,
     export_excel,
     export_javascript,
+    export_onnx,
     export_python,
     export_sql,
 )
@@ -96,18 +98,48 @@ def run_javascript(tree, X):
     return [text.capitalize() if boolean else text for text in told], proba
 
 
-def c_value(column, value):
-    if column.kind == "text":
-        return "NULL" if value is None else quoted(_level_text(value))
+def number_of(column, value):
+    """A cell that is no text as C and ONNX take it: a double, NaN if missing."""
     if value is None:
-        return "NAN"
+        return math.nan
     if column.kind == "day":
         moment = pd.to_datetime(value, format=column.form or "ISO8601")
         moment = moment.tz_convert("UTC").tz_localize(None) if moment.tz else moment
-        return repr((moment - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1))
+        return (moment - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
     if column.kind == "truth" and isinstance(value, str):
-        return str(float(value.strip().lower() == "true"))
-    return repr(float(value))
+        return float(value.strip().lower() == "true")
+    return float(value)
+
+
+def c_value(column, value):
+    if column.kind == "text":
+        return "NULL" if value is None else quoted(_level_text(value))
+    number = number_of(column, value)
+    return "NAN" if math.isnan(number) else repr(number)
+
+
+def run_onnx(tree, X):
+    """An array or a frame; blanks around a text are not dropped by a graph."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = onnxruntime.InferenceSession(
+        export_onnx(tree).SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [given.name for given in session.get_inputs()]
+    if names == ["X"]:
+        given = {"X": np.asarray(X, dtype=float)}
+    else:
+        given = {}
+        for name, (column, values) in columns_in_use(tree, X).items():
+            if column.kind == "text":
+                cells = ["" if v is None else _level_text(v).strip() for v in values]
+                given[name] = np.array(cells, dtype=object)[:, None]
+            else:
+                given[name] = np.array([number_of(column, v) for v in values])[:, None]
+    labels, proba = session.run(["label", "probabilities"], {name: given[name] for name in names})
+    return [text_of(label) for label in labels.tolist()], proba
 
 
 def _level_text(value):
@@ -331,12 +363,8 @@ def absent(name):
     """Why a runner cannot run here; empty if it can."""
     if name == "postgres":
         return "" if _postgres_folder() and shutil.which("psql") else "PostgreSQL is not installed"
-    if name == "duckdb":
-        try:
-            import duckdb  # noqa: F401
-        except ImportError:
-            return "duckdb is not installed"
-        return ""
+    if name in ("duckdb", "onnxruntime"):
+        return "" if find_spec(name) else f"{name} is not installed"
     program = {"javascript": "node", "c": "gcc", "excel": "soffice"}.get(name)
     return "" if program is None or shutil.which(program) else f"{program} is not installed"
 
@@ -349,4 +377,5 @@ RUNNERS = {
     "duckdb": run_duckdb,
     "postgres": run_postgres,
     "excel": run_excel,
+    "onnxruntime": run_onnx,
 }

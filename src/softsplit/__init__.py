@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     )
     from softsplit.persistence import (
         dumps_model,
-        export_onnx,
         load_model,
         load_tree,
         loads_model,
@@ -48,7 +47,6 @@ __all__ = [
     "check_rows",
     "dumps_model",
     "export_markdown",
-    "export_onnx",
     "export_text",
     "group_figures",
     "load_dataset",
@@ -72,7 +70,6 @@ _HOMES = {
     "check_rows": "softsplit.estimators.row_reading",
     "dumps_model": "softsplit.persistence",
     "export_markdown": "softsplit.reading.text",
-    "export_onnx": "softsplit.persistence",
     "export_text": "softsplit.reading.text",
     "group_figures": "softsplit.report.groups",
     "load_dataset": "softsplit.data",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +13,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import softsplit
-from export_cases import CASES, PARTS, case, dated
-from export_runs import RUNNERS, absent, run_c, run_sqlite, run_workbooks, text_of
-from readings import TREES, classifier_and_frame, random_classifier
+from export_cases import CASES, PARTS, STORED, case, dated, stored_case
+from export_runs import RUNNERS, absent, run_c, run_onnx, run_sqlite, run_workbooks, text_of
+from readings import TREES, alter, classifier_and_frame, random_classifier
 from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     export_c,
     export_excel,
     export_javascript,
+    export_onnx,
     export_python,
     export_sql,
 )
@@ -74,7 +76,7 @@ def test_code_answers_as_the_tree_does(runner, name):
 
 @pytest.mark.parametrize(
     ("runner", "part"),
-    halved(["python", "javascript", "c", "sqlite", "duckdb", "postgres"], PARTS),
+    halved([name for name in RUNNERS if name != "excel"], PARTS),
 )
 def test_parts_of_dates(runner, part):
     if why := absent(runner):
@@ -103,7 +105,7 @@ def test_any_tree(seed, depth, kind, labels):
     votes = np.sort(tree.tree_.votes(tree.tree_.table_coding.code(X).X), axis=1)
     clear = votes[:, -1] - votes[:, -2] > 1e-8
     known = clear | (tree.tree_.class_factors is None)
-    for told, proba in (in_this_process(tree, X), run_sqlite(tree, X)):
+    for told, proba in (in_this_process(tree, X), run_sqlite(tree, X), run_onnx(tree, X)):
         np.testing.assert_allclose(proba[known], expected[known], atol=TOLERANCE, rtol=0)
         right = [text_of(label) for label in tree.predict(X)]
         assert [a for a, sure in zip(told, clear, strict=True) if sure] == [
@@ -118,8 +120,8 @@ def test_a_tree_without_features():
         parameters=replace(tree.tree_.parameters, weights=np.zeros_like(tree.weights_)),
     )
     frame = pd.DataFrame(X, columns=tree.feature_names_in_)
-    for answers in (in_this_process(tree, frame), run_sqlite(tree, frame), run_c(tree, frame)):
-        agree(tree, frame, answers)
+    for run in (in_this_process, run_sqlite, run_c, run_onnx):
+        agree(tree, frame, run(tree, frame))
 
 
 @pytest.mark.slow
@@ -131,8 +133,8 @@ def test_many_classes_and_leaves():
     parameters = replace(tree.tree_.parameters, leaf_values=shares)
     tree.tree_ = replace(tree.tree_, parameters=parameters, classes=many)
     frame = pd.DataFrame(X[:20], columns=tree.feature_names_in_)
-    for answers in (in_this_process(tree, frame), run_sqlite(tree, frame), run_c(tree, frame)):
-        agree(tree, frame, answers)
+    for run in (in_this_process, run_sqlite, run_c, run_onnx):
+        agree(tree, frame, run(tree, frame))
 
 
 def test_a_matrix_without_names_is_read_by_position():
@@ -144,6 +146,29 @@ def test_a_matrix_without_names_is_read_by_position():
     found = [space["predict_proba"](row) for row in X.tolist()]
     np.testing.assert_allclose(found, tree.predict_proba(X), atol=TOLERANCE)
     assert "x0" in export_sql(tree, "rows")
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_trees_of_stored_files_as_graphs(name):
+    tree, X = stored_case(name)
+    agree(tree, X, run_onnx(tree, X))
+
+
+def test_graphs_take_unsigned_labels_beyond_the_signed_ones():
+    tree, X = random_classifier(1, n_classes=2)
+    alter(tree, classes=np.array([1, 2**63], dtype=np.uint64))
+    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
+    agree(tree, frame, run_onnx(tree, frame))
+
+
+def test_what_no_graph_can_hold_is_refused(monkeypatch):
+    tree, _ = random_classifier(1, n_classes=2)
+    alter(tree, classes=np.array([b"a", b"b"]))
+    with pytest.raises(ValueError, match=r"labels of type \|S1 cannot be exported"):
+        export_onnx(tree)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"ONNX export needs onnx; install it with pip install"):
+        export_onnx(tree)
 
 
 # --- names and values cannot become code ----------------------------------------------------------
@@ -323,6 +348,11 @@ def test_a_written_file_is_the_text(tmp_path):
     text = export_sql(tree, "rows", tmp_path / "t.sql", dialect="duckdb", keep=["id", "age"])
     assert text == (tmp_path / "t.sql").read_text()
     assert '"id"' in text
+    path, link = tmp_path / "tree.onnx", tmp_path / "link.onnx"
+    path.touch(0o600)
+    link.symlink_to(path)
+    assert export_onnx(tree, link).SerializeToString() == path.read_bytes()
+    assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o600
 
 
 def test_an_empty_workbook_has_lines_to_fill_in(tmp_path):

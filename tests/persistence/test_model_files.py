@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import softsplit
+from export_cases import stored_case
 from places import FILES
 from readings import TREES, alter, classifier_and_frame, random_classifier
 from slow_cases import examples
@@ -292,12 +293,7 @@ def test_stored_files_predict_what_they_did_and_are_written_again(path):
     """Of each section and kind: tests/persistence/stored_models.py has written them."""
     text = path.read_text(encoding="utf-8")
     recorded = json.loads(path.with_suffix(".expected").read_text())
-    tree = load_model(path)
-    X = np.array(recorded["X"])
-    if hasattr(tree, "feature_names_in_"):
-        X = pd.DataFrame(recorded["X"], columns=tree.feature_names_in_)
-        for name in recorded.get("dates", []):
-            X[name] = pd.to_datetime(X[name])
+    tree, X = stored_case(path.stem)
     for model in (tree, load_tree(path)):
         proba = model.predict_proba(X)
         np.testing.assert_allclose(proba, recorded["probabilities"], rtol=0, atol=1e-12)

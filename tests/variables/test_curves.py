@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 
 import numpy as np
@@ -233,25 +232,6 @@ def test_files_and_pickles_keep_knots():
     assert wrong != text
     with pytest.raises(ModelFileError, match=r"knots of the model file are not those of a number"):
         loads_model(wrong)
-
-
-def test_graphs_bend():
-    onnxruntime = pytest.importorskip("onnxruntime")
-    from softsplit import export_onnx
-
-    X, y = curved()
-    tree = SoftTreeClassifier(**FAST).fit(X, y)
-    table = pd.DataFrame({"dose": X[:, 0], "noise": X[:, 1]})
-    table.loc[::7, "dose"] = np.nan
-    other = SoftTreeClassifier(**FAST).fit(table, y)
-    file = io.BytesIO(export_onnx(tree).SerializeToString())
-    session = onnxruntime.InferenceSession(file.getvalue())
-    found = session.run(["probabilities"], {"X": X})[0]
-    np.testing.assert_allclose(found, tree.predict_proba(X), atol=1e-12)
-    session = onnxruntime.InferenceSession(export_onnx(other).SerializeToString())
-    used = [entry.name for entry in session.get_inputs()]
-    found = session.run(["probabilities"], {n: table[[n]].to_numpy() for n in used})[0]
-    np.testing.assert_allclose(found, other.predict_proba(table), atol=1e-12)
 
 
 def test_explanations_move_a_number_with_its_hinges():

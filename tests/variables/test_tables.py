@@ -10,7 +10,6 @@ from importlib.resources import files
 
 import jsonschema
 import numpy as np
-import onnxruntime
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -31,7 +30,6 @@ from softsplit import (
     SoftTreeClassifierCV,
     dumps_model,
     export_markdown,
-    export_onnx,
     export_python,
     export_text,
     loads_model,
@@ -293,43 +291,6 @@ def test_files_pickles_and_skops_keep_the_table(table, scale):
         assert export_text(again) == export_text(tree)
         assert str(again.explain(many.iloc[[3]])) == str(tree.explain(many.iloc[[3]]))
     assert dumps_model(loads_model(text)) == text
-
-
-def onnx_inputs(tree, frame):
-    """The columns that a graph asks for: texts, or doubles."""
-    made = {}
-    for i in tree.tree_.selected_variables:
-        variable = tree.coding_.variables[i]
-        column = frame[variable.name]
-        if variable.levels:
-            values = column.astype(object).where(column.notna(), "").to_numpy(dtype=object)
-        elif variable.kind == "date":
-            values = ((column - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(float)
-        else:
-            values = column.to_numpy(dtype=float)
-        made[variable.name] = values[:, None]
-    return made
-
-
-@pytest.mark.parametrize("scale", ["standard", "quantile"])
-def test_graphs_take_texts_and_gaps(table, scale):
-    frame, y = table
-    frame = frame.assign(store=[f"S{i % 40}" for i in range(len(frame))])
-    weak = {"global_strength": 0.0, "local_strength": 0.0}
-    tree = quiet_fit(frame, y, depth=2, scale=scale, **weak)
-    rows = pd.concat([frame, frame.head(3).assign(contract="weekly", calls=np.nan)])
-    rows.iloc[-1, rows.columns.get_loc("sex")] = None
-    rows.iloc[-2, rows.columns.get_loc("store")] = "new"
-    session = onnxruntime.InferenceSession(export_onnx(tree).SerializeToString())
-    label, chances = session.run(["label", "probabilities"], onnx_inputs(tree, rows))
-    assert label.tolist() == tree.predict(rows).tolist()
-    np.testing.assert_allclose(chances, tree.predict_proba(rows), atol=1e-12)
-    numbers = frame[["calls"]].to_numpy(float).copy()
-    plain = quiet_fit(numbers, y, scale=scale)
-    session = onnxruntime.InferenceSession(export_onnx(plain).SerializeToString())
-    numbers[3] = np.nan
-    chances = session.run(["probabilities"], {"X": numbers})[0]
-    np.testing.assert_allclose(chances, plain.predict_proba(numbers), atol=1e-12)
 
 
 def test_the_choice_by_cross_validation_takes_tables(table):

@@ -192,5 +192,5 @@ def _year_day(whole: Expression, place: int, define: Define) -> Expression:
 def _unknown(variable: Variable) -> ValueError:
     return ValueError(
         f"column {shown(variable.name)} ({variable.kind}) is coded in a way that exports do not "
-        "know; use save_model or export_onnx instead."
+        "know; use save_model instead."
     )

@@ -1,4 +1,4 @@
-"""What this option provides: trees as code in other languages."""
+"""What this option provides: trees as code in other languages, and as ONNX graphs."""
 
 from softsplit.support.options import Option
 
@@ -7,9 +7,10 @@ OPTION = Option(
         "export_c": "softsplit.exports.c:export_c",
         "export_excel": "softsplit.exports.excel:export_excel",
         "export_javascript": "softsplit.exports.javascript:export_javascript",
+        "export_onnx": "softsplit.exports.graph:export_onnx",
         "export_python": "softsplit.exports.python:export_python",
         "export_sql": "softsplit.exports.sql:export_sql",
     },
     commands={"export": "softsplit.exports.command:export"},
-    requires={"openpyxl": "excel"},
+    requires={"openpyxl": "excel", "onnx": "onnx"},
 )

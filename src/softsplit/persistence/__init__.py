@@ -1,4 +1,4 @@
-"""Model files: JSON that holds a tree and nothing that runs, and ONNX graphs.
+"""Model files: JSON that holds a tree and nothing that runs.
 
 The format is described in docs/model-files.md and in ``model-1.schema.json`` next to this file.
 """
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         loads_model,
         save_model,
     )
-    from softsplit.persistence.graph import export_onnx
     from softsplit.persistence.records import ModelFileError
     from softsplit.persistence.saved import SavedTree
 
@@ -29,7 +28,6 @@ __all__ = [
     "ModelFileError",
     "SavedTree",
     "dumps_model",
-    "export_onnx",
     "load_model",
     "load_tree",
     "loads_model",
@@ -42,7 +40,6 @@ _HOMES = {
     "ModelFileError": "records",
     "SavedTree": "saved",
     "dumps_model": "files",
-    "export_onnx": "graph",
     "load_model": "files",
     "load_tree": "files",
     "loads_model": "files",

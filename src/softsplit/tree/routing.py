@@ -128,7 +128,7 @@ def class_probabilities(
 
     This is the definition, for rows in scaled units. Three translations start from rows in original
     units: ``predict_proba`` (fitted/row_pass.py, compiled and in numpy; the bits of a row do not
-    depend on the other rows), the ONNX graph (persistence/graph.py) and the script of the report
+    depend on the other rows), the ONNX graph (exports/graph.py) and the script of the report
     (report/case.js). Tests compare all of them with tests/golden_probabilities.json.
     """
     leaves = leaf_probabilities(split_scores(parameters, features), steepness)
