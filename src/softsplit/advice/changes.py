@@ -39,7 +39,7 @@ from softsplit.advice.limits import Room
 from softsplit.advice.movers import Mover, moved_with, moving
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.summary import BINARY, INTEGER
-from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk import TIE
 from softsplit.support.arrays import FloatArray
 from softsplit.support.numbers import finite
 from softsplit.variables.curves import hinges, slopes
@@ -229,7 +229,7 @@ def _turns(mover: Mover) -> list[FloatArray]:
     columns = mover.column + np.arange(1 + len(mover.variable.knots))
     if model.walk is not None:
         coefficients, thresholds = model.walk.coefficients, model.walk.thresholds
-        ranked, levels = model.walk.ranked, np.array([-2.0, 0.0, 2.0]) * WALK.tie
+        ranked, levels = model.walk.ranked, np.array([-2.0, 0.0, 2.0]) * TIE
     else:
         coefficients, intercepts = model.splits
         thresholds, levels = -intercepts, GATE_LEVELS / model.steepness

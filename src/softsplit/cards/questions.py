@@ -13,7 +13,7 @@ from softsplit.cards.blocks import Bins, BlockPoints, day_edges, gap_edge, sprea
 from softsplit.cards.rows import whole_numbers
 from softsplit.cards.search import OPTIONS, Asked, CardPart, search_points
 from softsplit.fitted.model import TreeModel
-from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk import TIE
 from softsplit.fitted.walk_choice import best_cut
 from softsplit.support.arrays import FloatArray
 from softsplit.variables import Cells
@@ -78,7 +78,7 @@ class Linear:
         """Whether rows go right; sums that miss equality by rounding are equal."""
         total = np.sum(pulls, axis=0) + self.constant
         size = np.sum(np.abs(pulls), axis=0) + abs(self.constant)
-        return np.asarray(total >= -WALK.tie * size)
+        return np.asarray(total >= -TIE * size)
 
 
 def _bins(model: TreeModel, home: int, cells: Cells) -> Bins:
@@ -106,7 +106,7 @@ def _with_crossings(linear: Linear, bins: Bins, cells: Cells, shift: float) -> B
         return bins
     above = linear.pull(bins.home, Cells(values, none, none)) + linear.constant - shift
     size = np.abs(above) + 2 * abs(linear.constant - shift)
-    right = above >= -WALK.tie * size
+    right = above >= -TIE * size
     whole = bins.variable.kind == DATE or whole_numbers(linear.model, bins.home)
     made = []
     for k in np.flatnonzero(right[1:] != right[:-1]):

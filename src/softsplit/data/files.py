@@ -41,28 +41,17 @@ INDEX_NAME = "Unnamed: 0"
 DECIMAL_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
 
 
-@dataclass(frozen=True)
-class FileLimits:
-    """Bounds on what is read, against damaged and hostile files."""
+HEADER_BYTES = 1 << 20
+"""The separator and the column names are searched in this many leading characters."""
 
-    header_bytes: int = 1 << 20
-    """The separator and the column names are searched in this many leading characters."""
+MOST_EXPANSION = 200
+"""Largest ratio of the unpacked to the packed size of a compressed file."""
 
-    expansion: int = 200
-    """Largest ratio of the unpacked to the packed size of a compressed file."""
+ALWAYS_UNPACKED = 1 << 26
+"""Bytes that are unpacked whatever the ratio."""
 
-    always_unpacked: int = 1 << 26
-    """Bytes that are unpacked whatever the ratio."""
-
-    name_characters: int = 500
-    """Longest column name; a longer one is due to a quotation mark that was never closed."""
-
-    def unpacked_bytes(self, packed: int) -> int:
-        """Return the largest unpacked size allowed for a file of ``packed`` bytes."""
-        return max(self.always_unpacked, self.expansion * packed)
-
-
-LIMITS = FileLimits()
+NAME_CHARACTERS = 500
+"""Longest column name; a longer one is due to a quotation mark that was never closed."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +113,7 @@ def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
 
 
 def _unpacked(name: str, content: bytes) -> bytes:
-    most = LIMITS.unpacked_bytes(len(content))
+    most = max(ALWAYS_UNPACKED, MOST_EXPANSION * len(content))
     parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
@@ -135,7 +124,7 @@ def _unpacked(name: str, content: bytes) -> bytes:
         raise ValueError(f"file {name!r} is not compressed as its name says.") from None
     if size > most:
         raise ValueError(
-            f"file {name!r} unpacks to more than {LIMITS.expansion} times its size; if you trust "
+            f"file {name!r} unpacks to more than {MOST_EXPANSION} times its size; if you trust "
             "it, unpack it yourself."
         )
     return b"".join(parts)
@@ -196,8 +185,8 @@ def _excel(name: str, content: bytes) -> pd.DataFrame:
             size = sum(part.file_size for part in parts.infolist())
     except zipfile.BadZipFile:
         raise ValueError(f"{name} cannot be read as Excel: it is damaged.") from None
-    if size > LIMITS.unpacked_bytes(len(content)):
-        raise ValueError(f"{name} unpacks to more than {LIMITS.expansion} times its size.")
+    if size > max(ALWAYS_UNPACKED, MOST_EXPANSION * len(content)):
+        raise ValueError(f"{name} unpacks to more than {MOST_EXPANSION} times its size.")
     try:
         import openpyxl  # noqa: F401 - pandas reads with it
     except ImportError:
@@ -241,10 +230,10 @@ def _unique(name: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _check_length(name: str, place: int, column: str) -> None:
-    if len(column) > LIMITS.name_characters:
+    if len(column) > NAME_CHARACTERS:
         raise ValueError(
             f"the name of column {place + 1} of {name} has {len(column)} characters, more than "
-            f"{LIMITS.name_characters}; the first line must name all columns."
+            f"{NAME_CHARACTERS}; the first line must name all columns."
         )
 
 
@@ -268,7 +257,7 @@ def _decoded(name: str, content: bytes, encoding: str | None) -> str:
 
 def _separator(text: str) -> str:
     """Return the separator that splits the first line into most fields; a comma if none does."""
-    head = text[: LIMITS.header_bytes]
+    head = text[:HEADER_BYTES]
     return max(SEPARATORS, key=lambda mark: len(_header(head, mark)))
 
 
@@ -282,7 +271,7 @@ def _header(text: str, separator: str) -> list[str]:
 
 def _checked_header(name: str, text: str, separator: str) -> list[str]:
     """Return the fields of the first line, of which only the first may be empty."""
-    header = [field.strip() for field in _header(text[: LIMITS.header_bytes], separator)]
+    header = [field.strip() for field in _header(text[:HEADER_BYTES], separator)]
     for place, field in enumerate(header):
         _check_length(name, place, field)
     repeated = first_repeated(filter(None, header))

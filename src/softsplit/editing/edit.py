@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from softsplit.fitted.leaf_shares import consistent_with, decision_gains
 from softsplit.fitted.model import TreeModel, used_shares
 from softsplit.fitted.pruning import pruned_model
-from softsplit.fitted.walk import OPTIONS as WALK
-from softsplit.fitted.walk import Arriving
+from softsplit.fitted.walk import CENTRE_STEP, Arriving
 from softsplit.fitted.walk_rounding import rounded_shares, shortest, significant
 from softsplit.reading.outline import OutlineNode, outline
 from softsplit.support.arrays import FloatArray
@@ -314,7 +313,7 @@ def _levelled(
         return replace(model, edits=model.edits.holding(weights=held))
     means = _means(model, t)
     shift = float((c - gate.coefficients)[changed] @ means[changed])
-    step = WALK.centre_step * gate.width(model)
+    step = CENTRE_STEP * gate.width(model)
 
     def short(value: float) -> float:
         return shortest(value + shift, value + shift - step, value + shift + step)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,24 +32,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class WorkbookOptions:
-    """Limits of a workbook."""
+EMPTY_ROWS = 200
+"""Lines of the batch sheet if no rows are given."""
 
-    empty_rows: int = 200
-    """Lines of the batch sheet if no rows are given."""
+MOST_ROWS = 100_000
+"""Lines of the batch sheet at most: each has a cell for every step of the tree."""
 
-    most_rows: int = 100_000
-    """Lines of the batch sheet at most: each has a cell for every step of the tree."""
+LONGEST_TEXT = 32_767
+"""Characters of a cell."""
 
-    longest_text: int = 32_767
-    """Characters of a cell."""
-
-    longest_formula: int = 8_192
-    """Characters of a formula."""
-
-
-OPTIONS = WorkbookOptions()
+LONGEST_FORMULA = 8_192
+"""Characters of a formula."""
 
 EPOCH = 25_569
 """1970-01-01 as Excel counts days."""
@@ -153,7 +145,7 @@ class _Tables:
 def _fill(cell: Any, value: Any) -> None:
     """Put a value into a cell; a text is a text, however it begins."""
     if isinstance(value, str):
-        if len(value) > OPTIONS.longest_text:
+        if len(value) > LONGEST_TEXT:
             raise ValueError(
                 f"{shown(value)} is longer than a cell of Excel can hold; use another export."
             )
@@ -167,10 +159,10 @@ def _fill(cell: Any, value: Any) -> None:
 
 
 def _formula(text: str) -> str:
-    if len(text) + 1 > OPTIONS.longest_formula:
+    if len(text) + 1 > LONGEST_FORMULA:
         raise ValueError(
             f"the tree is too large for Excel: a formula would have {len(text):,} characters, and "
-            f"{OPTIONS.longest_formula:,} are the most; use another export or a smaller tree."
+            f"{LONGEST_FORMULA:,} are the most; use another export or a smaller tree."
         )
     return f"={text}"
 
@@ -231,9 +223,9 @@ def _cells(program: TreeProgram, model: TreeModel, X: Any) -> list[list[Any]]:
     from softsplit.variables.contents import table_columns
 
     names, columns = table_columns(X)
-    if len(columns[0]) > OPTIONS.most_rows:
+    if len(columns[0]) > MOST_ROWS:
         raise ValueError(
-            f"X has {len(columns[0]):,} rows, and a workbook takes {OPTIONS.most_rows:,} at most; "
+            f"X has {len(columns[0]):,} rows, and a workbook takes {MOST_ROWS:,} at most; "
             "give fewer, or use export_sql."
         )
     at = {name: j for j, name in enumerate(names or model.table_coding.names)}
@@ -319,7 +311,7 @@ def _batch_sheet(sheet: Any, program: TreeProgram, tables: _Tables, rows: list[l
         for i, c in enumerate(program.columns)
     }
     letters |= {n: get_column_letter(first_step + i) for i, n in enumerate(program.definitions)}
-    for line in range(2, 2 + (len(rows) or OPTIONS.empty_rows)):
+    for line in range(2, 2 + (len(rows) or EMPTY_ROWS)):
         printer = ExcelPrinter(tables, {n: f"${a}{line}" for n, a in letters.items()}.__getitem__)
         for i, column in enumerate(program.columns):
             cell = sheet.cell(line, len(outputs) + 2 + i)

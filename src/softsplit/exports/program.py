@@ -34,25 +34,16 @@ from softsplit.exports.expressions import (
 )
 from softsplit.fitted.leaf_shares import BELOW
 from softsplit.fitted.model import TreeModel
-from softsplit.fitted.walk import OPTIONS as WALK
-from softsplit.fitted.walk import Walk
+from softsplit.fitted.walk import TIE, Walk
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 
+SATURATION = 700.0
+"""Log-odds are cut here: exp overflows beyond, and the gate is shut long before."""
 
-@dataclass(frozen=True)
-class ProgramOptions:
-    """Numbers of exported programs."""
-
-    saturation: float = 700.0
-    """Log-odds are cut here: exp overflows beyond, and the gate is shut long before."""
-
-    shares_off: float = 1e-12
-    """Leaves whose shares add up to one within this are not divided by their sum."""
-
-
-OPTIONS = ProgramOptions()
+SHARES_OFF = 1e-12
+"""Leaves whose shares add up to one within this are not divided by their sum."""
 
 
 class Reason(NamedTuple):
@@ -126,7 +117,7 @@ def program_of(
     model: TreeModel, *, reasons: bool = False, saturation: float | None = None
 ) -> TreeProgram:
     """The program of a tree; with ``reasons``, what each variable adds to each question."""
-    return _Maker(model, OPTIONS.saturation if saturation is None else saturation).made(reasons)
+    return _Maker(model, SATURATION if saturation is None else saturation).made(reasons)
 
 
 class _Maker:
@@ -260,7 +251,7 @@ class _Maker:
 
     def _divided(self, mixture: list[Expression]) -> list[Expression]:
         sums = self.model.leaf_shares.sum(axis=0)
-        if np.all(np.abs(sums - 1.0) <= OPTIONS.shares_off):
+        if np.all(np.abs(sums - 1.0) <= SHARES_OFF):
             return mixture
         whole = self._define("mixed", total(mixture))
         return [self._define(f"d{k}", Op("divide", (m, whole))) for k, m in enumerate(mixture)]
@@ -287,7 +278,7 @@ class _Maker:
         pairs = [(float(walk.coefficients[t, j]), values[j]) for j in features]
         above = minus(total([times(c, value) for c, value in pairs]), threshold)
         sizes = [times(abs(c), _size(value)) for c, value in pairs]
-        least = times(WALK.tie, total([abs(threshold), *sizes]))
+        least = times(TIE, total([abs(threshold), *sizes]))
         if isinstance(above, float):
             assert isinstance(least, float)
             return (above if walk.upwards[t] else -above) > least

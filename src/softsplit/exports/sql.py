@@ -28,7 +28,7 @@ from softsplit.exports.printing import (
     model_in,
     written,
 )
-from softsplit.exports.program import OPTIONS, TreeProgram, program_of
+from softsplit.exports.program import SATURATION, TreeProgram, program_of
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName
 
@@ -47,7 +47,7 @@ class Dialect(Printer):
     compound = tuple(kind for kind in Printer.compound if kind != "if")
 
     double, text_type, materialized = "REAL", "TEXT", "MATERIALIZED "
-    saturation = OPTIONS.saturation
+    saturation = SATURATION
     prefix = "ss_"
 
     def name(self, text: str) -> str:
@@ -475,7 +475,7 @@ def export_sql(
     model = model_in(tree)
     printer = DIALECTS[dialect]()
     if isinstance(printer, Postgres):
-        printer.saturation = OPTIONS.saturation / (model.topology.depth + 1)
+        printer.saturation = SATURATION / (model.topology.depth + 1)
     program = program_of(model, reasons=reasons, saturation=printer.saturation)
     if keep is None:
         keep = [column.name for column in program.columns]

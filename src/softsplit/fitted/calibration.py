@@ -13,7 +13,7 @@ nothing of T.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,29 +23,16 @@ from softsplit.fitted.conformal import HeldOutScores
 from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 
+HOTTEST = 20.0
+"""T is between 1 / hottest and hottest: beyond, shares are even or 0 and 1."""
 
-@dataclass(frozen=True)
-class CalibrationOptions:
-    """The search for the temperature.
-
-    Attributes
-    ----------
-    hottest : float
-        T is between 1 / hottest and hottest: beyond, shares are even or 0 and 1.
-    smallest : float
-        Smaller shares and probabilities count as this one.
-    """
-
-    hottest: float = 20.0
-    smallest: float = 1e-12
-
-
-OPTIONS = CalibrationOptions()
+SMALLEST_SHARE = 1e-12
+"""Smaller shares and probabilities count as this one."""
 
 
 def tempered(shares: FloatArray, temperature: float) -> FloatArray:
     """c_kl(T), (n_classes, n_leaves)."""
-    logs = np.log(np.maximum(shares, OPTIONS.smallest)) / temperature
+    logs = np.log(np.maximum(shares, SMALLEST_SHARE)) / temperature
     made = np.exp(logs - logs.max(axis=0))
     return np.asarray(made / made.sum(axis=0))
 
@@ -57,10 +44,10 @@ def best_temperature(
 
     def loss(log_t: float) -> float:
         mixed = reach @ tempered(shares, float(np.exp(log_t))).T
-        found = np.log(np.maximum(mixed[np.arange(len(labels)), labels], OPTIONS.smallest))
+        found = np.log(np.maximum(mixed[np.arange(len(labels)), labels], SMALLEST_SHARE))
         return -float(weight @ found)
 
-    end = np.log(OPTIONS.hottest)
+    end = np.log(HOTTEST)
     return float(np.exp(minimize_scalar(loss, bounds=(-end, end), method="bounded").x))
 
 

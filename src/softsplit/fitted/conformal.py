@@ -32,31 +32,18 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import AdvisedError, counted, shown
 from softsplit.variables.contents import text_of
 
+MOST_SCORES = 1000
+"""Scores that are kept of all classes together; of more, as many quantiles, rounded up: sets become
+larger by a thousandth of the rows at most."""
 
-@dataclass(frozen=True)
-class ConformalOptions:
-    """How held-out scores are kept and compared.
+FEWEST_SCORES = 100
+"""Scores of a class that are kept at least, whatever the number of classes."""
 
-    Attributes
-    ----------
-    kept : int
-        Scores that are kept of all classes together; of more, as many quantiles, rounded up: sets
-        become larger by a thousandth of the rows at most.
-    fewest : int
-        Scores of a class that are kept at least, whatever the number of classes.
-    decimals : int
-        Digits of a score, rounded up as well.
-    slack : float
-        Rounding of floats: a score this little above the threshold is not above it.
-    """
+DECIMALS = 7
+"""Digits of a score, rounded up as well."""
 
-    kept: int = 1000
-    fewest: int = 100
-    decimals: int = 7
-    slack: float = 1e-12
-
-
-OPTIONS = ConformalOptions()
+SLACK = 1e-12
+"""Rounding of floats: a score this little above the threshold is not above it."""
 
 
 class NoHeldOutRowsError(AdvisedError):
@@ -88,9 +75,9 @@ class HeldOutScores:
         """
         n_classes = proba.shape[1]
         weight = np.ones(len(labels)) if weight is None else weight
-        unit = 10.0**OPTIONS.decimals
+        unit = 10.0**DECIMALS
         found = np.ceil((1.0 - proba[np.arange(len(labels)), labels]) * unit - 1e-6) / unit
-        most = max(OPTIONS.fewest, OPTIONS.kept // n_classes)
+        most = max(FEWEST_SCORES, MOST_SCORES // n_classes)
         kept, rows = [], np.zeros(n_classes)
         for k in range(n_classes):
             own = np.flatnonzero((labels == k) & (weight > 0))
@@ -136,7 +123,7 @@ class HeldOutScores:
     ) -> NDArray[np.bool_]:
         """Which classes are in the set of each row of probabilities, (n_rows, n_classes)."""
         q = self.thresholds(confidence, class_conditional=class_conditional)
-        return np.asarray(1.0 - proba <= q + OPTIONS.slack)
+        return np.asarray(1.0 - proba <= q + SLACK)
 
 
 def checked_confidence(value: object, name: str = "confidence") -> float:

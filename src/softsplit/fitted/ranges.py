@@ -19,21 +19,13 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
 from softsplit.support.numbers import finite, number
 
+FAR_WIDTHS = 1.0
+"""How many widths of the training range beyond its ends. Held-out rows of 36 data sets (five folds,
+all columns of numbers) have such a value in 3 sets, in at most 0.15 % of the rows; with half a
+width in 6 sets and up to 1.9 %, with none in 28 sets and up to 38 %."""
 
-@dataclass(frozen=True)
-class RangeOptions:
-    """When a value is far outside of the training range."""
-
-    widths: float = 1.0
-    """How many widths of the training range beyond its ends. Held-out rows of 36 data sets (five
-    folds, all columns of numbers) have such a value in 3 sets, in at most 0.15 % of the rows; with
-    half a width in 6 sets and up to 1.9 %, with none in 28 sets and up to 38 %."""
-
-    columns: int = 5
-    """Columns that a warning names."""
-
-
-OPTIONS = RangeOptions()
+NAMED_COLUMNS = 5
+"""Columns that a warning names."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +66,9 @@ class FarOutsideWarning(UserWarning):
     def __str__(self) -> str:
         listed = [
             f"{shown(name, 40)} ({count:,} row{'s' if count > 1 else ''}, training {ends})"
-            for name, count, ends in self.columns[: OPTIONS.columns]
+            for name, count, ends in self.columns[:NAMED_COLUMNS]
         ]
-        more = len(self.columns) - OPTIONS.columns
+        more = len(self.columns) - NAMED_COLUMNS
         text = ", ".join(listed) + (f" and {more} columns more" if more > 0 else "")
         return f"values far outside the training range, where the tree extrapolates: {text}."
 
@@ -85,7 +77,7 @@ def far_limits(model: TreeModel, feature: int) -> tuple[float, float]:
     """Return the limits beyond which values of a feature are far outside."""
     low, high = float(model.summary.low[feature]), float(model.summary.high[feature])
     with np.errstate(over="ignore"):
-        beyond = OPTIONS.widths * (high - low)
+        beyond = FAR_WIDTHS * (high - low)
     return finite(low - beyond), finite(high + beyond)
 
 

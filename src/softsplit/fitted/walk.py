@@ -28,55 +28,47 @@ from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import Scaling
 
+SWEEPS = 5
+"""Rounds of coordinate ascent; most trees stand still after two."""
 
-@dataclass(frozen=True)
-class WalkOptions:
-    """How a walk is chosen and rounded."""
+DIGITS_TRIED = (2, 3, 4, 5, 6)
+"""Significant digits of coefficients that are tried, the fewest first."""
 
-    sweeps: int = 5
-    """Rounds of coordinate ascent; most trees stand still after two."""
+MOST_CHANGED = 1e-3
+"""Share of the training rows that rounding may give another class: none of a few hundred."""
 
-    digits: tuple[int, ...] = (2, 3, 4, 5, 6)
-    """Significant digits of coefficients that are tried, the fewest first."""
+MOST_MOVED = 0.01
+"""A threshold moves by at most this part of the spread of the sums (their interquartile range /
+1.35) when rounded: beyond, new rows near it would be treated otherwise than chosen."""
 
-    changed: float = 1e-3
-    """Share of the training rows that rounding may give another class: none of a few hundred."""
+TIE = 1e-12
+"""Relative difference from the threshold that counts as equal: sums of a few decimal numbers are
+off by 1e-15."""
 
-    loose: float = 0.01
-    """A threshold moves by at most this part of the spread of the sums (their interquartile range
-    / 1.35) when rounded: beyond, new rows near it would be treated otherwise than chosen."""
+WIDTH_DIGITS = 3
+"""Significant digits of the width of a gate."""
 
-    tie: float = 1e-12
-    """Relative difference from the threshold that counts as equal: sums of a few decimal numbers
-    are off by 1e-15."""
+CENTRE_STEP = 0.02
+"""The centre of a gate is rounded by at most this part of its width: half a per cent of
+probability."""
 
-    width_digits: int = 3
-    """Significant digits of the width of a gate."""
+SHARE_DIGITS = 3
+"""Significant digits of the smaller class probabilities of a leaf; the largest is the rest."""
 
-    centre_step: float = 0.02
-    """The centre of a gate is rounded by at most this part of its width: half a per cent of
-    probability."""
+FEW_ROWS = 100
+"""Up to so many rows the columns of a question are read together."""
 
-    share_digits: int = 3
-    """Significant digits of the smaller class probabilities of a leaf; the largest is the rest."""
+LARGE_VALUE = 1e250
+"""Sums of larger values are made in other units, so that they do not overflow."""
 
-    few: int = 100
-    """Up to so many rows the columns of a question are read together."""
+ROWS_AT_ONCE = 65_536
+"""Rows whose leaves are counted together."""
 
-    large: float = 1e250
-    """Sums of larger values are made in other units, so that they do not overflow."""
+LEVEL_SLOPE = 1e-9
+"""Slopes of a monotone variable that are smaller than this part of a coefficient are none."""
 
-    rows_at_once: int = 65_536
-    """Rows whose leaves are counted together."""
-
-    level: float = 1e-9
-    """Slopes of a monotone variable that are smaller than this part of a coefficient are none."""
-
-    alike: float = 1e-9
-    """Scores that differ by less, relative to their range, belong to one value."""
-
-
-OPTIONS = WalkOptions()
+ALIKE = 1e-9
+"""Scores that differ by less, relative to their range, belong to one value."""
 
 
 class Arriving(NamedTuple):
@@ -147,14 +139,14 @@ class Walk:
         """
         used = np.flatnonzero(self.coefficients[branch])
         count = len(X) if some is None else len(some)
-        if count <= OPTIONS.few:  # one call each takes less than one for each column
+        if count <= FEW_ROWS:  # one call each takes less than one for each column
             block = X[:, used] if some is None else X[some[:, None], used]
             columns, largest = list(block.T), float(np.abs(block).max(initial=0.0))
         else:
             columns = [X[:, j] if some is None else X[some, j] for j in used]
             largest = max((float(np.abs(column).max()) for column in columns), default=0.0)
         # Both sides of an inequality times a power of two: sums of the largest floats are finite.
-        unit = 2.0**-100 if largest > OPTIONS.large else 1.0
+        unit = 2.0**-100 if largest > LARGE_VALUE else 1.0
         threshold = unit * self.thresholds[branch]
         total, size = np.zeros(count), np.full(count, abs(threshold))
         for j, column in zip(used, columns, strict=True):
@@ -163,7 +155,7 @@ class Walk:
             size += np.abs(term)
         above = total - threshold
         above = above if self.upwards[branch] else -above
-        return np.asarray(above > OPTIONS.tie * size)
+        return np.asarray(above > TIE * size)
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -190,13 +182,13 @@ class Walk:
             total, size = 0.0, abs(threshold)
             for j, coefficient in terms:
                 value = float(x[j])
-                if abs(value) > OPTIONS.large:
+                if abs(value) > LARGE_VALUE:
                     return None
                 term = coefficient * value
                 total += term
                 size += abs(term)
             above = total - threshold if upwards else threshold - total
-            node = 2 * node + (1 if above > OPTIONS.tie * size else 2)
+            node = 2 * node + (1 if above > TIE * size else 2)
         return node - len(questions)
 
     def leaves(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
@@ -239,8 +231,8 @@ class Walk:
             scaling.of_columns(used),
         )
         counts = np.zeros(self.counts.shape)
-        for begin in range(0, len(rows.labels), OPTIONS.rows_at_once):
-            part = slice(begin, begin + OPTIONS.rows_at_once)
+        for begin in range(0, len(rows.labels), ROWS_AT_ONCE):
+            part = slice(begin, begin + ROWS_AT_ONCE)
             scaled = rows.features[used, part].astype(float, copy=False)
             X = np.array([scales.restored(i, values) for i, values in enumerate(scaled)]).T
             X = X.reshape(scaled.shape[1], len(used))

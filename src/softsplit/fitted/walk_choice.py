@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.fitted.walk import OPTIONS, Arriving, arrivals
+from softsplit.fitted.walk import ALIKE, SWEEPS, Arriving, arrivals
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import leaf_probabilities, split_scores
@@ -58,7 +58,7 @@ def best_cut(
     order = np.argsort(-scores, kind="stable") if order is None else order
     falling = np.concatenate([[np.inf], scores[order], [-np.inf]])
     totals = np.concatenate([[0.0], np.cumsum(gains[order])])
-    alike = OPTIONS.alike * (falling[1] - falling[-2]) if len(order) else 0.0
+    alike = ALIKE * (falling[1] - falling[-2]) if len(order) else 0.0
     apart = np.flatnonzero(falling[:-1] - falling[1:] > alike)
     high, low, totals = falling[apart], falling[apart + 1], totals[apart]
     slack = 1e-9 * max(float(np.abs(gains).sum()), 1e-300)
@@ -155,7 +155,7 @@ def choose_walk(
     def ascend(classes: NDArray[np.intp]) -> tuple[float, Chosen]:
         """Coordinate ascent from d = 0 and these classes; the sum that it reaches."""
         cuts, holds = first_cuts.copy(), start.copy()
-        for _ in range(OPTIONS.sweeps):
+        for _ in range(SWEEPS):
             before, moved = classes, False
             ends = classes_below(holds, classes)  # branches below t are asked after t
             arrived = np.ones((n_branches, n_rows), dtype=bool)

@@ -18,7 +18,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.fitted.walk import OPTIONS, Arriving, Walk, arrivals
+from softsplit.fitted.walk import (
+    CENTRE_STEP,
+    DIGITS_TRIED,
+    LEVEL_SLOPE,
+    MOST_CHANGED,
+    MOST_MOVED,
+    SHARE_DIGITS,
+    TIE,
+    WIDTH_DIGITS,
+    Arriving,
+    Walk,
+    arrivals,
+)
 from softsplit.fitted.walk_choice import Chosen, FixedParts, best_cut, chosen_walk, reached
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
@@ -121,7 +133,7 @@ def _rounded(
             chosen.classes[arrivals(holds[:, at], 2 * t + side)] == wanted[at] for side in (1, 2)
         ]
         change = (sides[0].astype(float) - sides[1]) * rows.weights[at]
-        slack = OPTIONS.changed * float(rows.weights.sum())
+        slack = MOST_CHANGED * float(rows.weights.sum())
         sign, width = (1.0, -1.0)[unit < 0], 1.0 / (steepness * abs(unit))
         curved = [np.flatnonzero(np.isin(used, own)) for own in monotone]
         curved = [own[np.argsort(used[own])] for own in curved if len(own) > 1]
@@ -132,7 +144,7 @@ def _rounded(
             question = question._replace(bound=fixed.thresholds[t], centre=fixed.centres[t])
         printed[t, used], bounds[t] = question.coefficients, question.bound
         above = sign * (question.coefficients @ values - question.bound)
-        holds[t] = above > OPTIONS.tie * abs(question.bound)
+        holds[t] = above > TIE * abs(question.bound)
         if isinstance(scaling, LinearScaling):
             slope = sign / (steepness * question.width)
             weights[:, t] = 0.0
@@ -167,7 +179,7 @@ def _question(
     """
     sums = exact @ values
     best = np.maximum(change, 0.0).sum()
-    for digits in OPTIONS.digits:
+    for digits in DIGITS_TRIED:
         coefficients = np.array([significant(c, digits) for c in exact])
         coefficients = _of_one_sign(coefficients, exact, curved)
         coefficients = np.where(np.isnan(fixed), coefficients, fixed)
@@ -180,15 +192,15 @@ def _question(
             break
     point = cut.nearest(sign * (bound + moved))
     low, high = np.quantile(rounded, [0.25, 0.75])
-    loose = OPTIONS.loose * max(float(high - low) / 1.35, 1e-3 * float(np.ptp(rounded)))
+    loose = MOST_MOVED * max(float(high - low) / 1.35, 1e-3 * float(np.ptp(rounded)))
     found = sign * shortest(point, max(cut.low, point - loose), min(cut.high, point + loose))
-    step = OPTIONS.centre_step * width
+    step = CENTRE_STEP * width
     middle = centre + moved
     return Question(
         coefficients,
         found + 0.0,
         shortest(middle, middle - step, middle + step),
-        significant(width, OPTIONS.width_digits),
+        significant(width, WIDTH_DIGITS),
     )
 
 
@@ -205,7 +217,7 @@ def _of_one_sign(
         sign = np.sign(np.sum(np.cumsum(exact[own])))
         total = 0.0
         for place in own:
-            if sign * (total + found[place]) < OPTIONS.level * abs(found[place]):
+            if sign * (total + found[place]) < LEVEL_SLOPE * abs(found[place]):
                 found[place] = float(f"{-total:.12g}") + 0.0
             total += found[place]
     return found
@@ -225,7 +237,7 @@ def shortest(near: float, low: float, high: float) -> float:
     if not np.isfinite(largest) or largest == 0.0:
         return near if np.isfinite(near) else 0.0
     exponent = int(np.floor(np.log10(largest))) + 1
-    edge = OPTIONS.tie * largest
+    edge = TIE * largest
     for power in range(exponent, exponent - 17, -1):
         found = float(f"{round(near / 10.0**power)}e{power}")
         if low - edge <= found < high and (found != 0.0 or power < exponent - 2):
@@ -236,7 +248,7 @@ def shortest(near: float, low: float, high: float) -> float:
 def rounded_shares(leaf_values: FloatArray) -> FloatArray:
     """Class probabilities of leaves: the smaller ones rounded, the largest is the rest."""
     shares = np.array(
-        [[significant(c, OPTIONS.share_digits) for c in column] for column in leaf_values.T]
+        [[significant(c, SHARE_DIGITS) for c in column] for column in leaf_values.T]
     ).T
     largest = np.argmax(leaf_values, axis=0)
     columns = np.arange(shares.shape[1])

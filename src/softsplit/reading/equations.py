@@ -32,32 +32,20 @@ UNCOUNTED = "rows not counted after an edit"
 """What is said of the rows in a leaf below a question that was changed by hand."""
 
 
-@dataclass(frozen=True)
-class SplitTextOptions:
-    """What is written of splits and leaves.
+SURE = 0.95
+"""Probability of one side from which on a split counts as sure."""
 
-    Attributes
-    ----------
-    sure : float
-        Probability of one side from which on a split counts as sure.
-    shown_ranks : tuple[float, ...]
-        Ranks whose values are listed, under the quantile scaling.
-    pure_leaf : float
-        Share of one class from which on a leaf is written as that class alone.
-    listed : float
-        Share of a class below which a leaf does not list it.
-    digits : int
-        Significant digits of numbers that are not printed as they are.
-    """
+SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Ranks whose values are listed, under the quantile scaling."""
 
-    sure: float = 0.95
-    shown_ranks: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
-    pure_leaf: float = 0.995
-    listed: float = 0.02
-    digits: int = 4
+PURE_LEAF = 0.995
+"""Share of one class from which on a leaf is written as that class alone."""
 
+LEAST_LISTED = 0.02
+"""Share of a class below which a leaf does not list it."""
 
-OPTIONS = SplitTextOptions()
+DIGITS = 4
+"""Significant digits of numbers that are not printed as they are."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +96,7 @@ class Split:
     lefts: tuple[float, float] | None = None
     centre: float = 0.0
     gate_width: float = 1.0
-    digits: int | None = OPTIONS.digits
+    digits: int | None = DIGITS
     taken: bool | None = None
 
     @property
@@ -216,7 +204,7 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         used = _by_variable(used, model.coding.homes)
     centre = threshold = _ratio(-offset, unit)
     gate_width = _ratio(1.0 / model.steepness, abs(unit))
-    width = finite(float(np.log(OPTIONS.sure / (1 - OPTIONS.sure)) * gate_width))
+    width = finite(float(np.log(SURE / (1 - SURE)) * gate_width))
     coefficients = tuple(_ratio(row[j], unit) for j in used)
     upwards, sure, ranked = unit > 0, None, not linear
     if walk is not None:
@@ -254,7 +242,7 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         ranked=ranked,
         centre=centre,
         gate_width=gate_width,
-        digits=OPTIONS.digits if walk is None else None,
+        digits=DIGITS if walk is None else None,
     )
 
 
@@ -290,15 +278,14 @@ def _yes_or_no(
         left_share=0.5,
         ranked=False,
         lefts=(held, else_) if upwards else (else_, held),
-        digits=None if model.walk is not None else OPTIONS.digits,
+        digits=None if model.walk is not None else DIGITS,
     )
 
 
 def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tuple[float, str]]:
     """Which values of a feature have which rank."""
     return [
-        (rank, number(model.scaling.to_original(feature, rank), precision))
-        for rank in OPTIONS.shown_ranks
+        (rank, number(model.scaling.to_original(feature, rank), precision)) for rank in SHOWN_RANKS
     ]
 
 
@@ -449,7 +436,7 @@ def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
     predicted = int(model.leaf_predictions[leaf])
     if model.walk is None:
         shares = model.leaf_shares[:, leaf]
-        if shares[predicted] >= OPTIONS.pure_leaf:
+        if shares[predicted] >= PURE_LEAF:
             return ((predicted, ""),)
         return _listed(shares, predicted)
     counts = model.walk.counts[:, leaf]
@@ -460,7 +447,7 @@ def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
 
 def _listed(shares: FloatArray, predicted: int) -> tuple[tuple[int, str], ...]:
     """The predicted class and those of a noticeable share, the largest first."""
-    others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= OPTIONS.listed)
+    others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LEAST_LISTED)
     listed = [predicted, *(k for k in others if k != predicted)]
     return tuple((k, f" {_whole(float(shares[k]))} %") for k in listed)
 

@@ -20,23 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
-from softsplit.fitted.walk import OPTIONS as WALK
-from softsplit.fitted.walk import Walk
+from softsplit.fitted.walk import LARGE_VALUE, TIE, Walk
 from softsplit.support.arrays import FloatArray
 
+ENDS = (0.05, 0.95)
+"""Quantiles between which values of a number are spread, as in scikit-learn."""
 
-@dataclass(frozen=True)
-class PartialDependenceOptions:
-    """How a grid is made and answered."""
-
-    ends: tuple[float, float] = (0.05, 0.95)
-    """Quantiles between which values of a number are spread, as in scikit-learn."""
-
-    cells: int = 4_000_000
-    """Numbers of the rows that are asked in one call: 32 megabytes."""
-
-
-OPTIONS = PartialDependenceOptions()
+CELLS_AT_ONCE = 4_000_000
+"""Numbers of the rows that are asked in one call: 32 megabytes."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ def mean_probabilities(
     used = np.flatnonzero(model.columns_in_use)
     shape = tuple(len(column.values) for column in columns)
     points = list(product(*map(range, shape)))
-    at_once = max(1, OPTIONS.cells // max(rows.size, 1))
+    at_once = max(1, CELLS_AT_ONCE // max(rows.size, 1))
     found = np.empty((len(points), len(model.classes)))
     questions = None if model.walk is None else questions_on_grid(model.walk, rows, columns)
     for begin in range(0, len(points), at_once):
@@ -117,13 +108,13 @@ def questions_on_grid(
 ) -> list[QuestionOnGrid] | None:
     """Return all questions of a walk; None where they speak of ranks, or of the largest floats."""
     numbers = [rows, *(column.values for column in columns)]
-    if np.any(walk.ranked) or max(np.abs(one).max(initial=0.0) for one in numbers) > WALK.large:
+    if np.any(walk.ranked) or max(np.abs(one).max(initial=0.0) for one in numbers) > LARGE_VALUE:
         return None
 
     def summed(branch: int, places: Any, values: FloatArray) -> FloatArray:
         terms = values * walk.coefficients[branch, places]
         sign = 1.0 if walk.upwards[branch] else -1.0
-        return sign * terms.sum(axis=1) - WALK.tie * np.abs(terms).sum(axis=1)
+        return sign * terms.sum(axis=1) - TIE * np.abs(terms).sum(axis=1)
 
     is_set = np.zeros(walk.coefficients.shape[1], dtype=bool)
     for column in columns:
@@ -133,7 +124,7 @@ def questions_on_grid(
         stay = np.flatnonzero((coefficients != 0) & ~is_set)
         bound = walk.thresholds[branch]
         sign = 1.0 if walk.upwards[branch] else -1.0
-        fixed = summed(branch, stay, rows[:, stay]) - (sign * bound + WALK.tie * abs(bound))
+        fixed = summed(branch, stay, rows[:, stay]) - (sign * bound + TIE * abs(bound))
         moving = [
             summed(branch, column.places, column.values)
             if np.any(coefficients[column.places])
@@ -168,5 +159,5 @@ def spread_values(numbers: FloatArray, count: int) -> FloatArray:
         return known
     from scipy.stats.mstats import mquantiles  # as in scikit-learn
 
-    low, high = mquantiles(numbers[~np.isnan(numbers)], OPTIONS.ends)
+    low, high = mquantiles(numbers[~np.isnan(numbers)], ENDS)
     return np.linspace(low, high, count)

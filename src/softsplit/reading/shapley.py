@@ -12,7 +12,6 @@ that are made of it (levels, hinges, parts of a date, the indicator of a missing
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import factorial
 from typing import NamedTuple
 
@@ -22,20 +21,12 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
 
+MOST_COLUMNS = 16
+"""Columns in use at most: 2^16 background tables per row take seconds, and each further column
+doubles them."""
 
-@dataclass(frozen=True)
-class ShapleyOptions:
-    """Limits of the sums."""
-
-    most_columns: int = 16
-    """Columns in use at most: 2^16 background tables per row take seconds, and each further column
-    doubles them."""
-
-    cells: int = 4_000_000
-    """Cells of the rows that are asked about at once (32 MB)."""
-
-
-OPTIONS = ShapleyOptions()
+CELLS_AT_ONCE = 4_000_000
+"""Cells of the rows that are asked about at once (32 MB)."""
 
 
 class ShapleyValues(NamedTuple):
@@ -59,11 +50,11 @@ def shapley_values(model: TreeModel, X: FloatArray, background: FloatArray) -> S
         raise ValueError("background has no rows; give some rows of the training table.")
     columns = model.selected_columns
     m = len(columns)
-    if m > OPTIONS.most_columns:
+    if m > MOST_COLUMNS:
         raise ValueError(
             f"the tree uses {m} columns, and exact Shapley values take 2^{m} sums; "
-            f"{OPTIONS.most_columns} columns are the most: fit a tree with max_features="
-            f"{OPTIONS.most_columns} or fewer."
+            f"{MOST_COLUMNS} columns are the most: fit a tree with max_features="
+            f"{MOST_COLUMNS} or fewer."
         )
     homes = _homes(model)
     others, counts = _distinct(background, np.isin(homes, columns))
@@ -115,7 +106,7 @@ def _worth(
     """v of all sets of columns, (2^m, n_classes)."""
     n_sets, n_others = 2 ** len(columns), len(others)
     known = [np.flatnonzero(homes == column) for column in columns]
-    at_once = max(1, OPTIONS.cells // max(1, others.size))
+    at_once = max(1, CELLS_AT_ONCE // max(1, others.size))
     found = np.empty((n_sets, len(model.classes)))
     for begin in range(0, n_sets, at_once):
         sets = range(begin, min(begin + at_once, n_sets))

@@ -17,7 +17,7 @@ from softsplit.fitted.leaf_shares import BELOW
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.ranges import far_limits
 from softsplit.fitted.summary import BINARY, INTEGER
-from softsplit.fitted.walk import OPTIONS as WALK
+from softsplit.fitted.walk import TIE
 from softsplit.reading.equations import decision_notes
 from softsplit.reading.outline import answer_words, outline, side_classes
 from softsplit.reading.palette import class_colour
@@ -93,7 +93,7 @@ def _walk(model: TreeModel, used: list[int]) -> dict[str, Any] | None:
         "upwards": walk.upwards.tolist(),
         "ranked": walk.ranked.tolist(),
         "classes": walk.classes.tolist(),
-        "tie": WALK.tie,
+        "tie": TIE,
     }
 
 
