@@ -86,7 +86,7 @@ HOSTILE = [
     ({"monotone": {"a": {7: "+"}}}, "which is not a class of y"),
     ({"monotone": {"a": {0: "x"}}}, "monotone says 'x' for class 0"),
     ({"monotone": {"a": {0: "+", 1: "+"}}}, "both classes go the same way"),
-    ({"monotone": {"a": "+", 0: "-"}}, "monotone names column 'a' twice"),
+    ({"monotone": {"a": "+", 0: "-"}}, "monotone names 'a' twice"),
     ({"monotone": {"town": "+"}}, "a category without an order"),
     ({"monotone": {"still": "+"}}, "monotone names 'still'"),
     ({"monotone": {"dropped": "+"}}, "monotone names 'dropped'"),

@@ -59,6 +59,7 @@ __all__ = [
     "strength_path",
 ]
 
+# Where the public names of the core are; options provide further ones.
 _HOMES = {
     "EqualOpportunity": "softsplit.formulations.rates",
     "EqualizedOdds": "softsplit.formulations.rates",
@@ -81,7 +82,6 @@ _HOMES = {
     "save_model": "softsplit.persistence",
     "strength_path": "softsplit.estimators.path",
 }
-"""Where the public names of the core are; options provide further ones."""
 
 
 def __getattr__(name: str) -> Any:

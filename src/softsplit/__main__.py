@@ -9,12 +9,13 @@ import sys
 from contextlib import suppress
 
 INTERRUPTED = 130
-OUTPUT_LOST = 120
-"""Exit code that Python itself uses when the last output cannot be written."""
 
+# Exit code that Python itself uses when the last output cannot be written.
+OUTPUT_LOST = 120
+
+# Allocations after which the garbage collector runs. Most objects of a command belong to modules
+# and live until it ends; to traverse them repeatedly takes half a second of a report.
 FEWER_COLLECTIONS = 100_000
-"""Allocations after which the garbage collector runs. Most objects of a command belong to modules
-and live until it ends; to traverse them repeatedly takes half a second of a report."""
 
 
 def main() -> None:

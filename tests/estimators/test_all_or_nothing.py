@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-import softsplit.estimators.classifier_cv
+import softsplit.estimators.chosen
 import softsplit.training.run
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
@@ -70,7 +70,7 @@ def test_a_first_fit_that_fails_leaves_no_tree(make):
     [
         (tree, softsplit.training.run, "multistart"),
         (tree, softsplit.training.run, "search_around"),
-        (search, softsplit.estimators.classifier_cv, "refit_from"),
+        (search, softsplit.estimators.chosen, "refit_from"),
     ],
 )
 def test_an_interruption_leaves_the_old_tree(make, module, part, monkeypatch):

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
-from softsplit.estimators import classifier_cv
+from softsplit.estimators import chosen as chosen_tree
 from softsplit.selection.cross_validation import FoldTrainer
 from softsplit.solvers import Status
 from softsplit.training.progress import ConsoleProgress
@@ -263,7 +263,7 @@ def test_only_what_was_behind_is_told_as_dropped(monkeypatch, second, told):
 @both_losses
 @pytest.mark.parametrize("place", ["configured", "refit_from"])
 def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place, small):
-    real, calls = getattr(classifier_cv, place), []
+    real, calls = getattr(chosen_tree, place), []
 
     def interrupted(*arguments, **options):
         calls.append(arguments)
@@ -271,7 +271,7 @@ def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(classifier_cv, place, interrupted)
+    monkeypatch.setattr(chosen_tree, place, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted while the chosen tree was trained"):
         chosen = SoftTreeClassifierCV(**small).fit(*wine)
     assert len(calls) == 2
@@ -283,7 +283,7 @@ def test_a_second_interruption_ends_the_fit(wine, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classifier_cv, "configured", interrupted)
+    monkeypatch.setattr(chosen_tree, "configured", interrupted)
     with pytest.raises(KeyboardInterrupt):
         SoftTreeClassifierCV(**SMALL).fit(*wine)
 

@@ -161,8 +161,8 @@ def test_a_category_counts_once_in_a_tree_and_in_the_choice():
     [
         ("ab", "groups must list groups of columns, got 'ab'"),
         (["a", "b"], "groups must hold lists of columns, got 'a'"),
-        ([["a", "q"], [7]], "groups names 'q', 7, which is not a column of X"),
-        ([["a", "b"], ["b", "c"]], "groups names column 'b' twice; name it once"),
+        ([["a", "q"], [7]], "groups names 'q', which is not a column of X"),
+        ([["a", "b"], ["b", "c"]], "groups names 'b' twice; name it once"),
     ],
 )
 def test_groups_that_cannot_be_are_named(groups, message):

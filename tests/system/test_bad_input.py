@@ -277,7 +277,6 @@ OPTIONS = [
         "--required twon",
         "--required names 'twon', which is not a column of the table; did you mean",
     ),
-    ("--required f,f", "--required names 'f' twice; name it once."),
     (
         "--required a,b,c --max-features 1",
         "--required names 3 columns, and --max-features=1 allows",

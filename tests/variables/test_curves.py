@@ -23,8 +23,8 @@ from softsplit import (
 )
 from softsplit.persistence import ModelFileError
 from softsplit.variables import Coding, Variable
-from softsplit.variables.coding import bent_matrix
 from softsplit.variables.curves import hinges, knot_text, learn_knots, slopes
+from softsplit.variables.learning import bent_matrix
 
 
 def knots_of(values, n=3, weight=None):

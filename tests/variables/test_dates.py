@@ -24,7 +24,7 @@ from softsplit import (
 from softsplit.variables import learn
 from softsplit.variables.dates import HOUR, MONTH, MONTHS, WEEKDAY, WEEKDAYS, YEAR_DAY, part_numbers
 from softsplit.variables.kinds import Hint
-from softsplit.variables.orders import natural_order
+from softsplit.variables.levels import natural_order
 
 SCHEMA = json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
 PARTS = {"pickup": "date: days, hour, weekday, month, day of year", "end": "date since pickup"}

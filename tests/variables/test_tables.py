@@ -341,7 +341,7 @@ def test_weights_are_copies_of_rows(table):
             "feature_types names 'call', which is not a column of X; did you mean 'calls'?",
         ),
         ({99: "drop"}, "feature_types names 99, which is not a column of X"),
-        (["calls"], r"feature_types must map columns to what they are, got \['calls'\]"),
+        (["calls"], r"feature_types must map columns of X to what they are, got \['calls'\]"),
         ({"contract": "number"}, "column 'contract' holds '.*' where numbers are needed"),
         ({"contract": "date"}, "column 'contract' holds '.*' where dates are needed; write them"),
     ],

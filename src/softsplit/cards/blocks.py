@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.support.numbers import number
 from softsplit.variables import Cells, Variable
-from softsplit.variables.contents import day_text
+from softsplit.variables.dates import day_text
 from softsplit.variables.variable import BOOLEAN, CATEGORY, DATE, NUMBER
 
 ANY_OTHER, MISSING, OR_MISSING, ANY_VALUE = (

@@ -61,7 +61,8 @@ def training_rows(
         rows = learn(table, target, kinds, apart)
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
-            say(warning.message.advising(_advice_on_columns(warning.message.nearly_dates)))
+            odd = shlex.quote(warning.message.nearly_dates or "")
+            say(warning.message.advising("name it with --keep", f"--date {odd} lists them"))
     if rows.dropped_rows:
         say(
             f"rows without a class in column {shown(target)}: {rows.dropped_rows:,}; they are not "
@@ -71,16 +72,6 @@ def training_rows(
         variables = counted(rows.coding.n_candidates, "variable")
         say(f"{counted(len(rows.y), 'row')}, {variables}; loading the solver")
     return rows
-
-
-def _advice_on_columns(nearly_dates: str | None) -> str:
-    """Return what to do about columns left out; ``nearly_dates`` is one with a few other cells."""
-    if nearly_dates is None:
-        return "name it with --keep"
-    return (
-        "name it with --keep; correct the cells that are not dates or leave them empty "
-        f"(--date {shlex.quote(nearly_dates)} lists them)"
-    )
 
 
 def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:

@@ -85,7 +85,7 @@ def columns_of_rates(given: Given, known: Known) -> list[str]:
 def parse_feature_types(given: Given, names: Sequence[str]) -> dict[str, str]:
     """Return the kind of each column that --drop, --date, --kind and the like name."""
     from softsplit.data.learning import split_names
-    from softsplit.variables.coding import refuse_kind
+    from softsplit.variables.learning import refuse_kind
 
     listed = {kind: given[option] or () for option, kind in KINDS.items()}
     listed["drop"] = [*listed["drop"], *(given.get("sensitive_only") or ())]

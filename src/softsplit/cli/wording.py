@@ -21,8 +21,9 @@ SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
     "ranges": "--range",
     "only_decrease": "--only-decrease",
     "only_increase": "--only-increase",
-    "of X": "of the table",
-    "of y": "of the target",
+    "column of X": "column of the table",
+    "columns of X": "columns of the table",
+    "class of y": "class of the target",
 }
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from softsplit.support.messages import counted, cut, nearest, shown, visible
-from softsplit.variables.coding import listed_columns
+from softsplit.variables.columns import listed_columns
 
 STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")

@@ -15,7 +15,8 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.variables import CodedRows, Coding
 from softsplit.variables import learn as learn_coding
-from softsplit.variables.contents import NotDates, distinct, number_of, read, text_of
+from softsplit.variables.contents import distinct, number_of, read, text_of
+from softsplit.variables.dates import NotDates
 from softsplit.variables.kinds import DROP
 
 

@@ -19,7 +19,7 @@ from softsplit.data.files import (
     typed,
 )
 from softsplit.support.messages import cut, nearest, shown
-from softsplit.variables.coding import listed_columns
+from softsplit.variables.columns import listed_columns
 from softsplit.variables.variable import refuse_infinity
 
 

@@ -54,8 +54,7 @@ from softsplit.support.arrays import FloatArray, wilson
 from softsplit.support.messages import counted, visible
 from softsplit.support.numbers import number
 from softsplit.variables import Cells, CodedRows, Variable
-from softsplit.variables.kinds import OPTIONS as KIND_OPTIONS
-from softsplit.variables.kinds import fewest_rows
+from softsplit.variables.levels import RARE_ROWS, fewest_rows
 from softsplit.variables.variable import DATE, ORDERED
 
 LEVEL = 0.05
@@ -280,7 +279,7 @@ def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | Non
     new = np.bincount(codes[unseen])
     known = np.bincount(codes[cells.unlisted & ~unseen & ~cells.missing], minlength=n_rare)
     rare = np.sort(known)[len(known) - n_rare :]
-    listed, most, before = np.zeros(0), KIND_OPTIONS.rare_rows - 1, np.ones(n_rare)
+    listed, most, before = np.zeros(0), RARE_ROWS - 1, np.ones(n_rare)
     if profile is not None:
         listed = (profile.counts + counted_cells(variable, cells)[0])[: len(variable.levels)]
         before[: max(0, int((profile.counts[-1] - n_rare) // (most - 1)))] = most

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.estimators.fitted import FittedTree
+from softsplit.estimators.readings import ReadableTree
 from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.training_rows import training_rows
 from softsplit.fitted.model import TreeModel
@@ -70,7 +70,7 @@ def all_or_nothing(estimator: object) -> Iterator[None]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SoftTreeBase(
-    RunParameters, ColumnParameters, ProblemParameters, FittedTree, ClassifierMixin, BaseEstimator
+    RunParameters, ColumnParameters, ProblemParameters, ReadableTree, ClassifierMixin, BaseEstimator
 ):
     """What both estimators have in common; their parameters are those of the table."""
 

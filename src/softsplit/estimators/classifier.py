@@ -139,18 +139,21 @@ class SoftTreeClassifier(SingleTreeParameters, SoftTreeBase):
             one_blas_thread(),
             watched(self.verbose, Budget()) as around,
         ):
+            # 1. Parameters and rows, and the problem that they state.
             around.working("preparing the rows")
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
             rows = self._rows(X, y, sample_weight, sensitive)[1]
             rows = rows if targets is None else taught_rows(rows, targets)
             prepared = prepare(model_settings(self, X), rows)
+            # 2. Machine code, before the time of a limit counts; then training.
             around.working("loading numerical code")
             run = run.adapted(prepared, partial(validated_rows, self))
             run = run.ready(prepared.problem, smooth=not prepared.problem.penalties.counts)
             around.working("finishing the tree")
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
+            # 3. The tree; Ctrl-C while it is made keeps it.
             kept = partial(keep, self, prepared, rows=rows)
             zero, stopped = run.solver.zero_threshold, run.budget.stopped
             with run.budget.interruptible():
@@ -160,8 +163,10 @@ class SoftTreeClassifier(SingleTreeParameters, SoftTreeBase):
                 kept(outcome, zero)
             if outcome.warning:
                 interrupted = outcome.end is End.INTERRUPTED
-                said = CutShortWarning("SoftTreeClassifier", f"{outcome.warning}.", interrupted)
-                warnings.warn(said, stacklevel=2)
+                reason = f"{outcome.warning}."
+                warnings.warn(
+                    CutShortWarning("SoftTreeClassifier", reason, interrupted), stacklevel=2
+                )
         return self
 
 
@@ -173,13 +178,12 @@ def fitted_classifier(
     *,
     importances: bool = True,
 ) -> SoftTreeClassifier:
-    """A fitted classifier that holds ``found``, with the other parameters of ``base``.
+    """A fitted classifier that holds ``solution``, with the other parameters of ``base``.
 
     ``importances`` as of ``Prepared.tree``.
     """
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
-    made = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
-    outcome = Outcome.alone(solution)
-    keep(made, prepared, outcome, zero_threshold, importances=importances)
-    return made
+    tree = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
+    keep(tree, prepared, Outcome.alone(solution), zero_threshold, importances=importances)
+    return tree

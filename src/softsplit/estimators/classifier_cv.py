@@ -1,8 +1,7 @@
-"""The estimator that chooses a tree by cross-validation, and how it shares its time limit."""
+"""The estimator that chooses a tree by cross-validation."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,16 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.alternatives import LOG_LOSS, Alternative, Alternatives
 from softsplit.estimators.base import (
-    CutShortWarning,
     SoftTreeBase,
     all_or_nothing,
     model_settings,
-    profiled,
     training_run,
 )
+from softsplit.estimators.chosen import (
+    at_readable_strengths,
+    compared_alone,
+    cut_short,
+    refit_budget,
+    search_budget,
+    train_chosen,
+)
 from softsplit.estimators.classifier import fitted_classifier
-from softsplit.estimators.row_reading import know_table, validated_rows
-from softsplit.fitted.conformal import HeldOutScores
+from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.selection import teachers
@@ -38,22 +42,14 @@ from softsplit.selection.candidates import (
 )
 from softsplit.selection.cross_validation import (
     FoldTrainer,
-    configured,
-    refit_from,
-    solve_fold_path,
 )
-from softsplit.selection.decision import prediction_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
 from softsplit.selection.held_out import Scoring, price_share, price_unit
 from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
 from softsplit.selection.strengths import (
-    GIVEN_DIGITS,
-    PRINTED_DIGITS,
     SHARES,
     price,
-    priced,
     strength_unit,
-    strengths_at,
 )
 from softsplit.selection.teachers import SoftTargets, make_teacher, soft_targets_of
 from softsplit.settings.checks import is_auto
@@ -68,7 +64,7 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.rows import Rows, TrainingRows
-from softsplit.training.run import End, Run, decided, joined, watched
+from softsplit.training.run import End, Run, watched
 from softsplit.training.wide import WideRows
 
 # Folds where ``cv`` is left to the library.
@@ -83,61 +79,8 @@ REPEATS = 2
 # With so few rows a choice depends on how the folds fall, and more of them are cheap.
 REPEATED_ROWS = 150
 
-# Part of a time limit that goes to the comparison; the rest is for the tree on all rows.
-SEARCH_SHARE = 0.8
-
-# Part that the tree on all rows gets even if the comparison took more than its own.
-LEAST_SHARE = 0.05
-
-# Part of the time of the tree on all rows in which factors of rare classes are compared.
-DECISION_SHARE = 0.3
-
-# What the tree on all rows gets after Ctrl-C: the user waits, and the trees of the folds, from
-# which it begins, are good already.
-LAST_SECONDS = 0.25
-
 # Cells of training rows that are remembered for alternatives: 32 megabytes.
 KEPT_CELLS = 4_000_000
-
-
-def search_budget(whole: Budget) -> Budget:
-    """The part of the time that goes to the comparison; Ctrl-C ends both."""
-    limit = whole.time_limit
-    return whole if limit is None else replace(whole, time_limit=SEARCH_SHARE * limit)
-
-
-def end_of(budget: Budget) -> End:
-    """Why a budget is exhausted."""
-    return End.INTERRUPTED if budget.stopped else End.TIME_LIMIT
-
-
-def cut_short(reason: str, budget: Budget) -> CutShortWarning:
-    return CutShortWarning("SoftTreeClassifierCV", reason, budget.stopped)
-
-
-def reason_of(budget: Budget) -> str:
-    return "interrupted" if budget.stopped else "the time limit was reached"
-
-
-def compared_alone(search: CandidateSearch, rows: TrainingRows) -> Rows | None:
-    """The rows that were compared, with their names, where they are not all; None where they are.
-
-    Nor are they taken of tables that are sparse or elsewhere.
-    """
-    few = search.trainer.rows
-    if type(rows) is not Rows or search.trainer.soft_targets is not None:
-        return None
-    if len(few.labels) >= np.count_nonzero(rows.weight):
-        return None
-    return replace(few, names=rows.names, coding=rows.coding)
-
-
-def refit_budget(whole: Budget) -> Budget:
-    """For the tree on all rows: an interrupted comparison still ends with one, at once."""
-    left, limit = LAST_SECONDS if whole.stopped else None, whole.time_limit
-    if limit is not None and not whole.stopped:
-        left = max(limit - whole.elapsed, LEAST_SHARE * limit)
-    return Budget(whole.max_iter, whole.tol, left)
 
 
 @documented(*SEARCH)
@@ -219,6 +162,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, sensitive: Any) -> None:
+        # 1. Parameters, then rows: those to compare settings on, and all.
         run = training_run(self)
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
@@ -226,6 +170,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         formulation = formulation_of(self.loss)
         with one_blas_thread():
             rows, all_rows = self._rows(X, y, sample_weight, sensitive)
+        # 2. What is compared: the first settings say what strengths, depths and scalings mean.
         dense = rows.dense and rows.X.size > ROWS.halved_cells
         if is_auto(self.scales) and (rows.bends or dense):
             axes["scale"] = formulation.choice.bent_scales or axes["scale"]
@@ -245,6 +190,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         )  # fmt: skip
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         trainer, axes["teacher"] = self._taught(trainer, rows, all_rows)
+        # 3. Machine code is made ready before the time of a limit counts.
         smooth = not whole.problem.penalties.counts or len(axes["penalty"]) > 1
         summed = whole.n_rows > ROWS.row_sums
         run = run.ready(whole.problem if summed else None, smooth=smooth)
@@ -253,6 +199,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         self.feature_price_ = PRICES[self._selection] * price_share(trainer.rows)
+        # 4. The comparison, and the chosen tree on all rows.
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = CandidateSearch(
                 replace(trainer, observer=observer),
@@ -268,13 +215,13 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             observer.working("training the chosen tree on all rows")
             run = replace(run, budget=refit_budget(run.budget))
             with run.budget.interruptible():
-                self._refit(*chosen, search, all_rows, run)
+                train_chosen(self, chosen, search, all_rows, run)
                 self._remember_candidates(search, chosen, all_rows)
                 return
             # Ctrl-C came outside the solver, which sees to it itself.
             if trainer.run.budget.stopped:
                 raise KeyboardInterrupt  # the second one: it is to end now
-            self._refit(*chosen, search, all_rows, run)
+            train_chosen(self, chosen, search, all_rows, run)
             self._remember_candidates(search, chosen, all_rows)
 
     def _remember_candidates(
@@ -344,23 +291,15 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             for met, solution, prepared in compared.trees(rows, self.weights_, run):
                 if run.budget.exhausted:  # what was being trained is unfinished
                     break
-                prepared, _ = self._at_readable_strengths(prepared, met.candidate, met.fraction)
+                prepared, _ = at_readable_strengths(
+                    prepared, met.candidate, met.fraction, self.strengths is not None
+                )
                 tree = fitted_classifier(self, prepared, solution, run.solver.zero_threshold)
                 others.append(Alternative.of(tree, self, met.behind, met.error, self._measure))
                 if len(others) == count:
                     break
         own, stopped = Alternative.of(self, self, 0.0, 0.0), run.budget.stopped
         return Alternatives(tuple(others), own, count, stopped)
-
-    def _at_readable_strengths(
-        self, prepared: Prepared, candidate: Candidate, fraction: float
-    ) -> tuple[Prepared, tuple[float, float]]:
-        """The problem at readable strengths, and these."""
-        shares = SHARES[candidate.scope]
-        strength = price(*strengths_at(prepared.problem, shares, fraction))
-        digits = PRINTED_DIGITS if self.strengths is None else GIVEN_DIGITS
-        local, global_ = priced(shares, strength, digits)
-        return prepared.with_strengths(local, global_), (local, global_)
 
     def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
@@ -377,19 +316,11 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             rows = rows if groups is not None else to_compare(rows, cv, most)
         few = judged and groups is None and len(rows.labels) <= REPEATED_ROWS
         self.n_repeats_ = REPEATS if is_auto(self.cv) and few else 1
-        fitted = partial(
-            fitted_classifier,
-            self,
-            zero_threshold=run.solver.zero_threshold,
-            importances=False,
-        )
+        zero = run.solver.zero_threshold
+        fitted = partial(fitted_classifier, self, zero_threshold=zero, importances=False)
         return FoldTrainer(
             settings=whole.settings,
-            scoring=Scoring(
-                make_scorer(self, self.scoring),
-                fitted,
-                judged,
-            ),
+            scoring=Scoring(make_scorer(self, self.scoring), fitted, judged),
             rows=rows,
             splits=make_splits(cv, rows.X, rows.y, run.seed, groups, self.n_repeats_),
             run=run,
@@ -437,13 +368,12 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         self.cv_results_ = board.table(self._selection)
         self.end_ = End.COMPLETE.value
         if budget.exhausted:
-            self.end_ = end_of(budget).value
             outcome = f"the choice is among the {len(board.folds)} trees that were compared by then"
             if not board.folds:
                 outcome = "nothing was compared, and the first settings are used; raise time_limit"
             elif budget.stopped and compared_alone(search, rows) is not None:
                 outcome += f", trained on the {len(search.trainer.rows.labels):,} rows of its folds"
-            warnings.warn(cut_short(f"{reason_of(budget)}; {outcome}.", budget), stacklevel=4)
+            self.end_ = cut_short(f"; {outcome}.", budget, stacklevel=4)
         if not board.folds and not budget.exhausted:
             asked = ("min_class_rate", "constraints", "fairness", "monotone")
             given = {name: getattr(self, name) for name in asked}
@@ -465,106 +395,3 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         self.best_score_ = board.mean(chosen)
         search.tell(chosen, chosen=True)
         return chosen
-
-    def _prediction_costs(
-        self,
-        candidate: Candidate,
-        fraction: float,
-        search: CandidateSearch,
-        budget: Budget,
-    ) -> Any:
-        """Costs that decide at prediction: those given, or such that rare classes are called.
-
-        After Ctrl-C they are those given: the others take a second. Under a time limit they get a
-        part of the ``budget`` of the tree on all rows.
-        """
-        given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
-        if (
-            given is not None
-            or self.rare_classes == "argmax"
-            or not candidate.formulation.decides_by_cost
-            or not folds
-            or search.trainer.run.budget.stopped
-        ):
-            return given
-        trees = {fold: score.tree for fold, score in sorted(folds.items())}
-        if budget.time_limit is not None:
-            budget = replace(budget, time_limit=DECISION_SHARE * budget.time_limit)
-        factors = search.trainer.decision_factors(candidate, trees, budget)
-        return None if factors is None else prediction_costs(factors)
-
-    @staticmethod
-    def _held_out(chosen: Key, costs: Any, search: CandidateSearch) -> HeldOutScores | None:
-        """What the trees of the chosen settings said about the rows of their folds."""
-        folds = search.board.folds.get(chosen, {})
-        trees = {fold: score.tree for fold, score in sorted(folds.items())}
-        return search.trainer.held_out(chosen[0], trees, costs) if trees else None
-
-    def _refit(
-        self,
-        candidate: Candidate,
-        fraction: float,
-        search: CandidateSearch,
-        rows: TrainingRows,
-        run: Run,
-    ) -> None:
-        """Train the chosen tree on all rows, from the trees that the folds ended with.
-
-        They are why it was chosen; a start of its own might end in another optimum. After Ctrl-C
-        in the comparison it is trained on the rows that were compared: of many, preparing all takes
-        seconds.
-        """
-        stopped = search.trainer.run.budget.stopped  # the user waits
-        few = compared_alone(search, rows) if stopped else None
-        if few is not None:
-            rows, search = few, replace(search, n_rows=0)
-        costs = self._prediction_costs(candidate, fraction, search, run.budget)
-        held_out = None if stopped else self._held_out((candidate, fraction), costs, search)
-        settings_now = replace(search.trainer.settings, cost_matrix=costs)
-        fraction, trees = search.on_all_rows(candidate, fraction)
-        if search.trainer.large or compared_alone(search, rows) is not None:
-            search.trainer.memory.clear()
-        soft_targets, self.targets_ = search.trainer.soft_targets, None
-        if soft_targets is not None and candidate.teacher > 0:
-            assert isinstance(rows, Rows)
-            rows = soft_targets.taught(rows, candidate.teacher)
-            self.targets_ = rows.targets
-        prepared = prepare(configured(settings_now, candidate), rows)
-        prepared, starts = search.trainer.starts(prepared, trees)
-        run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
-        if starts:
-            solution = refit_from(starts, prepared, shares, fraction, run, grow=not stopped)
-        else:
-            solution = solve_fold_path(prepared, shares, [fraction], run)[0]
-        prepared, (local, global_) = self._at_readable_strengths(prepared, candidate, fraction)
-        if not solution.status.usable and prepared.problem.rate_limits is not None:
-            raise NoFeasibleTreeError(
-                "no tree of the chosen settings meets the requirements on rates on all rows; widen "
-                "a bound, or add depths."
-            )
-        solution = decided(prepared, joined(prepared, solution, run), run)
-        self.best_estimator_ = fitted_classifier(
-            self, prepared, solution, run.solver.zero_threshold
-        )
-        tree = profiled(self.best_estimator_.tree_, rows)
-        self.best_estimator_.tree_ = replace(tree, held_out=held_out)
-        self.tree_ = self.best_estimator_.tree_
-        know_table(self, self.tree_, named=prepared.named)
-        if solution.screening is not None:
-            self.screening_ = solution.screening
-        names = ("class_weight", "min_class_rate", "constraints", "fairness")
-        given = {name: getattr(self, name) for name in names}
-        # What was given is part of the tree too, though nothing was chosen there.
-        stated = {name: v for name, v in given.items() if v is not None and not is_auto(v)}
-        self.best_params_ = candidate.parameters(local, global_) | stated
-        if candidate.formulation.decides_by_cost:
-            self.best_params_["cost_matrix"] = costs
-        if self.end_ == End.COMPLETE.value:
-            self.end_ = self.best_estimator_.end_
-        if run.budget.exhausted and not search.trainer.run.budget.exhausted:  # else it was said
-            self.end_ = end_of(run.budget).value
-            said = (
-                f"{reason_of(run.budget)} while the chosen tree was trained on all rows; the best "
-                "so far is kept."
-            )
-            warnings.warn(cut_short(said, run.budget), stacklevel=4)

@@ -30,7 +30,7 @@ from softsplit.variables import (
     CodedRows,
     Coding,
 )
-from softsplit.variables.coding import listed_columns
+from softsplit.variables.columns import listed_columns
 
 
 def checked_rows(estimator: Any, X: Any) -> FloatArray:

@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from softsplit.fitted.model import TreeModel
+from softsplit.estimators.row_reading import read_rows, validated_rows
+from softsplit.fitted.model import TreeModel, holder_of
+from softsplit.formulations.feature_rules import by_position
 from softsplit.reading.outline import outline
+from softsplit.solvers import Budget
+from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
@@ -41,6 +46,44 @@ def asked_features(model: TreeModel) -> tuple[Asked, list[Asked]]:
 
     questions = [named(q.split.features) for q in outline(model).questions() if q.split is not None]
     return tuple(names[j] for j in model.selected_columns), questions
+
+
+def resampled_stability(
+    estimator: Any, X: Any, y: Any, n_resamples: int, random_state: int, budget: Budget
+) -> Stability:
+    """Train trees with the settings of a fitted one on resamples of the rows, and compare them."""
+    # 1. Rows as the tree reads them: they may have no names, so that rules go by position.
+    rows, labels = read_rows(estimator, X, whole=True), np.asarray(y)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
+    base = clone(holder_of(estimator)).set_params(
+        n_starts=1, verbose=0, time_limit=None, feature_types=None
+    )
+    model: TreeModel = estimator.tree_
+    base.set_params(**by_position(base.get_params(deep=False), model.column_names))
+    # 2. A tree for each resample, and its classes of all rows.
+    trees: list[TreeModel] = []
+    classes = []
+    for number in range(n_resamples):
+        if len(trees) > 1 and budget.exhausted:
+            break
+        counts = _resampled(labels, np.random.default_rng([random_state, number]))
+        tree = clone(base).set_params(random_state=number).fit(rows, labels, sample_weight=counts)
+        if tree.end_ == "interrupted":  # the fit has kept its tree; the work is to end
+            raise KeyboardInterrupt
+        trees.append(tree.tree_)
+        tree_rows = validated_rows(tree, rows)  # ``predict`` would warn about rows not drawn
+        classes.append(tree.tree_.classes[tree.tree_.predict_index(tree_rows)])
+    return Stability.of(model, trees, np.array(classes), estimator.predict(X))
+
+
+def _resampled(labels: NDArray[Any], rng: np.random.Generator) -> FloatArray:
+    """How often each row is drawn in a bootstrap within classes, (n_rows,)."""
+    counts = np.zeros(len(labels))
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        np.add.at(counts, rng.choice(own, len(own)), 1.0)
+    return counts
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,12 +114,12 @@ class Stability:
 
     @classmethod
     def of(
-        cls, tree: TreeModel, others: Sequence[TreeModel], said: NDArray[Any], own: NDArray[Any]
+        cls, tree: TreeModel, others: Sequence[TreeModel], classes: NDArray[Any], own: NDArray[Any]
     ) -> Stability:
         """Compare a tree with those of resamples.
 
-        ``said`` (n_resamples, n_rows) are the classes of the rows by the others, ``own`` (n_rows,)
-        those by the tree itself.
+        ``classes`` (n_resamples, n_rows) are the classes of the rows by the others, ``own``
+        (n_rows,) those by the tree itself.
         """
         features: Counter[str] = Counter()
         pairs: Counter[Asked] = Counter()
@@ -87,14 +130,14 @@ class Stability:
             pairs.update(combinations(used, 2))
             questions.update(set(asked))
         mine = asked_features(tree)
-        between = [float(np.mean(a == b)) for a, b in combinations(said, 2)]
+        between = [float(np.mean(a == b)) for a, b in combinations(classes, 2)]
         return cls(
             features=_shares(features, len(others)),
             pairs=_shares(pairs, len(others)),
             questions=_shares(questions, len(others)),
             own_features=mine[0],
             own_questions=tuple(mine[1]),
-            agreement=float(np.mean(said == own)),
+            agreement=float(np.mean(classes == own)),
             agreement_between=float(np.mean(between)) if between else 1.0,
             n_resamples=len(others),
         )

@@ -234,7 +234,7 @@ def _cells(program: TreeProgram, model: TreeModel, X: Any) -> list[list[Any]]:
 
 
 def _values(series: pd.Series, column: Column) -> list[Any]:
-    from softsplit.variables.contents import days_in
+    from softsplit.variables.dates import days_in
 
     made: list[Any] = []
     for value, missing in zip(series.astype(object), series.isna(), strict=True):

@@ -30,7 +30,7 @@ from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology
 from softsplit.variables import MonotoneEffects, effect_columns
-from softsplit.variables.coding import listed_columns
+from softsplit.variables.columns import listed_columns
 
 LEVEL = 1e-9
 """Slopes up to this part of the coefficients, and differences of probabilities up to this, count as

@@ -249,7 +249,6 @@ def _by_class(
             unknown[0],
             f"names {shown(unknown[0])}, which is not a class of y; "
             f"{f'did you mean {close}?' if close else f'the classes are {listed}.'}",
-            ("of y",),
         )
     try:
         numbers = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)

@@ -64,6 +64,10 @@ class AdvisedError(ValueError):
         return self.advising(self.advice)
 
 
+# What only Python calls a table and its classes.
+PYTHON_WORDS = ("column of X", "columns of X", "class of y")
+
+
 class ParameterError(ValueError):
     """A value that a parameter cannot have.
 
@@ -77,7 +81,7 @@ class ParameterError(ValueError):
     what : str
         The sentence after the name of the parameter.
     others : tuple of str
-        Names of other parameters in it, and words such as "of X" that only Python says.
+        Names of other parameters in it.
     """
 
     def __init__(self, parameter: str, value: Any, what: str, others: tuple[str, ...] = ()) -> None:
@@ -87,7 +91,7 @@ class ParameterError(ValueError):
     def spelled(self, spellings: Mapping[str, str]) -> str:
         """The sentence with other spellings than those of Python."""
         what = self.what
-        for other in self.others:
+        for other in (*self.others, *PYTHON_WORDS):
             what = what.replace(other, spellings.get(other, other))
         return f"{spellings.get(self.parameter, self.parameter)} {what}"
 

@@ -1,13 +1,7 @@
 """Variables of a table: their kinds, and how each is coded as columns of a training problem."""
 
-from softsplit.variables.coding import (
-    CodedRows,
-    Coding,
-    ColumnsLeftOut,
-    bent_matrix,
-    column_groups,
-    learn,
-)
+from softsplit.variables.coding import CodedRows, Coding, column_groups
+from softsplit.variables.learning import ColumnsLeftOut, bent_matrix, learn
 from softsplit.variables.monotone import MonotoneEffects, effect_columns, monotone_effects
 from softsplit.variables.shares import Shared
 from softsplit.variables.variable import KINDS, Cells, Variable

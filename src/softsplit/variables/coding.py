@@ -20,74 +20,14 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.hinged_table import HingedTable
-from softsplit.support.messages import ParameterError, nearest, shown, warn_user
+from softsplit.support.messages import nearest, shown
 from softsplit.support.row_budgets import ROWS
-from softsplit.variables.contents import (
-    as_table,
-    columns_at,
-    distinct,
-    names_of,
-    plain_numbers,
-    table_columns,
-)
-from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
-from softsplit.variables.dates import PARTS, part_name
-from softsplit.variables.kinds import (
-    DROP,
-    HINTS,
-    KEEP,
-    NEARLY_DATES,
-    Hint,
-    kind_of,
-    learn_variables,
-    needs_shares,
-)
+from softsplit.variables.columns import Columns, listed_columns
+from softsplit.variables.contents import as_table, columns_at, names_of
+from softsplit.variables.curves import hinges, learn_knots
+from softsplit.variables.dates import part_name
 from softsplit.variables.shares import Shared, fold_of_rows
-from softsplit.variables.variable import DATE, NUMBER, ORDERED, Cells, DayReader, Variable
-
-
-class ColumnsLeftOut(UserWarning):
-    """Warns that columns of a table are not used for training.
-
-    Attributes
-    ----------
-    columns : tuple of (str, str)
-        Name of each column and why it is not used.
-    """
-
-    def __init__(self, columns: Sequence[tuple[str, str]], advice: str = "") -> None:
-        super().__init__(columns, advice)
-        self.columns = tuple(columns)
-        self.advice = (
-            advice or f"name its kind, such as feature_types={{{columns[0][0]!r}: 'keep'}}"
-        )
-        if not advice and self.nearly_dates is not None:
-            self.advice += (
-                "; correct the cells that are not dates or leave them empty "
-                f"(feature_types={{{self.nearly_dates!r}: 'date'}} lists them)"
-            )
-
-    @property
-    def nearly_dates(self) -> str | None:
-        """The first column whose cells are dates except for a few."""
-        return next((name for name, why in self.columns if why.startswith(NEARLY_DATES)), None)
-
-    def advising(self, advice: str) -> str:
-        """Return the message with ``advice`` in place of the default advice."""
-        which = "column" if len(self.columns) == 1 else "columns"
-        verb = "is" if len(self.columns) == 1 else "are"
-        listed = listed_columns([f"{shown(name, 20)} ({why})" for name, why in self.columns])
-        one = "it" if len(self.columns) == 1 else "one"
-        return f"{which} {listed} {verb} left out; to use {one} all the same, {advice}."
-
-    def __str__(self) -> str:
-        return self.advising(self.advice)
-
-
-def listed_columns(names: Sequence[str], most: int = 8) -> str:
-    """Return the first ``most`` names, separated by commas, and the number of the others."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+from softsplit.variables.variable import NUMBER, Cells, DayReader, Variable
 
 
 @dataclass(frozen=True)
@@ -209,10 +149,10 @@ class Coding:
         ``middles`` are the medians of the columns at ``places`` (default: all columns).
         """
         chosen = range(len(names)) if places is None else places
-        found = tuple(
+        variables = tuple(
             Variable(names[j], NUMBER, float(m)) for j, m in zip(chosen, middles, strict=True)
         )
-        return cls(tuple(names), found, tuple(chosen), (), named)
+        return cls(tuple(names), variables, tuple(chosen), (), named)
 
     @property
     def plain(self) -> bool:
@@ -316,17 +256,17 @@ class Coding:
         take neither time nor memory. By default all columns are used.
         """
         used = np.ones(len(self.homes), dtype=bool) if used is None else used
-        made: FloatArray = np.zeros((len(self.homes), len(X))).T
+        coded: FloatArray = np.zeros((len(self.homes), len(X))).T
         for i in np.unique(self.homes[used]).tolist():
             knots, first = self.variables[i].knots, self.firsts[i]
-            values = made[:, first]
+            values = coded[:, first]
             values[:] = X[:, self.places[i]]
             for n, knot in enumerate(knots, first + 1):
                 if used[n]:
-                    np.maximum(np.subtract(values, knot, out=made[:, n]), 0.0, out=made[:, n])
+                    np.maximum(np.subtract(values, knot, out=coded[:, n]), 0.0, out=coded[:, n])
         none = np.zeros(len(X), dtype=bool)
         cells = tuple(Cells(X[:, place], none, none) for place in self.places)  # no copies
-        return CodedRows(made, self, cells)
+        return CodedRows(coded, self, cells)
 
     def code(self, X: Any, needed: Collection[int] | None = None) -> CodedRows:
         """Code the table ``X``.
@@ -339,30 +279,35 @@ class Coding:
             i: self.names.index(self.variables[i].since) for i in wanted if self.variables[i].since
         }
         places = sorted({self.places[i] for i in wanted} | set(others.values()))
+        # 1. The columns of the table that are needed; absent ones are named at once.
         table = as_table(X)
-        found = self._found(table, places)
-        n_rows = int(table.shape[0])
+        columns = self._columns(table, places)
+        # 2. Their cells; a column of dates is read once for all its parts.
         days = DayReader()
         calls = {
-            i: (self.variables[i].cells, (found[self.places[i]], found.get(others.get(i)), days))
+            i: (
+                self.variables[i].cells,
+                (columns[self.places[i]], columns.get(others.get(i)), days),
+            )
             for i in wanted
         }
-        needed_cells = _call_for_each(calls)
-        missing = _all_missing(n_rows)
-        cells = [needed_cells.get(i, missing) for i in range(len(self.variables))]
-        made = np.empty((n_rows, len(self.homes)))
-        if len(needed_cells) < len(cells):
-            made[:] = self._blank
-        for i, read in needed_cells.items():
+        cells_by_variable = call_for_each(calls)
+        missing = Cells.of(np.full(int(table.shape[0]), np.nan))
+        cells = [cells_by_variable.get(i, missing) for i in range(len(self.variables))]
+        # 3. Their columns in the problem; variables that are not needed have no value.
+        coded = np.empty((int(table.shape[0]), len(self.homes)))
+        if len(cells_by_variable) < len(cells):
+            coded[:] = self._blank
+        for i, read in cells_by_variable.items():
             block = self.variables[i].coded(read)
-            made[:, self.firsts[i] : self.firsts[i] + block.shape[1]] = block
+            coded[:, self.firsts[i] : self.firsts[i] + block.shape[1]] = block
         shared = self._shared(cells) if needed is None else ()
-        return CodedRows(made, self, tuple(cells), shared)
+        return CodedRows(coded, self, tuple(cells), shared)
 
     @cached_property
     def _blank(self) -> FloatArray:
         """The coded columns of a row without any value, (n_columns,)."""
-        none = _all_missing(1)
+        none = Cells.of(np.full(1, np.nan))
         return np.hstack([variable.coded(none) for variable in self.variables])[0]
 
     def _shared(self, cells: Sequence[Cells]) -> tuple[Shared, ...]:
@@ -381,7 +326,7 @@ class Coding:
         places = {self.places[i] for i in variables}
         return [i for i, place in enumerate(self.places) if place in places]
 
-    def _found(self, table: Any, places: Sequence[int]) -> dict[int | None, pd.Series]:
+    def _columns(self, table: Any, places: Sequence[int]) -> dict[int | None, pd.Series]:
         """Return the columns at ``places`` of the table; one error names all absent ones."""
         names = names_of(table)
         if names is None or not self.named:
@@ -396,17 +341,16 @@ class Coding:
         absent = [self.names[j] for j in places if self.names[j] not in at]
         if absent:
             close = nearest(absent[0], names) if len(absent) == 1 else None
-            hint = f"did you mean {close}?" if close else ""
-            which = "column" if len(absent) == 1 else "columns"
-            verb = "is" if len(absent) == 1 else "are"
+            hint = "give a table with the columns that the tree was trained on."
+            hint = f"did you mean {close}?" if close else hint
             listed = listed_columns([shown(name, 24) for name in absent])
-            hint = hint or "give a table with the columns that the tree was trained on."
-            raise ValueError(f"{which} {listed} {verb} missing; {hint}")
+            which = f"column {listed} is" if len(absent) == 1 else f"columns {listed} are"
+            raise ValueError(f"{which} missing; {hint}")
         columns = columns_at(table, [at[self.names[j]] for j in places], names)
         return {j: columns[at[self.names[j]]] for j in places}
 
 
-def _call_for_each(
+def call_for_each(
     calls: Mapping[int, tuple[Callable[..., Any], tuple[Any, ...]]], most_errors: int = 3
 ) -> dict[int, Any]:
     """Return the result of each call; errors are joined.
@@ -430,214 +374,6 @@ def _call_for_each(
     return results
 
 
-def _all_missing(n_rows: int) -> Cells:
-    return Cells(np.full(n_rows, np.nan), np.ones(n_rows, dtype=bool), np.zeros(n_rows, dtype=bool))
-
-
-def learn(
-    X: Any,
-    labels: NDArray[np.int64],
-    classes: NDArray[Any],
-    weight: FloatArray,
-    feature_types: Mapping[Any, str] | None = None,
-) -> CodedRows:
-    """Learn the coding of a training table and return its coded rows.
-
-    Parameters
-    ----------
-    X : table
-    labels : array of int, shape (n_rows,)
-        Positions in ``classes``.
-    classes : array of shape (n_classes,)
-    weight : array of shape (n_rows,)
-        Sample weights. Rows of weight zero are coded but do not influence the coding.
-    feature_types : mapping, optional
-        Kinds of columns, by name or position: "number", "category", "ordered" or "ordered: low <
-        mid < high", "date", "date: hour, weekday" or "date: since signup", "keep" (the inferred
-        kind, and the column is used even if it looks useless) or "drop".
-    """
-    names, columns = table_columns(X)
-    column_names = [f"x{j}" for j in range(len(columns))] if names is None else names
-    hints = _hints(feature_types, column_names)
-    columns = [
-        column if hints.get(j) not in (None, KEEP, NUMBER) else _as_numbers(column)
-        for j, column in enumerate(columns)
-    ]
-    if not hints and (names is None or all(map(_is_plain, columns))):
-        # A purely numeric table is used as it is; without names no column can look like an
-        # identifier.
-        hints = {j: KEEP for j, column in enumerate(columns) if kind_of(column) == NUMBER}
-    rows = weight / min(1.0, float(weight[weight > 0].mean()))
-    named = [column.rename(name) for column, name in zip(columns, column_names, strict=True)]
-    by_name = dict(zip(column_names, named, strict=True))
-    calls = {
-        j: (learn_variables, (column_names[j], named[j], rows, hints.get(j), by_name))
-        for j in range(len(columns))
-        if hints.get(j) != DROP
-    }
-    found = dict.fromkeys(range(len(columns)), DROP) | _call_for_each(calls)
-    seen = [(j, v) for j, made in found.items() if not isinstance(made, str) for v in made]
-    left = [(column_names[j], why) for j, why in found.items() if isinstance(why, str)]
-    unusable = [
-        (column_names[j], why)
-        for j, why in found.items()
-        if isinstance(why, str) and why != DROP and hints.get(j) != KEEP
-    ]
-    if not seen:
-        listed = listed_columns([f"{shown(name, 20)} ({why})" for name, why in left])
-        raise ValueError(f"X has no column that a tree can use: {listed}.")
-    if unusable:
-        warn_user(ColumnsLeftOut(unusable))
-    coding = Coding(
-        tuple(column_names),
-        tuple(v for _, v in seen),
-        tuple(j for j, _ in seen),
-        tuple(left),
-        names is not None,
-    )
-    days = DayReader()
-    cells = [v.cells(named[j], by_name.get(v.since), days) for j, v in seen]
-    return _with_shares(coding, cells, labels, classes, weight)
-
-
-def bent_matrix(
-    X: FloatArray, names: Sequence[str] | None, n_knots: int, weight: FloatArray
-) -> CodedRows | None:
-    """Return a matrix of numbers with the hinges of its columns; None if no column bends.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_columns)
-        Without missing values. Many rows keep their precision.
-    names : sequence of str or None
-        Names of the columns, if they have any.
-    n_knots : int
-    weight : array of shape (n_rows,)
-    """
-    if len(X) <= ROWS.double_precision:
-        X = X.astype(float, copy=False)
-    counted = weight > 0
-    some = slice(None) if np.all(counted) else counted
-    weight = weight[some]
-    knots: list[tuple[float, ...]] = []
-    middles = np.empty(X.shape[1])
-    for j in range(X.shape[1]):  # one sorted column at a time
-        column = Ordered.of(X[some, j].astype(float, copy=False), weight)
-        knots.append(knots_of(column, n_knots))
-        middles[j] = column.quantile(0.5)
-    if not any(knots):
-        return None
-    called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
-    plain = Coding.of_numbers(called, middles, names is not None)
-    return CodedRows(X, plain).with_knots(knots, held=len(X) <= ROWS.row_sums)
-
-
-def _as_numbers(column: pd.Series) -> pd.Series:
-    """Return a column of numeric texts as floats (parsed once), any other column unchanged."""
-    numbers = plain_numbers(column)
-    return column if numbers is None else pd.Series(numbers, column.index, name=column.name)
-
-
-def _is_plain(column: pd.Series) -> bool:
-    """Whether a column is numeric and has no missing values."""
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return kind_of(column) == NUMBER and not column.isna().any()
-    return kind_of(column) == NUMBER and not np.any(distinct(column)[0] < 0)
-
-
-def _with_shares(
-    coding: Coding,
-    cells: list[Cells],
-    labels: NDArray[np.int64],
-    classes: NDArray[Any],
-    weight: FloatArray,
-) -> CodedRows:
-    """Return the coded rows; learn the class shares of categories of many levels.
-
-    Training rows get out-of-fold shares, rows of weight zero the shares of all training rows.
-    """
-    folds = None
-    variables, blocks, shared = list(coding.variables), [], []
-    shown_classes = (1,) if len(classes) == 2 else tuple(range(len(classes)))
-    counted = weight > 0
-    for i, (variable, read) in enumerate(zip(variables, cells, strict=True)):
-        if not needs_shares(variable):
-            blocks.append(variable.coded(read))
-            continue
-        if folds is None:
-            folds = fold_of_rows(np.column_stack([part.numbers for part in cells]))
-        variable = replace(variable, classes=tuple(str(classes[k]) for k in shown_classes))
-        first = sum(block.shape[1] for block in blocks)
-        one = Shared.of(read.numbers, folds, first, variable)
-        variables[i] = replace(
-            variable,
-            shares=tuple(tuple(map(float, line)) for line in one.table(labels, weight)),
-        )
-        block = variables[i].coded(read)
-        block[counted, : len(shown_classes)] = one.held_out(labels, weight)[counted]
-        blocks.append(block)
-        shared.append(one)
-    made = replace(coding, variables=tuple(variables))
-    X = np.ascontiguousarray(np.hstack(blocks))
-    return CodedRows(X, made, tuple(cells), tuple(shared))
-
-
-def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dict[int, str]:
-    """Return the checked ``feature_types`` by column position."""
-    if feature_types is None:
-        return {}
-    if not isinstance(feature_types, Mapping):
-        raise ParameterError(
-            "feature_types",
-            feature_types,
-            f"must map columns to what they are, got {shown(feature_types)}.",
-        )
-    hints: dict[int, str] = {}
-    for column, kind in feature_types.items():
-        refuse_kind(column, kind)
-        if isinstance(column, str) and column in names:
-            hints[names.index(column)] = kind
-        elif isinstance(column, int | np.integer) and 0 <= column < len(names):
-            hints[int(column)] = kind
-    unknown = [c for c in feature_types if not (isinstance(c, int | np.integer) or c in names)]
-    unknown += [
-        c for c in feature_types if isinstance(c, int | np.integer) and not 0 <= c < len(names)
-    ]
-    if unknown:
-        close = nearest(unknown[0], names)
-        hint = f"did you mean {close}?" if close else "name columns of X."
-        listed = listed_columns([shown(c, 40) for c in unknown])
-        raise ParameterError(
-            "feature_types",
-            feature_types,
-            f"names {listed}, which is not a column of X; {hint}",
-            ("of X",),
-        )
-    return hints
-
-
-def refuse_kind(column: Any, kind: Any, said_by: str = "feature_types") -> None:
-    """Raise ``ValueError`` if ``kind``, which the argument ``said_by`` gives, is none."""
-    if Hint.of(kind) is None:
-        raise ParameterError(
-            said_by,
-            kind,
-            f"says that column {shown(column)} is {shown(kind)}; choose "
-            f"{', '.join(HINTS[:-1])} or {HINTS[-1]}{_more(kind)}.",
-        )
-
-
-def _more(kind: Any) -> str:
-    """Return what an order or the parts of a date look like, for a kind that begins so."""
-    if isinstance(kind, str) and kind in PARTS:
-        return f"; a part of a date is named as in '{DATE}: {kind}'"
-    if isinstance(kind, str) and kind.startswith(DATE):
-        return f", with parts as in 'date: hour, month' ({', '.join(PARTS)}, since a column)"
-    if isinstance(kind, str) and kind.startswith(ORDERED):
-        return ", with levels as in 'ordered: low < mid < high'"
-    return ""
-
-
 def column_groups(
     coding: Coding | None, names: Sequence[str], given: Any
 ) -> NDArray[np.intp] | None:
@@ -656,50 +392,9 @@ def column_groups(
     if given is False:
         return None
     homes = np.arange(len(names))
-    for number, group in enumerate(_checked(given, names)):
+    for number, group in enumerate(() if given is None else Columns(names).groups(given)):
         homes[group] = len(names) + number
     if coding is not None:
         homes = homes[np.array(coding.places, dtype=np.intp)[coding.homes]]
     _, groups = np.unique(homes, return_inverse=True)
     return None if len(np.unique(groups)) == len(groups) else groups
-
-
-def _checked(given: Any, names: Sequence[str]) -> list[list[int]]:
-    """Return the groups as positions of columns; raise ``ValueError`` for unknown columns."""
-    if given is None:
-        return []
-    if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray):
-        raise ParameterError("groups", given, f"must list groups of columns, got {shown(given)}.")
-    places = {name: j for j, name in enumerate(names)}
-    found: list[list[int]] = []
-    unknown: list[Any] = []
-    for group in given:
-        if isinstance(group, str) or not isinstance(group, Sequence | np.ndarray):
-            raise ParameterError(
-                "groups", group, f"must hold lists of columns, got {shown(group)}."
-            )
-        known = [(column, _place(column, places)) for column in group]
-        unknown += [column for column, place in known if place is None]
-        found.append([place for _, place in known if place is not None])
-    if unknown:
-        listed = listed_columns([shown(column, 20) for column in unknown])
-        close = nearest(unknown[0], names) if isinstance(unknown[0], str) else None
-        hint = f"did you mean {close}?" if close else "name columns of X."
-        raise ParameterError(
-            "groups", unknown, f"names {listed}, which is not a column of X; {hint}", ("of X",)
-        )
-    every = [place for group in found for place in group]
-    twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
-    if twice is not None:
-        raise ParameterError(
-            "groups", given, f"names column {shown(names[twice])} twice; name it once."
-        )
-    return found
-
-
-def _place(column: Any, places: Mapping[str, int]) -> int | None:
-    if isinstance(column, str):
-        return places.get(column)
-    if isinstance(column, int | np.integer) and not isinstance(column, bool):
-        return int(column) if 0 <= column < len(places) else None
-    return None

@@ -10,8 +10,8 @@ import numpy as np
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import ParameterError, nearest, shown
 
+# Larger costs lose all others in rounding.
 LARGEST_COST = 1e9
-"""Larger costs lose all others in rounding."""
 
 
 def column_costs(feature_costs: Any, names: Sequence[str]) -> FloatArray:
@@ -19,8 +19,17 @@ def column_costs(feature_costs: Any, names: Sequence[str]) -> FloatArray:
     return Columns(names).costs("feature_costs", feature_costs)
 
 
+def listed_columns(names: Sequence[str], most: int = 8) -> str:
+    """Return the first ``most`` names, separated by commas, and the number of the others."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 class Columns:
-    """The columns of a table, by name or position."""
+    """The columns of a table, by name or position.
+
+    ``name`` is the parameter that names columns, and that an error speaks of.
+    """
 
     def __init__(self, names: Sequence[str], left_out: Mapping[str, str] | None = None) -> None:
         self.names = list(names)
@@ -28,113 +37,114 @@ class Columns:
         self.left_out = left_out or {}
 
     def place(self, name: str, column: Any) -> int:
-        """Return the position of a column that the parameter ``name`` names."""
-        found: int | None = None
+        """Return the position of a column."""
+        place: int | None = None
         if isinstance(column, str):
-            found = self.places.get(column)
+            place = self.places.get(column)
         elif isinstance(column, int | np.integer) and not isinstance(column, bool | np.bool_):
-            found = int(column) if 0 <= column < len(self.names) else None
-        if found is None:
+            place = int(column) if 0 <= column < len(self.names) else None
+        if place is None:
             near = nearest(column, self.names) if isinstance(column, str) else None
             hint = f"did you mean {near}?" if near else "name columns of X."
-            raise ParameterError(
-                name,
-                column,
-                f"names {shown(column, 40)}, which is not a column of X; {hint}",
-                ("of X",),
-            )
-        return found
+            what = f"names {shown(column, 40)}, which is not a column of X; {hint}"
+            raise ParameterError(name, column, what)
+        return place
 
-    def listed(self, name: str, given: Any) -> list[int]:
-        """Return the positions of the columns in a list."""
+    def listed(self, name: str, given: Any, more: Sequence[int] = ()) -> list[int]:
+        """Return the positions of the columns in a list, none of them twice or among ``more``."""
         if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-            raise ParameterError(
-                name, given, f"must list columns of X, got {shown(given)}.", ("of X",)
-            )
-        members = list(given)
-        if not members:
-            raise ParameterError(
-                name, given, "is empty; name columns of X, or leave it out.", ("of X",)
-            )
-        found = [self.place(name, column) for column in members]
-        twice = next((place for i, place in enumerate(found) if place in found[:i]), None)
+            raise ParameterError(name, given, f"must list columns of X, got {shown(given)}.")
+        places = [self.place(name, column) for column in self._filled(name, list(given))]
+        every = [*more, *places]
+        twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
         if twice is not None:
-            raise ParameterError(
-                name, given, f"names {shown(self.names[twice])} twice; name it once."
-            )
-        return found
+            what = f"names {shown(self.names[twice])} twice; name it once."
+            raise ParameterError(name, given, what)
+        return places
+
+    def mapped(self, name: str, given: Any, to: str) -> dict[int, tuple[Any, Any]]:
+        """Return the columns that a mapping has as keys, by position: each key and its value.
+
+        ``to`` says to what columns are mapped.
+        """
+        if not isinstance(given, Mapping):
+            raise ParameterError(name, given, f"must map columns of X to {to}, got {shown(given)}.")
+        pairs: dict[int, tuple[Any, Any]] = {}
+        for column, value in given.items():
+            place = self.place(name, column)
+            if place in pairs:
+                what = f"names {shown(self.names[place])} twice; name it once."
+                raise ParameterError(name, column, what)
+            pairs[place] = column, value
+        return pairs
+
+    def groups(self, given: Any) -> list[list[int]]:
+        """Return groups of columns, with no column in two of them."""
+        groups: list[list[int]] = []
+        for members in _lists("groups", given, "groups"):
+            before = [place for group in groups for place in group]
+            groups.append(self.listed("groups", members, before))
+        return groups
 
     def sets(self, name: str, given: Any, *, pairs: bool) -> list[tuple[str, list[int]]]:
         """Return sets of columns, each with the name of the parameter that gave it."""
         if given is None:
             return []
-        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-            raise ParameterError(name, given, f"must list sets of columns, got {shown(given)}.")
-        found: list[tuple[str, list[int]]] = []
-        for members in given:
-            if isinstance(members, str | bytes | Mapping) or not isinstance(members, Iterable):
-                raise ParameterError(
-                    name, members, f"must hold lists of columns, got {shown(members)}."
-                )
+        sets: list[tuple[str, list[int]]] = []
+        for members in self._filled(name, _lists(name, given, "sets")):
             columns = self.listed(name, members)
             if len(columns) < 2:
-                raise ParameterError(
-                    name,
-                    members,
+                what = (
                     f"holds a set of one column, {shown(self.names[columns[0]])}; name two "
-                    "columns or more, or drop a column with feature_types={...: 'drop'}.",
+                    "columns or more, or drop a column with feature_types={...: 'drop'}."
                 )
+                raise ParameterError(name, members, what)
             if pairs and len(columns) > 2:
                 raise ValueError(
                     f"forbidden_together holds a set of {len(columns)} columns; it takes pairs: "
                     "give sets to at_most_one."
                 )
-            found.append((name, columns))
-        if not found:
-            raise ParameterError(
-                name, given, "is empty; name columns of X, or leave it out.", ("of X",)
-            )
-        return found
+            sets.append((name, columns))
+        return sets
 
     def refuse_left_out(self, name: str, column: int) -> None:
-        """Raise ValueError for a column that the coding of the table left out."""
-        reason = self.left_out.get(self.names[column])
+        """Raise ``ParameterError`` for a column that the coding of the table left out."""
+        called = self.names[column]
+        reason = self.left_out.get(called)
         if reason is not None:
-            raise ParameterError(
-                name,
-                self.names[column],
-                f"names {shown(self.names[column])}, which is not used in training "
-                f"({reason}); take it out of {name}.",
-            )
+            what = f"names {shown(called)}, which is not used in training ({reason}); "
+            raise ParameterError(name, called, f"{what}take it out of {name}.")
 
     def costs(self, name: str, given: Any) -> FloatArray:
         """Return the cost of every column; 1 for those that are not named."""
-        if not isinstance(given, Mapping):
-            raise ParameterError(
-                name,
-                given,
-                f"must map columns of X to costs, {{'mri': 30.0}} say, got {shown(given)}.",
-                ("of X",),
-            )
-        if not given:
-            raise ParameterError(
-                name, given, "is empty; name columns of X, or leave it out.", ("of X",)
-            )
-        found, seen = np.ones(len(self.names)), set()
-        for column, cost in given.items():
-            place = self.place(name, column)
-            if place in seen:
-                raise ParameterError(
-                    name, column, f"names {shown(self.names[place])} twice; name it once."
-                )
-            seen.add(place)
+        pairs = self._filled(name, self.mapped(name, given, "costs, {'mri': 30.0} say"))
+        costs = np.ones(len(self.names))
+        for place, (_, cost) in pairs.items():
             number = isinstance(cost, int | float | np.integer | np.floating)
             if not number or isinstance(cost, bool) or not 0 <= cost <= LARGEST_COST:
-                raise ParameterError(
-                    name,
-                    cost,
+                what = (
                     f"gives {shown(self.names[place])} the cost {shown(cost)}; a cost is a "
-                    f"number from 0 to {LARGEST_COST:g}.",
+                    f"number from 0 to {LARGEST_COST:g}."
                 )
-            found[place] = float(cost)
-        return found
+                raise ParameterError(name, cost, what)
+            costs[place] = float(cost)
+        return costs
+
+    @staticmethod
+    def _filled(name: str, given: Any) -> Any:
+        """Return ``given`` unless it is empty."""
+        if not len(given):
+            raise ParameterError(name, given, "is empty; name columns of X, or leave it out.")
+        return given
+
+
+def _lists(name: str, given: Any, what: str) -> list[Any]:
+    """Return the lists of columns that a parameter holds."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ParameterError(name, given, f"must list {what} of columns, got {shown(given)}.")
+    lists = list(given)
+    for members in lists:
+        if isinstance(members, str | bytes | Mapping) or not isinstance(members, Iterable):
+            what = f"must hold lists of columns, got {shown(members)}."
+            raise ParameterError(name, members, what)
+    return lists

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -77,10 +76,10 @@ def _array(X: Any) -> np.ndarray[Any, Any]:
     """Return an array; nested lists become objects, since numpy would turn numbers into texts."""
     if isinstance(X, list | tuple):
         rows = [list(row) for row in X]
-        made = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
+        cells = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
         for i, row in enumerate(rows):
-            made[i] = row
-        return made
+            cells[i] = row
+        return cells
     return np.asarray(X)
 
 
@@ -98,48 +97,26 @@ def _of_polars(column: Any) -> pd.Series:
 
 
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?", re.ASCII)
-PADDED = re.compile(r"[+-]?0\d", re.ASCII)
-"""Texts with a leading zero are codes, such as 007, and no numbers."""
 
+# Texts with a leading zero are codes, such as 007, and no numbers.
+PADDED = re.compile(r"[+-]?0\d", re.ASCII)
+
+# Lines with one number each, in the usual notation, without leading zeros. Quantifiers are
+# possessive (``*+``): backtracking would keep memory for each line.
 PLAIN = re.compile(
     r"(?:[+-]?(?:(?:0|[1-9]\d*+)(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?\n)*+", re.ASCII
 )
-"""Lines with one number each, in the usual notation, without leading zeros. Quantifiers are
-possessive (``*+``): backtracking would keep memory for each line."""
-
-ISO_DATE = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-)
-OTHER_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
-TIMES = ("", " %H:%M", " %H:%M:%S")
-DATE_LIKE = re.compile(
-    r"(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d{4}/\d{1,2}/\d{1,2})(?: \d{1,2}:\d\d(?::\d\d)?)?"
-)
-"""Texts that ``OTHER_DATES`` may fit and that are no numbers."""
-ISO_LIKE = re.compile(rf"{ISO_DATE.pattern}|{DATE_LIKE.pattern}")
 
 
-@dataclass(frozen=True)
-class ContentOptions:
-    """How the contents of a column are looked at."""
+# Texts of so few rows are looked at one by one: pandas takes a tenth of a millisecond.
+FEW_ROWS = 32
 
-    listed: int = 5
-    """Cells that a message names."""
-
-    few: int = 32
-    """Texts of so few rows are looked at one by one: pandas takes a tenth of a millisecond."""
-
-    tried: int = 100
-    """A format of dates is tried if it fits one of this many first values."""
-
-
-OPTIONS = ContentOptions()
 TRUTHS = {"true": 1.0, "false": 0.0}
 EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)
 
+# For each row the position of its value, -1 if missing; and the distinct values.
 Distinct = tuple[NDArray[np.intp], list[Any]]
-"""For each row the position of its value, -1 if missing; and the distinct values."""
 
 
 def distinct(column: pd.Series) -> Distinct:
@@ -148,20 +125,20 @@ def distinct(column: pd.Series) -> Distinct:
         codes = column.cat.codes.to_numpy().astype(np.intp)
         return _without_blanks(codes, list(column.cat.categories))
     if isinstance(column.dtype, pd.StringDtype):
-        if len(column) <= OPTIONS.few:
+        if len(column) <= FEW_ROWS:
             texts = column.to_numpy(dtype=object)
             places: dict[str, int] = {}
             known = [places.setdefault(t, len(places)) if isinstance(t, str) else -1 for t in texts]
             return _without_blanks(np.array(known, dtype=np.intp), list(places))
-        codes, found = pd.factorize(column.array)
-        return _without_blanks(codes, found.tolist())
+        codes, values_seen = pd.factorize(column.array)
+        return _without_blanks(codes, values_seen.tolist())
     if pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty"):
-        codes, found = pd.factorize(column.astype(object))
-        return _without_blanks(codes, list(found))
+        codes, values_seen = pd.factorize(column.astype(object))
+        return _without_blanks(codes, list(values_seen))
     values = column.to_numpy(dtype=object)
     absent = column.isna().to_numpy(dtype=bool)
     seen: dict[Any, int] = {}
-    found = []
+    values_seen = []
     codes = np.full(len(values), -1, dtype=np.intp)
     for i in np.flatnonzero(~absent):
         value = values[i].item() if isinstance(values[i], np.generic) else values[i]
@@ -175,10 +152,10 @@ def distinct(column: pd.Series) -> Distinct:
                 f"column {shown(column.name)} holds a {type(value).__name__} in row {i}, which is "
                 "no single value; make columns of its parts, or leave it out."
             ) from None
-        if place == len(found):
-            found.append(value)
+        if place == len(values_seen):
+            values_seen.append(value)
         codes[i] = place
-    return _without_blanks(codes, found)
+    return _without_blanks(codes, values_seen)
 
 
 def _without_blanks(codes: NDArray[np.intp], values: list[Any]) -> Distinct:
@@ -250,162 +227,6 @@ def truth_of(value: Any) -> float | None:
     return number if number in (0.0, 1.0) else None
 
 
-def day_of(value: Any) -> float | None:
-    """Return days since 1970-01-01 (UTC where a time zone is given), or None if it is no date."""
-    if isinstance(value, pd.Period):
-        value = value.to_timestamp()
-    if isinstance(value, str):
-        text = value.strip()
-        if not ISO_DATE.fullmatch(text):
-            return None
-        try:
-            value = datetime.fromisoformat(text)
-        except ValueError:
-            return None
-    if isinstance(value, datetime):
-        zone = value.utcoffset()
-        plain = value.replace(tzinfo=None)
-        return (plain - EPOCH - zone) / DAY if zone is not None else (plain - EPOCH) / DAY
-    if isinstance(value, date):
-        return (datetime.combine(value, time()) - EPOCH) / DAY
-    return None
-
-
-class NotDates(ValueError):
-    """Some cells of a column of dates are no dates.
-
-    Attributes
-    ----------
-    column : str
-    cells : tuple of (value, int)
-        The values that are no dates, each with the first of its rows, counted from one.
-    count, total : int
-        Number of cells that are no dates, and of all cells that are not missing.
-    """
-
-    def __init__(
-        self, column: str, cells: Sequence[tuple[Any, int]], count: int, total: int
-    ) -> None:
-        super().__init__(column, cells, count, total)
-        self.column, self.cells, self.count, self.total = column, tuple(cells), count, total
-
-    def numbered(self, numbers: NDArray[np.intp]) -> NotDates:
-        """Return the same error with ``numbers[i]`` as the number of the ``i``-th row."""
-        cells = [(value, int(numbers[row - 1])) for value, row in self.cells]
-        return NotDates(self.column, cells, self.count, self.total)
-
-    def __str__(self) -> str:
-        listed = ", ".join(
-            f"{shown(value, 30)} (row {row})" for value, row in self.cells[: OPTIONS.listed]
-        )
-        more = (
-            f" and {len(self.cells) - OPTIONS.listed} more"
-            if len(self.cells) > OPTIONS.listed
-            else ""
-        )
-        which = "cell is not a date" if self.total == 1 else "cells are not dates"
-        return (
-            f"column {shown(self.column)}: {self.count:,} of {self.total:,} {which}: {listed}{more}"
-            "; correct them, or leave them empty, and write all dates in the same way."
-        )
-
-
-def date_form(content: Distinct, column: str) -> str:
-    """Return the ``strptime`` format of all dates of a column, "" for ISO 8601.
-
-    Raise ``ValueError`` if no format fits all values, or if several do and give different dates;
-    it is ``NotDates`` if one fits at least half of the cells.
-    """
-    values = occurring(content)
-    if all(day_of(value) is not None for value in values):
-        return ""
-    texts = [text_of(value).strip() for value in values]
-    fitting = _fitting_forms(texts)
-    if len(fitting) > 1:
-        raise ValueError(
-            f"column {shown(column)} holds dates such as {shown(texts[0])}, in which day and month "
-            "cannot be told apart; write them as 2026-11-16."
-        )
-    if not fitting:
-        odd_cells = cells_without_date(content, column)
-        if 2 * odd_cells.count <= odd_cells.total:
-            raise odd_cells
-        odd = odd_cells.cells[0][0]
-        raise ValueError(
-            f"column {shown(column)} holds {shown(odd)} where dates are needed; write them as "
-            "2026-11-16."
-        )
-    return fitting[0]
-
-
-def cells_without_date(content: Distinct, column: str) -> NotDates:
-    """Return the cells that are no dates in the format that fits most cells."""
-    codes, values = content
-    rows = np.flatnonzero(codes >= 0)
-    places, firsts, counts = np.unique(codes[rows], return_index=True, return_counts=True)
-    order = np.argsort(firsts)
-    found = [values[place] for place in places[order]]
-    firsts, counts = rows[firsts[order]], counts[order]
-    texts = [text_of(value).strip() for value in found[: OPTIONS.tried]]
-    forms = [form + time for form in OTHER_DATES for time in TIMES]
-    forms = ["", *(form for form in forms if any(_parsed(text, form) for text in texts))]
-    odd = [np.array([days_in(form)(value) is None for value in found]) for form in forms]
-    least = min(odd, key=lambda marked: counts[marked].sum())
-    cells = [(found[i], int(firsts[i]) + 1) for i in np.flatnonzero(least)]
-    return NotDates(column, cells, int(counts[least].sum()), len(rows))
-
-
-def share_like_dates(content: Distinct) -> float:
-    """Return the share of the cells that are written like dates, missing values apart."""
-    codes, values = content
-    like = [
-        isinstance(value, date)
-        or (isinstance(value, str) and bool(ISO_LIKE.fullmatch(value.strip())))
-        for value in values
-    ]
-    known = codes[codes >= 0]
-    return float(np.mean(np.array(like)[known])) if len(known) else 0.0
-
-
-def _fitting_forms(texts: list[str]) -> list[str]:
-    """Return the ``strptime`` formats of all ``texts``; of formats that agree, the first one."""
-    forms = [form + time for form in OTHER_DATES for time in TIMES]
-    forms = [form for form in forms if _parsed(texts[0], form)]
-    days = {form: tuple(_parsed(text, form) for text in texts) for form in forms}
-    different = {found: form for form, found in reversed(days.items()) if all(found)}
-    return list(different.values())
-
-
-def look_like_dates(values: list[Any]) -> bool:
-    """Whether all values are texts such as 16.11.2026, 11/16/2026 or 16-11-2026 08:30."""
-    return all(isinstance(v, str) and DATE_LIKE.fullmatch(v.strip()) for v in values)
-
-
-def is_written_date(values: list[Any]) -> bool:
-    """Whether all values are dates in one format other than ISO 8601, with only one reading."""
-    return look_like_dates(values) and len(_fitting_forms([v.strip() for v in values])) == 1
-
-
-def days_in(form: str) -> Callable[[Any], float | None]:
-    """Return a parser like ``day_of`` that also accepts dates in the format ``form``."""
-
-    def reading(value: Any) -> float | None:
-        found = day_of(value)
-        if found is not None or not form:
-            return found
-        parsed = _parsed(text_of(value).strip(), form)
-        return None if parsed is None else day_of(parsed)
-
-    return reading
-
-
-def _parsed(text: str, form: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, form)
-    except ValueError:
-        return None
-
-
 def read(column: pd.Series, reading: Callable[[Any], float | None]) -> FloatArray | None:
     """Parse all cells by ``reading``, one of the parsers above.
 
@@ -432,14 +253,3 @@ def spread(content: Distinct, numbers: list[float | None]) -> FloatArray | None:
     table = np.array([np.nan if n is None else n for n in numbers] + [np.nan], dtype=float)
     none = np.array([n is None for n in numbers] + [False])
     return None if np.any(none[codes]) else table[codes]
-
-
-def day_text(days: float) -> str:
-    """Return days since 1970-01-01 as an ISO date, with the time of day unless it is midnight."""
-    try:
-        moment = EPOCH + days * DAY
-    except OverflowError:
-        return f"{days:.0f} days from 1970-01-01"
-    if moment.time() == time():
-        return moment.date().isoformat()
-    return moment.isoformat(sep=" ", timespec="minutes")

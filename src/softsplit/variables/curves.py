@@ -18,7 +18,6 @@ their side, so that a hinge can be computed by hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import floor, log10
 from typing import NamedTuple
 
@@ -26,26 +25,18 @@ import numpy as np
 
 from softsplit.support.arrays import FloatArray
 
+# A number with fewer distinct values has no knots: they would tell single values apart.
+FEWEST_VALUES = 6
 
-@dataclass(frozen=True)
-class CurveOptions:
-    """Which numbers bend, and where."""
+# A smallest or largest value with more than this share of the rows, such as a zero that means
+# "none", is left out of the quantiles: a knot there would be none.
+ATOM = 0.25
 
-    fewest_values: int = 6
-    """A number with fewer distinct values has no knots: they would tell single values apart."""
+# Largest share of the rows that rounding may put on the other side of a knot.
+MOVED_SHARE = 0.03
 
-    atom: float = 0.25
-    """A smallest or largest value with more than this share of the rows, such as a zero that means
-    "none", is left out of the quantiles: a knot there would be none."""
-
-    moved: float = 0.03
-    """Largest share of the rows that rounding may put on the other side of a knot."""
-
-    digits: int = 15
-    """Digits of a knot at most: doubles have no more."""
-
-
-OPTIONS = CurveOptions()
+# Digits of a knot at most: doubles have no more.
+DIGITS = 15
 
 
 class Ordered(NamedTuple):
@@ -86,8 +77,8 @@ class Ordered(NamedTuple):
         total = below[-1]
         first = int(values.searchsorted(values[0], "right"))
         last = int(values.searchsorted(values[-1]))
-        start = first if below[first - 1] > OPTIONS.atom * total else 0
-        end = last if last and total - below[last - 1] > OPTIONS.atom * total else len(values)
+        start = first if below[first - 1] > ATOM * total else 0
+        end = last if last and total - below[last - 1] > ATOM * total else len(values)
         if start >= end:
             return Ordered(values[:0], below[:0])
         return Ordered(values[start:end], below[start:end] - (below[start - 1] if start else 0.0))
@@ -96,6 +87,11 @@ class Ordered(NamedTuple):
     def n_distinct(self) -> int:
         changes = self.values[1:] != self.values[:-1]
         return int(np.count_nonzero(changes)) + 1 if len(self.values) else 0
+
+
+def median(numbers: FloatArray, weight: FloatArray) -> float:
+    """Return the weighted median: a row of weight two counts as two rows."""
+    return Ordered.of(numbers, weight).quantile(0.5)
 
 
 def learn_knots(numbers: FloatArray, weight: FloatArray, n_knots: int) -> tuple[float, ...]:
@@ -108,23 +104,23 @@ def learn_knots(numbers: FloatArray, weight: FloatArray, n_knots: int) -> tuple[
 
 def knots_of(column: Ordered, n_knots: int) -> tuple[float, ...]:
     """Return at most ``n_knots`` knots of a column."""
-    if n_knots < 1 or column.n_distinct < OPTIONS.fewest_values:
+    if n_knots < 1 or column.n_distinct < FEWEST_VALUES:
         return ()
     inner = column.without_atoms()
-    if inner.n_distinct < OPTIONS.fewest_values:
+    if inner.n_distinct < FEWEST_VALUES:
         return ()
     low, high = float(column.values[0]), float(column.values[-1])
     shares = (np.arange(n_knots) + 1.0) / (n_knots + 1.0)
-    found = {_readable(inner, inner.quantile(share), high - low) for share in shares}
-    return tuple(sorted(knot for knot in found if low < knot < high))
+    knots = {_readable(inner, inner.quantile(share), high - low) for share in shares}
+    return tuple(sorted(knot for knot in knots if low < knot < high))
 
 
 def _readable(column: Ordered, value: float, span: float) -> float:
     """Return ``value`` with the fewest digits that leave nearly all rows on their side."""
     place = floor(log10(span)) if 0 < span < np.inf else 0
-    for digits in range(OPTIONS.digits):
+    for digits in range(DIGITS):
         rounded = round(value, digits - place)
-        if np.isfinite(rounded) and column.between(value, rounded) <= OPTIONS.moved:
+        if np.isfinite(rounded) and column.between(value, rounded) <= MOVED_SHARE:
             return rounded + 0.0  # no negative zero
     return value
 
@@ -146,8 +142,8 @@ def hinge_names(name: str, knots: Sequence[float]) -> tuple[str, ...]:
 def hinges(values: FloatArray, knots: Sequence[float]) -> FloatArray:
     """Return max(x - knot, 0) for all knots, shape (n_values, n_knots)."""
     at = np.array(knots, dtype=values.dtype)
-    made: FloatArray = np.subtract(values[:, None], at)
-    return np.maximum(made, 0.0, out=made)
+    excess: FloatArray = np.subtract(values[:, None], at)
+    return np.maximum(excess, 0.0, out=excess)
 
 
 def slopes(coefficients: FloatArray) -> FloatArray:

@@ -53,10 +53,10 @@ class MonotoneEffects:
     def of_classes(self, present: NDArray[np.bool_]) -> MonotoneEffects | None:
         """Return the effects on some of the classes; None where these have one level only."""
         kept = np.array(self.levels)[present]
-        found = np.unique(kept, return_inverse=True)[1]
-        if found.max() == 0:
+        levels = np.unique(kept, return_inverse=True)[1]
+        if levels.max() == 0:
             return None
-        return replace(self, levels=tuple(found.tolist()))
+        return replace(self, levels=tuple(levels.tolist()))
 
     @property
     def thresholds(self) -> NDArray[np.bool_]:
@@ -111,28 +111,16 @@ def monotone_effects(
     """
     if given is None:
         return None
-    if not isinstance(given, Mapping):
-        raise ParameterError(
-            "monotone",
-            given,
-            f"must map columns to '+' or '-', as in {{'age': '+'}}, got {shown(given)}.",
-        )
-    if not given:
-        raise ParameterError(
-            "monotone", given, "is empty; name columns of X, or leave it out.", ("of X",)
-        )
     table = Columns(names, {} if coding is None else dict(coding.left_out))
+    pairs = table.mapped("monotone", given, "'+' or '-', as in {'age': '+'}")
+    if not pairs:
+        raise _refused(given, "is empty; name columns of X, or leave it out.")
     signs: list[tuple[int, int]] = []
     turned: list[int] = []
     levels: tuple[int, ...] | None = None
     first: Any = None
-    for column, wanted in given.items():
-        place = table.place("monotone", column)
+    for place, (column, wanted) in pairs.items():
         table.refuse_left_out("monotone", place)
-        if place in dict(signs):
-            raise ParameterError(
-                "monotone", column, f"names column {shown(names[place])} twice; name it once."
-            )
         _refuse_unordered(coding, place, names)
         sign, own = _wanted(column, wanted, classes.tolist())
         if levels is None:
@@ -140,8 +128,7 @@ def monotone_effects(
         elif own != levels:
             reverse = tuple(max(levels) - level for level in levels)
             if own != reverse:
-                raise ParameterError(
-                    "monotone",
+                raise _refused(
                     column,
                     f"speaks of other classes for {shown(column)} than for "
                     f"{shown(first)}; name the same classes for all columns.",
@@ -153,6 +140,11 @@ def monotone_effects(
     assert levels is not None
     columns = tuple(tuple(effect_columns(coding, place).tolist()) for place, _ in signs)
     return MonotoneEffects(tuple(signs), levels, columns, tuple(turned))
+
+
+def _refused(value: Any, what: str) -> ParameterError:
+    """The error for a value that ``monotone`` cannot have."""
+    return ParameterError("monotone", value, what)
 
 
 def _names_first(wanted: Mapping[Any, Any], classes: NDArray[Any]) -> bool:
@@ -167,15 +159,13 @@ def _refuse_unordered(coding: Coding | None, place: int, names: Sequence[str]) -
     name = shown(names[place])
     kinds = {v.kind for v, at in zip(coding.variables, coding.places, strict=True) if at == place}
     if CATEGORY in kinds and DATE not in kinds:
-        raise ParameterError(
-            "monotone",
+        raise _refused(
             names[place],
             f"names column {name}, a category without an order; name a number, or give "
             f"its order, such as feature_types={{{names[place]!r}: 'ordered: low < mid < high'}}.",
         )
     if DATE in kinds or len(kinds) != 1:
-        raise ParameterError(
-            "monotone",
+        raise _refused(
             names[place],
             f"names column {name}, a date; make a column of the number of days of it.",
         )
@@ -186,8 +176,7 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
     if isinstance(wanted, str) and wanted in SIGNS:
         return SIGNS[wanted], tuple(range(len(classes)))
     if not isinstance(wanted, Mapping) or not wanted:
-        raise ParameterError(
-            "monotone",
+        raise _refused(
             wanted,
             f"says {shown(wanted)} for column {shown(column)}; say '+', '-' or a class, "
             f"as in {{{classes[-1]!r}: '+'}}.",
@@ -196,16 +185,13 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
     for label, sign in wanted.items():
         places = [k for k, known in enumerate(classes) if known == label or str(known) == label]
         if not places:
-            raise ParameterError(
-                "monotone",
+            raise _refused(
                 label,
                 f"names {shown(label)} for column {shown(column)}, which is not a class "
                 f"of y; the classes are {', '.join(map(shown, classes[:8]))}.",
-                ("of y",),
             )
         if not (isinstance(sign, str) and sign in SIGNS):
-            raise ParameterError(
-                "monotone",
+            raise _refused(
                 sign,
                 f"says {shown(sign)} for class {shown(label)} and column "
                 f"{shown(column)}; say '+' or '-'.",
@@ -214,8 +200,7 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
     rising, falling = ([k for k, sign in named.items() if sign == one] for one in (1, -1))
     if len(classes) == 2:
         if len(named) == 2 and len(rising) != 1:
-            raise ParameterError(
-                "monotone",
+            raise _refused(
                 column,
                 f"lets both classes go the same way with column {shown(column)}; the "
                 "probabilities of two classes add up to one, so name one of them.",
@@ -223,8 +208,7 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
         second = named.get(1, -named.get(0, 0))
         return second, (0, 1)
     if len(rising) > 1 or len(falling) > 1:
-        raise ParameterError(
-            "monotone",
+        raise _refused(
             wanted,
             f"names several classes that go the same way with column {shown(column)}; "
             "name at most one class with '+' and one with '-'.",
@@ -232,5 +216,5 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
     if len(rising) + len(falling) == 1:
         one = (rising or falling)[0]
         return (1 if rising else -1), tuple(int(k == one) for k in range(len(classes)))
-    found = tuple(2 if k in rising else 0 if k in falling else 1 for k in range(len(classes)))
-    return 1, found
+    levels = tuple(2 if k in rising else 0 if k in falling else 1 for k in range(len(classes)))
+    return 1, levels

@@ -22,19 +22,11 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.variable import Variable
 
+# Number of folds; the rows of each are encoded by shares learned from the others.
+FOLDS = 5
 
-@dataclass(frozen=True)
-class ClassShareOptions:
-    """Options of the target encoding."""
-
-    folds: int = 5
-    """Number of folds; the rows of each are encoded by shares learned from the others."""
-
-    most_prior_rows: float = 1e4
-    """Largest prior weight m, in rows."""
-
-
-OPTIONS = ClassShareOptions()
+# Largest prior weight m, in rows.
+MOST_PRIOR_ROWS = 1e4
 
 
 def fold_of_rows(X: FloatArray) -> NDArray[np.int64]:
@@ -45,7 +37,7 @@ def fold_of_rows(X: FloatArray) -> NDArray[np.int64]:
             bits = np.ascontiguousarray(np.nan_to_num(column, nan=-1.5) + 0.0).view(np.uint64)
             mixed = (mixed ^ (bits + (bits >> np.uint64(29)))) * np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(32)
-    return (mixed % np.uint64(OPTIONS.folds)).astype(np.int64)
+    return (mixed % np.uint64(FOLDS)).astype(np.int64)
 
 
 def level_shares(
@@ -63,8 +55,8 @@ def level_shares(
     prior = np.bincount(labels, weight, minlength=n_classes) / max(weight.sum(), 1e-300)
     sizes = counts.sum(axis=1)
     own = _prior_rows(counts, sizes)
-    made: FloatArray = (counts + own * prior) / (sizes + own)[:, None]
-    return np.vstack([made, prior])
+    coded: FloatArray = (counts + own * prior) / (sizes + own)[:, None]
+    return np.vstack([coded, prior])
 
 
 def _prior_rows(counts: FloatArray, sizes: FloatArray) -> float:
@@ -73,17 +65,13 @@ def _prior_rows(counts: FloatArray, sizes: FloatArray) -> float:
     counts, sizes = counts[used], sizes[used]
     total, n_levels = sizes.sum(), len(sizes)
     if n_levels < 2 or total <= n_levels:
-        return OPTIONS.most_prior_rows
+        return MOST_PRIOR_ROWS
     shares = counts / sizes[:, None]
     means = counts.sum(axis=0) / total
     within = float(np.sum(sizes[:, None] * shares * (1 - shares))) / (total - n_levels)
     spread = float(np.sum(sizes[:, None] * (shares - means) ** 2)) / (n_levels - 1)
     between = (spread - within) / ((total - np.sum(sizes**2) / total) / (n_levels - 1))
-    return (
-        OPTIONS.most_prior_rows
-        if between <= 0
-        else min(max(within / between, 1.0), OPTIONS.most_prior_rows)
-    )
+    return MOST_PRIOR_ROWS if between <= 0 else min(max(within / between, 1.0), MOST_PRIOR_ROWS)
 
 
 def out_of_fold(
@@ -94,11 +82,11 @@ def out_of_fold(
     n: tuple[int, int],
 ) -> FloatArray:
     """Return the out-of-fold shares of each training row, shape (n_rows, n_classes)."""
-    made = np.empty((len(places), n[1]))
-    for fold in range(OPTIONS.folds):
+    coded = np.empty((len(places), n[1]))
+    for fold in range(FOLDS):
         out = folds == fold
-        made[out] = level_shares(places[~out], labels[~out], weight[~out], n)[places[out]]
-    return made
+        coded[out] = level_shares(places[~out], labels[~out], weight[~out], n)[places[out]]
+    return coded
 
 
 @dataclass(frozen=True)

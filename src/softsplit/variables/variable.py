@@ -29,26 +29,24 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
-from softsplit.variables.contents import (
-    Distinct,
-    day_of,
-    day_text,
-    days_in,
-    distinct,
-    number_of,
-    read,
-    text_of,
-    truth_of,
-)
+from softsplit.variables.contents import Distinct, distinct, number_of, read, text_of, truth_of
 from softsplit.variables.curves import hinge_names, hinges
-from softsplit.variables.dates import NAMES, part_numbers, time_between
+from softsplit.variables.dates import NAMES, day_of, day_text, days_in, part_numbers, time_between
 
 NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE = "number", "boolean", "ordered", "category", "date"
 KINDS = (NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE)
+
+# Encodings of a category: an indicator for each level, or the class shares of its level.
+LEVELS, SHARES = "levels", "shares"
+
 UNKNOWN = "unknown"
 UNSEEN = "not seen in training"
+
+# What a value counts as whose variable has indicators of its levels, all of them 0.
 NO_LEVEL = "none of the levels"
-"""What a value counts as whose variable has indicators of its levels, all of them 0."""
+
+# Hexadecimal digits of a checksum.
+DIGITS = 8
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,11 @@ class Cells:
     missing: NDArray[np.bool_]
     unlisted: NDArray[np.bool_]
     content: Distinct | None = None
+
+    @classmethod
+    def of(cls, numbers: FloatArray) -> Cells:
+        """Return the cells of a variable without levels; NaN is missing."""
+        return cls(numbers, np.isnan(numbers), np.zeros(len(numbers), dtype=bool))
 
     def part(self, rows: NDArray[Any]) -> Cells:
         """Return the cells of ``rows``."""
@@ -146,22 +149,29 @@ class Variable:
         return self.source or self.name
 
     @property
+    def encoding(self) -> str:
+        """The kind, of a category "levels" or "shares": a row of ``VALUE_NAMES``."""
+        if self.kind != CATEGORY:
+            return self.kind
+        return SHARES if self.shares else LEVELS
+
+    @property
     def shown_levels(self) -> tuple[str, ...]:
         """Levels with an indicator of their own."""
-        if self.kind != CATEGORY or self.shares:
+        if self.encoding != LEVELS:
             return ()
         return self.levels if self.whole else self.levels[1:]
 
     @property
+    def indicated(self) -> list[str]:
+        """What has an indicator of its own: levels, and the others together."""
+        return [*self.shown_levels, *[self.other_name] * self.other]
+
+    @property
     def indicators(self) -> tuple[bool, ...]:
         """For each column, whether it is a 0/1 indicator."""
-        if self.kind != CATEGORY:
-            first: tuple[bool, ...] = (self.kind == BOOLEAN, *[False] * self.n_hinges)
-        elif self.shares:
-            first = (False,) * len(self.classes)
-        else:
-            first = (True,) * (len(self.shown_levels) + self.other)
-        return (*first, *((True,) if self.has_missing else ()))
+        values = VALUE_NAMES[self.encoding](self)
+        return (*[self.encoding in (BOOLEAN, LEVELS)] * len(values), *[True] * self.has_missing)
 
     @property
     def n_hinges(self) -> int:
@@ -175,37 +185,20 @@ class Variable:
     @property
     def column_names(self) -> tuple[str, ...]:
         """The name of each column, as shown to users."""
-        if self.kind == NUMBER:
-            names = [self.name, *hinge_names(self.name, self.knots)]
-        elif self.kind == BOOLEAN:
-            names = [f"{self.name} is true"]
-        elif self.kind == ORDERED:
-            names = [
-                f"{self.name} (0 {self.levels[0]} to {len(self.levels) - 1} {self.levels[-1]})"
-            ]
-        elif self.kind == DATE:
-            names = [f"{self.name} (days since {day_text(self.origin)})"]
-        elif self.shares:
-            names = [f"{self.name} (share of {label} there)" for label in self.classes]
-        else:
-            names = [f"{self.name} is {level}" for level in self.shown_levels]
-            names += [f"{self.name} is {self.other_name}"] * self.other
-        return (*names, *([f"{self.unknown_name} is {UNKNOWN}"] * self.has_missing))
+        missing = [f"{self.unknown_name} is {UNKNOWN}"] * self.has_missing
+        return (*VALUE_NAMES[self.encoding](self), *missing)
 
     @property
     def opposites(self) -> tuple[str, ...]:
         """For each indicator, the statement that holds where it is 0; the name of other columns."""
-        names = list(self.column_names)
-        if self.kind == BOOLEAN:
-            names[0] = f"{self.name} is false"
-        elif self.kind == CATEGORY and not self.shares:
-            shown_names = [*self.shown_levels, *([self.other_name] * self.other)]
-            names[: len(shown_names)] = [f"{self.name} is not {level}" for level in shown_names]
+        names = VALUE_NAMES[self.encoding](self)
+        if self.encoding == BOOLEAN:
+            names = [f"{self.name} is false"]
+        elif self.encoding == LEVELS:
+            names = [f"{self.name} is not {level}" for level in self.indicated]
             if not self.whole and len(self.levels) == 2:
                 names[0] = f"{self.name} is {self.levels[0]}"
-        if self.has_missing:
-            names[-1] = f"{self.unknown_name} is known"
-        return tuple(names)
+        return (*names, *[f"{self.unknown_name} is known"] * self.has_missing)
 
     @property
     def unknown_name(self) -> str:
@@ -229,21 +222,16 @@ class Variable:
         """
         reader = DayReader() if days is None else days
         if self.part:
-            found = reader.read(column, self.form, self.column)
+            moments = reader.read(column, self.form, self.column)
             earlier = None if other is None else reader.read(other, self.since_form, self.since)
-            return self.cells_of_days(found, earlier)
+            return self.cells_of_days(moments, earlier)
         if self.kind == DATE:
-            numbers = reader.read(column, self.form, self.name)
-            return Cells(numbers - self.origin, np.isnan(numbers), np.zeros(len(numbers), bool))
+            return Cells.of(reader.read(column, self.form, self.name) - self.origin)
         if self.levels:
             return self._level_cells(distinct(column))
-        readings: dict[str, tuple[Callable[[Any], float | None], str]] = {
-            NUMBER: (number_of, "numbers are"),
-            BOOLEAN: (truth_of, "true or false is"),
-        }
-        reading, needed = readings[self.kind]
-        numbers = _checked_numbers(column, reading, self.name, needed)
-        return Cells(numbers, np.isnan(numbers), np.zeros(len(numbers), dtype=bool))
+        if self.kind == BOOLEAN:
+            return Cells.of(_checked_numbers(column, truth_of, self.name, "true or false is"))
+        return Cells.of(_checked_numbers(column, number_of, self.name, "numbers are"))
 
     def cells_of_days(self, days: FloatArray, earlier: FloatArray | None = None) -> Cells:
         """Return the cells of a part of a date, from days since 1970-01-01.
@@ -255,10 +243,9 @@ class Variable:
             numbers = time_between(days, earlier, self.part)
         else:
             numbers = part_numbers(self.part, days)
-        missing = np.isnan(numbers)
         if not self.levels:
-            return Cells(numbers, missing, np.zeros(len(numbers), dtype=bool))
-        codes = np.where(missing, -1, numbers).astype(np.intp)
+            return Cells.of(numbers)
+        codes = np.where(np.isnan(numbers), -1, numbers).astype(np.intp)
         return self._level_cells((codes, list(NAMES[self.part])))
 
     def _level_cells(self, content: Distinct) -> Cells:
@@ -266,8 +253,8 @@ class Variable:
         places = {level: float(i) for i, level in enumerate(self.levels)}
         texts = [text_of(value) for value in values]
         # Blanks around a text count only where training had them: files and databases add them.
-        found = [places.get(text, places.get(text.strip(), np.nan)) for text in texts]
-        table = np.array([*found, np.nan])
+        numbers_of = [places.get(text, places.get(text.strip(), np.nan)) for text in texts]
+        table = np.array([*numbers_of, np.nan])
         numbers, missing = table[codes], codes < 0
         return Cells(numbers, missing, np.isnan(numbers) & ~missing, (codes, texts))
 
@@ -318,8 +305,12 @@ class Variable:
         elif not self.has_missing:
             numbers = np.where(cells.missing, self.middle, numbers)
         first = 0 if self.whole else 1
-        made = (numbers[:, None] == np.arange(first, len(self.levels))[None, :]).astype(float)
-        return np.hstack([made, cells.unlisted[:, None].astype(float)]) if self.other else made
+        indicators = (numbers[:, None] == np.arange(first, len(self.levels))[None, :]).astype(float)
+        return (
+            np.hstack([indicators, cells.unlisted[:, None].astype(float)])
+            if self.other
+            else indicators
+        )
 
     # --- display ----------------------------------------------------------------------------------
 
@@ -336,7 +327,7 @@ class Variable:
     @property
     def own_missing_level(self) -> bool:
         """Whether a missing value is coded as a level of its own, without imputation."""
-        return self.has_missing and self.kind == CATEGORY and self.whole and not self.shares
+        return self.has_missing and self.encoding == LEVELS and self.whole
 
     @property
     def display_imputed(self) -> str:
@@ -351,8 +342,7 @@ class Variable:
         """What a rare or new level is coded as, as shown to users."""
         if self.other:
             return self.other_name
-        own_levels = self.kind == CATEGORY and self.whole and not self.shares
-        return NO_LEVEL if own_levels else self.display_imputed
+        return NO_LEVEL if self.encoding == LEVELS and self.whole else self.display_imputed
 
     def display_cell(self, cells: Cells, row: int) -> float | str:
         """Return the value of one row as shown to users."""
@@ -393,6 +383,17 @@ class Variable:
         if self.unseen(cells)[row]:
             return UNSEEN
         return "rare in training" if self.rare is not None else "rare or new"
+
+
+# Names of the columns of a variable but for the indicator of a missing value, by its encoding.
+VALUE_NAMES: dict[str, Callable[[Variable], list[str]]] = {
+    NUMBER: lambda v: [v.name, *hinge_names(v.name, v.knots)],
+    BOOLEAN: lambda v: [f"{v.name} is true"],
+    ORDERED: lambda v: [f"{v.name} (0 {v.levels[0]} to {len(v.levels) - 1} {v.levels[-1]})"],
+    DATE: lambda v: [f"{v.name} (days since {day_text(v.origin)})"],
+    SHARES: lambda v: [f"{v.name} (share of {label} there)" for label in v.classes],
+    LEVELS: lambda v: [f"{v.name} is {level}" for level in v.indicated],
+}
 
 
 class DayReader:
@@ -442,14 +443,10 @@ def _in_row(row: int, n_rows: int) -> str:
     return "" if n_rows == 1 else f" (row {row + 1})"
 
 
-DIGITS = 8
-"""Hexadecimal digits of a checksum."""
-
-
 def checksums(texts: Iterable[str]) -> str:
     """Return the checksums (CRC-32) of ``texts``, sorted, as one text."""
-    made = (crc32(text.encode("utf-8", "surrogatepass")) for text in texts)
-    return "".join(f"{number:0{DIGITS}x}" for number in sorted(made))
+    numbers = (crc32(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return "".join(f"{number:0{DIGITS}x}" for number in sorted(numbers))
 
 
 def _plain(value: Any) -> Any:
