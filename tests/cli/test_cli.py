@@ -6,28 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
-from typer.testing import CliRunner
 
 import softsplit
+from cli_runs import invoke, refused
 from softsplit import __main__ as program
 from softsplit.capacity import command as vc_module
-from softsplit.cli import app, console
-
-
-def invoke(*arguments: str, **environment: str):
-    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", **environment})
-
-
-def assert_refused(result, message: str) -> None:
-    """One sentence on standard error, nothing on standard output, exit code 2."""
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("softsplit: ")
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.stderr
+from softsplit.cli import console
 
 
 def test_vc_prints_bounds_reasons_and_other_models() -> None:
@@ -55,25 +42,6 @@ def test_vc_bounds_the_error_when_told_the_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["vc", "--depth", "3"], "--features is missing; "),
-        (["vc", "--depth", "0", "--features", "3"], "--depth must be at least 1, got '0'."),
-        (["vc", "--depth", "three", "--features", "3"], "--depth must be a whole number"),
-        (["vc", "--depth", "3", "--features", "3", "--speed", "9"], "--speed"),
-        (["vc", "--depth", "3", "--features", "3", "--binary", "--levels", "4"], "binary features"),
-        (
-            ["vc", "--depth=3", "--features=3", "--samples=9", "--confidence=2"],
-            "confidence must be",
-        ),
-        (["grow"], "there is no command 'grow'; "),
-    ],
-)
-def test_errors_are_one_sentence_on_standard_error(arguments: list[str], message: str) -> None:
-    assert_refused(invoke(*arguments), message)
-
-
-@pytest.mark.parametrize(
     "error, message",
     [
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "No such file or directory"),
@@ -88,7 +56,7 @@ def test_no_error_shows_a_traceback(monkeypatch, error: Exception, message: str)
 
     monkeypatch.setattr(vc_module, "print_json", broken)
     arguments = ["vc", "--depth", "2", "--features", "3", "--json"]
-    assert_refused(invoke(*arguments), message)
+    refused(invoke(*arguments), message)
     shown = invoke(*arguments, **{console.SHOW_TRACEBACK: "1"})
     assert shown.exception is error
 
@@ -187,3 +155,54 @@ def test_output_that_cannot_be_written_is_an_error():
 def test_an_end_with_a_sentence_is_left_to_python():
     done = run_program("sys.exit('a sentence')", stdout=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (1, "a sentence\n")
+
+
+def test_a_group_without_a_command_prints_its_help_alone():
+    result = invoke("experiment")
+    assert "Usage" in result.output and "softsplit: " not in result.stderr
+
+
+class _UsageError(Exception):
+    """An error as older versions of Typer word it."""
+
+    def __init__(self, told: str) -> None:
+        self.told = told
+
+    def format_message(self) -> str:
+        return self.told
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "Invalid value for '--allow': 3.0 is not in the range 0.0<=x<=1.0.",
+            "--allow must be at most 1, got '3'.",
+        ),
+        (
+            "Invalid value for '--jobs' / '-j': 0 is not in the range x>=1.",
+            "--jobs must be at least 1, got '0'.",
+        ),
+        (
+            "Invalid value for '--allow': 'x' is not a valid float.",
+            "--allow must be a number, got 'x'.",
+        ),
+        (
+            "Invalid value for '--to': 'perl' is not one of 'sql', 'c'.",
+            "--to must be sql or c, got 'perl'.",
+        ),
+    ],
+)
+def test_older_versions_of_typer_are_understood(before, after):
+    assert console.sentence(_UsageError(before)) == after
+
+
+@pytest.mark.parametrize("command", ["report", "info", "check", "export"])
+def test_help_is_broken_by_the_terminal_alone(command):
+    told = invoke(command, "--help", COLUMNS="80", TERM="dumb").output
+    assert "[[" not in told
+    text = told.split("Usage", 1)[1].split("Arguments")[0]
+    lines = [line.strip() for line in text.splitlines()]
+    within = [(a, b) for a, b in pairwise(lines[2:]) if a and b and b[0].isalpha()]
+    pairs = [(a, b) for a, b in within if a[-1] != "."]  # a paragraph, in former versions of Typer
+    assert all(len(a) + 1 + len(b.split()[0]) > 76 for a, b in pairs)  # the next word has no room

@@ -1,4 +1,4 @@
-"""Weights, costs and rates of classes on the command line; signs of life; names as they are."""
+"""Classes and requirements on the command line: weights, costs, rates, rules; signs of life."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from softsplit.cli import app, parameters
+from cli_runs import invoke, works
+from requirement_cases import table as requirement_table
+from slow_cases import slow
+from softsplit import export_text, load_model
+from softsplit.cli import parameters
 from softsplit.cli.console import heartbeat
 from softsplit.cli.parameters import Known
 from softsplit.data import Table, learn
@@ -35,10 +38,8 @@ def found_ill(table, tmp_path, *options) -> float:
     """Share of the ill rows that a tree with these options says are ill."""
     model, out = tmp_path / "m.json", tmp_path / "p.csv"
     given = ["--depth", "1", "--strength", "0.5", "--quiet", "--model", str(model)]
-    done = CliRunner().invoke(app, ["fit", str(table), "-t", "state", *given, *options])
-    assert done.exit_code == 0, done.output
-    done = CliRunner().invoke(app, ["predict", str(model), str(table), "-o", str(out), "--quiet"])
-    assert done.exit_code == 0, done.output
+    works(invoke("fit", table, "-t", "state", *given, *options))
+    works(invoke("predict", model, table, "-o", out, "--quiet"))
     said, true = pd.read_csv(out).iloc[:, -1], pd.read_csv(table)["state"]
     return float(np.mean(said[true == "ill"] == "ill"))
 
@@ -55,11 +56,7 @@ def test_weights_and_costs_find_more_of_a_rare_class(table, tmp_path):
 
 def test_a_metric_is_handed_to_the_choice(table):
     given = ["fit", str(table), "-t", "state", "--depth", "1", "--quiet", "--json"]
-    done = CliRunner().invoke(app, [*given, "--metric", "roc_auc"])
-    assert done.exit_code == 0, done.output
-    assert 0.5 < json.loads(done.output)["chosen_score"] < 1
-    refused = CliRunner().invoke(app, [*given, "--metric", "wisdom"])
-    assert refused.exit_code == 2 and "wisdom" in refused.output
+    assert 0.5 < json.loads(works(invoke(*given, "--metric", "roc_auc")))["chosen_score"] < 1
 
 
 def test_rules_in_the_order_of_the_classes():
@@ -84,8 +81,7 @@ def test_a_command_shows_what_it_does(capsys):
 
 
 def test_info_shows_names_as_they_are(table):
-    done = CliRunner().invoke(app, ["info", str(table)])
-    assert "column my_value" in done.output
+    assert "column my_value" in works(invoke("info", table))
 
 
 def test_no_tree_that_another_beats_is_offered(monkeypatch):
@@ -107,3 +103,100 @@ def test_no_tree_that_another_beats_is_offered(monkeypatch):
         for j in range(len(sizes)):
             if i not in (j, path.chosen):
                 assert sizes[j] > sizes[i] or figures[j] < figures[i]
+
+
+# --- rates ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def loans(tmp_path):
+    rng = np.random.default_rng(3)
+    sex = rng.choice(["F", "M"], 200)
+    table = pd.DataFrame({"a": rng.normal(size=200) + (sex == "M"), "b": rng.normal(size=200)})
+    table["age"], table["sex"] = rng.integers(18, 70, 200), sex
+    table["credit"] = np.where(table.a + table.b + 0.5 * rng.normal(size=200) > 0.5, "good", "bad")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def fit_loans(loans, *options) -> str:
+    given = ("-t", "credit", "--depth", 1, "--strength", 1, "--quiet")
+    return works(invoke("fit", loans, *given, *options))
+
+
+@pytest.mark.slow
+def test_a_column_that_is_no_feature_and_the_report(loans, tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=1))
+    model, page = tmp_path / "m.json", tmp_path / "r.html"
+    options = ["--parity", "sex=0.05", "--sensitive-only", "sex", "--rate", "good <= 0.6"]
+    fit_loans(loans, *options, "--model", model, "--report", page)
+    tree, rows = load_model(model), pd.read_csv(loans)
+    assert "parity of sex: rate of good, differ by at most 0.05" in export_text(tree)
+    X = rows.drop(columns="credit")
+    said = tree.predict_proba(X)[:, 1]
+    assert (said == tree.predict_proba(X.assign(sex="F"))[:, 1]).all()
+    assert abs(said[rows.sex == "F"].mean() - said[rows.sex == "M"].mean()) <= 0.05 + 1e-6
+    text = page.read_text(encoding="utf-8")
+    assert "What must hold" in text and "decided, held out" in text
+    assert "--parity sex=0.05" in text
+
+
+@pytest.mark.slow
+def test_effects_costs_and_parity_together(tmp_path):
+    rng = np.random.default_rng(1)
+    sex = rng.choice(["F", "M"], 160)
+    loans = pd.DataFrame({"arrears": rng.poisson(1.0 + (sex == "F"), 160), "sex": sex})
+    loans["mri"], loans["age"] = rng.normal(size=160), rng.integers(18, 70, 160)
+    risk = loans.arrears + 0.3 * loans.mri + rng.logistic(size=160)
+    loans["result"] = np.where(risk > 1.5, "unpaid", "paid")
+    loans.to_csv(tmp_path / "data.csv", index=False)
+    wished = ["--monotone", "arrears=+", "--feature-cost", "mri=30", "--parity", "sex=0.05"]
+    given = ["--target", "result", "--depth", "1", "--strength", "1", "--quiet"]
+    model = tmp_path / "m.json"
+    works(invoke("fit", tmp_path / "data.csv", *wished, *given, "--model", model))
+    tree, X = load_model(model), loans.drop(columns="result")
+    assert tree.check_monotone("arrears").proved
+    said = tree.predict_proba(X)[:, 1]
+    assert abs(said[sex == "F"].mean() - said[sex == "M"].mean()) <= 0.05 + 1e-6
+    assert "mri" not in X.columns[tree.selected_features_]
+    assert tree.get_params()["feature_costs"] == {"mri": 30.0}
+
+
+@pytest.mark.parametrize("apart", [["--sensitive-only", "age"], *slow([])])
+def test_a_column_of_numbers_is_cut_and_named_by_value(loans, tmp_path, apart):
+    rows = pd.read_csv(loans)
+    rows["grade"] = np.where(rows.a > 0, 2.0, 1.0)
+    rows.to_csv(loans, index=False)
+    model = tmp_path / "m.json"
+    options = ["--parity", "age>40=0.1", "--rate", "good on grade=2 <= 0.5", "--min-rate", "0.2"]
+    others = ["good on b > -1.5 >= 0.2", "good on b <= 0.5 given bad <= 0.4"]
+    options += [word for one in others for word in ("--rate", one)]
+    said = fit_loans(loans, *options, *apart, "--effort", "fast", "--model", model)
+    tree = load_model(model)
+    proba = tree.predict_proba(rows.drop(columns="credit"))[:, 1]
+    assert abs(proba[rows.age > 40].mean() - proba[rows.age <= 40].mean()) <= 0.1 + 1e-6
+    assert proba[rows.grade == 2].mean() <= 0.5 + 1e-6
+    assert proba[(rows.b <= 0.5) & (rows.credit == "bad")].mean() <= 0.4 + 1e-6
+    (line,) = [one for one in said.splitlines() if one.startswith("the same tree")]
+    assert all(f"--rate '{one}'" in line for one in others)
+    assert "--min-rate 0.2" in line and ("--sensitive-only age" in line) == bool(apart)
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+GIVEN = ["--depth", "1", "--strength", "1", "--effort", "fast", "--quiet"]
+RULES = ["--required", "f,town", "--forbidden-together", "a,b", "--at-most-one", "b,c,d",
+         "--feature-cost", "a=3", "--feature-cost", "town=0.5"]  # fmt: skip
+
+
+def test_rules_and_costs_hold_and_are_told(tmp_path):
+    frame, y = requirement_table()
+    frame.assign(ill=y).to_csv(tmp_path / "rows.csv", index=False)
+    fit = ("fit", tmp_path / "rows.csv", "-t", "ill", *GIVEN, *RULES)
+    said = works(invoke(*fit))
+    assert "a case costs" in said and "is needed for" in said
+    found = json.loads(works(invoke(*fit, "--json")))
+    used = set(found["selected_features"])
+    assert {"f", "town"} <= used and not {"a", "b"} <= used and len(used & {"b", "c", "d"}) <= 1
+    costs = {"a": 3.0, "town": 0.5}
+    assert found["expected_cost"] == pytest.approx(sum(costs.get(name, 1.0) for name in used))

@@ -13,11 +13,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+from cli_runs import invoke
 from slow_cases import slow
 from softsplit import load_model, load_tree
-from softsplit.cli import app
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.reading.text import tree_text
 from softsplit.report import comparison
@@ -36,10 +35,6 @@ def compare_cells(monkeypatch, count):
     """Let ``softsplit fit`` compare settings on so many cells of a table."""
     changed = replace(LikelihoodFormulation.choice, compared_cells=count)
     monkeypatch.setattr(LikelihoodFormulation, "choice", changed)
-
-
-def invoke(*arguments: object):
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
 
 
 def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):

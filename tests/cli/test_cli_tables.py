@@ -11,10 +11,9 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+from cli_runs import invoke, refused, works
 from softsplit import SoftTreeClassifier
-from softsplit.cli import app
 from softsplit.persistence import load_model, save_model
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
@@ -29,26 +28,6 @@ REFUSED = {
     "absent": "there is no file",
     "header-only": "the table has no rows.",
 }
-
-
-def invoke(*arguments: object, input: bytes | None = None):
-    return CliRunner().invoke(
-        app, [str(part) for part in arguments], env={"COLUMNS": "200"}, input=input
-    )
-
-
-def works(result) -> str:
-    assert result.exit_code == 0, result.output
-    assert "Traceback" not in result.output
-    return result.stdout
-
-
-def refused(result, message: str) -> None:
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    said = [line for line in result.stderr.splitlines() if line]
-    assert len(said) == 1 and said[0].startswith("softsplit: ")
-    assert message in said[0]
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,12 @@ import shlex
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
-from typer.testing import CliRunner
 
+from cli_runs import invoke
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, load_model
-from softsplit.cli.app import app
 from softsplit.data import Table, learn
 from softsplit.report import walk_path
-
-
-def invoke(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def same(tree, other):

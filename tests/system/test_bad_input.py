@@ -12,13 +12,12 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
-from typer.testing import CliRunner
 
+from cli_runs import invoke
 from hostile_cases import is_one_sentence
 from requirement_cases import HOSTILE, hostile_table, table
 from slow_cases import slow
 from softsplit import FarOutsideWarning, SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.cli import app
 from softsplit.persistence.files import dumps_model, loads_model, loads_tree
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.support.messages import ParameterError
@@ -256,72 +255,93 @@ def test_a_wrong_parameter_of_a_file_is_named_by_the_next_fit(parameter):
     assert (error.value.parameter, error.value.value) == (parameter, -1)
 
 
-# Words of "softsplit fit DATA -t ill WORDS", and the beginning of what is said of them.
-OPTIONS = [
-    ("--max-terms 0", "--max-terms must be at least 1, got '0'."),
-    ("-j 0", "--jobs must be at least 1, got '0'."),
+# Calls, and the beginning of what is said of them; FIT is "fit DATA -t ill --depth 1 -q".
+CALLS = [
+    ("compare a b c --allow 3", "--allow must be at most 1, got '3'."),
+    ("compare a b c --allow x", "--allow must be a number, got 'x'."),
+    ("export a", "--to is missing; choose sql, python, javascript, c or excel."),
+    ("export a --to c++", "--to must be sql, python, javascript, c or excel, got 'c++'."),
+    ("fit a", "--target is missing; softsplit fit --help says what to give."),
+    ("predict", "MODEL is missing; softsplit predict --help says what to give."),
+    ("predict a b c", "'c' is more than was expected; softsplit predict --help shows the"),
+    ("fitt", "there is no command 'fitt'; did you mean fit?"),
+    ("vc --depth 3", "--features is missing; "),
+    ("vc --depth 0 --features 3", "--depth must be at least 1, got '0'."),
+    ("vc --depth three --features 3", "--depth must be a whole number"),
+    ("vc --depth 3 --features 3 --speed 9", "there is no option --speed"),
+    ("vc --depth 3 --features 3 --binary --levels 4", "binary features"),
+    ("vc --depth 3 --features 3 --samples 9 --confidence 2", "confidence must be"),
+    ("FIT --max-terms 0", "--max-terms must be at least 1, got '0'."),
+    ("FIT -j 0", "--jobs must be at least 1, got '0'."),
     (
-        "--effort much",
-        "--effort must be one of 'fast', 'balanced', 'thorough' or a number > 0, got",
+        "FIT --effort much",
+        "--effort must be one of 'fast', 'balanced', 'thorough' or a number > 0, got 'much'.",
     ),
-    ("--curves -1", "--curves must be 'auto', False or a number of knots up to 20, got -1."),
-    ("--scale no", "--scale must be minmax, quantile or standard, got 'no'."),
-    ("--targt y", "there is no option --targt; did you mean --target?"),
+    ("FIT --curves -1", "--curves must be 'auto', False or a number of knots up to 20, got -1."),
+    ("FIT --scale no", "--scale must be minmax, quantile or standard, got 'no'."),
+    ("FIT --targt y", "there is no option --targt; did you mean --target?"),
     (
-        "--seed 99999999999",
+        "FIT --seed 99999999999",
         "--seed must be None, an integer from 0 to 4294967295 or a numpy.random",
     ),
-    ("--loss cost --max-terms 2", "--max-terms needs --loss='log' and penalty='count', by which"),
-    ("--required nope", "--required names 'nope', which is not a column of the table"),
     (
-        "--required twon",
+        "FIT --loss cost --max-terms 2",
+        "--max-terms needs --loss log and --scope size, by which",
+    ),
+    ("FIT --required nope", "--required names 'nope', which is not a column of the table"),
+    (
+        "FIT --required twon",
         "--required names 'twon', which is not a column of the table; did you mean",
     ),
     (
-        "--required a,b,c --max-features 1",
-        "--required names 3 columns, and --max-features=1 allows",
+        "FIT --required a,b,c --max-features 1",
+        "--required names 3 columns, and --max-features 1 allows",
     ),
-    ("--at-most-one a,twon", "--at-most-one names 'twon', which is not a column"),
-    ("--at-most-one a", "--at-most-one holds a set of one column"),
-    ("--forbidden-together a,twon", "--forbidden-together names 'twon'"),
-    ("--groups a,twon", "--groups names 'twon', which is not a column of the table"),
-    ("--feature-cost a", "--feature-cost 'a' must be COLUMN=NUMBER"),
-    ("--feature-cost a=dear", "--feature-cost needs a number of at least 0, got 'dear'"),
-    ("--feature-cost a=1 --feature-cost a=2", "--feature-cost names 'a' twice"),
-    ("--feature-cost twon=2", "--feature-cost names 'twon', which is not a column"),
-    ("--monotone a", "--monotone 'a' names no effect; write COLUMN=+, COLUMN=- or COLUMN=CLASS:+."),
-    ("--monotone town=+", "--monotone names column 'town', a category without an order; name a"),
+    ("FIT --at-most-one a,twon", "--at-most-one names 'twon', which is not a column"),
+    ("FIT --at-most-one a", "--at-most-one holds a set of one column"),
+    ("FIT --forbidden-together a,twon", "--forbidden-together names 'twon'"),
+    ("FIT --groups a,twon", "--groups names 'twon', which is not a column of the table"),
+    ("FIT --feature-cost a", "--feature-cost 'a' must be COLUMN=NUMBER"),
+    ("FIT --feature-cost a=dear", "--feature-cost needs a number of at least 0, got 'dear'"),
+    ("FIT --feature-cost a=1 --feature-cost a=2", "--feature-cost names 'a' twice"),
+    ("FIT --feature-cost twon=2", "--feature-cost names 'twon', which is not a column"),
     (
-        "--monotone a=9:+",
+        "FIT --monotone a",
+        "--monotone 'a' names no effect; write COLUMN=+, COLUMN=- or COLUMN=CLASS:+.",
+    ),
+    (
+        "FIT --monotone town=+",
+        "--monotone names column 'town', a category without an order; name a",
+    ),
+    (
+        "FIT --monotone a=9:+",
         "--monotone names '9' for column 'a', which is not a class of the target;",
     ),
-    ("--class-weight 1=much", "--class-weight needs a number of at least 0, got 'much'."),
-    ("--min-rate -1", "--min-rate needs a number of at least 0, got '-1'."),
-    ("--min-rate 1=2", "--min-rate needs a number from 0 to 1, got '2'."),
-    ("--cost sick=3", "--cost: there is no class 'sick'; the classes are '0', '1'."),
-    ("--cost 3", "--cost '3' names no class; write CLASS=NUMBER, for instance 1=10."),
-    ("--parity sax=0.05", "--parity 'sax=0.05' names no column of the table; write it as"),
-    ("--parity town", "--parity 'town' names no column of the table"),
-    ("--parity a>x=0.05", "--parity needs a number, got 'x'."),
-    ("--favourable 1", "--favourable is for --parity and the like; give one of them."),
-    ("--rate good", "--rate 'good' is not understood; write it as"),
-    ("--kind a=odd", "--kind says that column 'a' is 'odd'; choose "),
-    ("--kind nope", "--kind 'nope' must be COLUMN=KIND, with a column of the table."),
-    ("--drop a --keep a", "column 'a' cannot be drop and keep at once."),
-    ("--by nope", "--by names 'nope', which is not a column of the table."),
-    ("--metric wisdom", "--metric must be"),
+    ("FIT --class-weight 1=much", "--class-weight needs a number of at least 0, got 'much'."),
+    ("FIT --min-rate -1", "--min-rate needs a number of at least 0, got '-1'."),
+    ("FIT --min-rate 1=2", "--min-rate needs a number from 0 to 1, got '2'."),
+    ("FIT --cost sick=3", "--cost: there is no class 'sick'; the classes are '0', '1'."),
+    ("FIT --cost 3", "--cost '3' names no class; write CLASS=NUMBER, for instance 1=10."),
+    ("FIT --parity sax=0.05", "--parity 'sax=0.05' names no column of the table; write it as"),
+    ("FIT --parity town", "--parity 'town' names no column of the table"),
+    ("FIT --parity a>x=0.05", "--parity needs a number, got 'x'."),
+    ("FIT --favourable 1", "--favourable is for --parity and the like; give one of them."),
+    ("FIT --rate good", "--rate 'good' is not understood; write it as"),
+    ("FIT --kind a=odd", "--kind says that column 'a' is 'odd'; choose "),
+    ("FIT --kind nope", "--kind 'nope' must be COLUMN=KIND, with a column of the table."),
+    ("FIT --drop a --keep a", "column 'a' cannot be drop and keep at once."),
+    ("FIT --by nope", "--by names 'nope', which is not a column of the table."),
+    ("FIT --metric wisdom", "--metric must be"),
 ]
 
 
-@pytest.mark.parametrize(("words", "sentence"), OPTIONS, ids=[words for words, _ in OPTIONS])
-def test_wrong_options_get_one_sentence_with_their_names(words, sentence, csv_file):
-    given = ["fit", csv_file, "-t", "ill", "--depth", "1", "-q"]
-    if "--metric" not in words:
-        given += ["--strength", "1"]
-    result = CliRunner().invoke(app, [*given, *words.split(" ")], prog_name="softsplit")
+@pytest.mark.parametrize(("words", "sentence"), CALLS, ids=[words for words, _ in CALLS])
+def test_wrong_calls_get_one_sentence_with_their_names(words, sentence, csv_file):
+    fit = f"fit {csv_file} -t ill --depth 1 -q" + " --strength 1" * ("--metric" not in words)
+    result = invoke(*words.replace("FIT", fit).split(" "))
     said = result.stderr.strip().splitlines()[-1]
     assert result.exit_code == 2 and said.startswith(f"softsplit: {sentence}"), said
-    assert is_one_sentence(said)
+    assert result.stdout == "" and is_one_sentence(said)
 
 
 @pytest.fixture(scope="module")

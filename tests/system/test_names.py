@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
+from cli_runs import invoke
 from readings import alter, random_model
 from softsplit import (
     SoftTreeClassifier,
@@ -24,7 +24,7 @@ from softsplit import (
     load_model,
     loads_model,
 )
-from softsplit.cli import app, predict
+from softsplit.cli import predict
 from softsplit.data.files import read_table
 from softsplit.experiments.tables import latex, markdown
 from softsplit.plots.canvas import plain
@@ -172,10 +172,6 @@ def test_tables_of_experiments_show_escapes_and_latex_takes_them():
 
 
 # --- the command line ---------------------------------------------------------------------------
-
-
-def invoke(*arguments: object):
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "400"})
 
 
 @pytest.fixture(scope="module")

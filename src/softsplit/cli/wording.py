@@ -21,6 +21,8 @@ SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
     "ranges": "--range",
     "only_decrease": "--only-decrease",
     "only_increase": "--only-increase",
+    "penalty='count'": "--scope size",
+    "X": "the table",
     "column of X": "column of the table",
     "columns of X": "columns of the table",
     "class of y": "class of the target",

@@ -146,7 +146,7 @@ def make_limits(penalties: PenaltyPair, settings: ModelSettings) -> SizeLimits:
                 "needs loss='log' and penalty='count', by which features are removed one "
                 "by one; with other settings raise the strength until the tree is small "
                 "enough.",
-                ("loss",),
+                ("loss", "penalty='count'"),
             )
     return SizeLimits(*limits)
 

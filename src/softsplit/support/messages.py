@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import multiprocessing
+import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping
@@ -92,7 +93,10 @@ class ParameterError(ValueError):
         """The sentence with other spellings than those of Python."""
         what = self.what
         for other in (*self.others, *PYTHON_WORDS):
-            what = what.replace(other, spellings.get(other, other))
+            if other in spellings:  # an option is followed by its value, without quotation marks
+                name, option = rf"(?<![\w-]){re.escape(other)}", spellings[other]
+                what = re.sub(rf"{name}='?([\w.]+)'?", rf"{option} \1", what)
+                what = re.sub(name, option, what)
         return f"{spellings.get(self.parameter, self.parameter)} {what}"
 
     def __str__(self) -> str:

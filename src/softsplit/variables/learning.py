@@ -118,7 +118,7 @@ def learn(
     ]
     if not used:
         listed = listed_columns([f"{shown(name, 20)} ({why})" for name, why in left_out])
-        raise ValueError(f"X has no column that a tree can use: {listed}.")
+        raise ParameterError("X", left_out, f"has no column that a tree can use: {listed}.")
     if unasked:
         warn_user(ColumnsLeftOut(unasked))
     # 4. Cells, coded with class shares where there are many levels.
