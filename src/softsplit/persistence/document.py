@@ -3,13 +3,11 @@
 A tree is stored in scaled units, as it was trained, so that a loaded tree predicts the same bits.
 Only coefficients that are not zero are written. ``Document`` is the file; its sections are records
 of this module, of tree_record.py, table_record.py and further_records.py. Its JSON schema is
-model-1.schema.json: ``python -m softsplit.persistence.document`` prints it.
+model-1.schema.json (schema.py).
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -68,79 +66,61 @@ PARAMETERS = [parameter.name for parameter in parameters(*CLASSIFIER)]
 # --- classes --------------------------------------------------------------------------------------
 
 
-class Labels(Record, tag_field="type"):
-    """Labels in ascending order."""
+LABEL_TYPES: dict[str, tuple[Any, Any]] = {
+    "string": (str, None),
+    "object": (str, object),  # Python strings in an array of objects
+    "integer": (int, np.int64),  # or uint64, where one is 2^63 or more
+    "number": (int | float, np.float64),
+    "boolean": (bool, np.bool_),
+}
+"""The type of labels in a file and in an array."""
 
-    values: list[Any]
 
-    @staticmethod
-    def of(classes: NDArray[Any]) -> Labels:
+class Labels(Record):
+    """Labels in ascending order, all of this type; an "object" is a Python string."""
+
+    type: Literal["string", "object", "integer", "number", "boolean"]
+    values: Annotated[list[Text | int | Number | bool], Meta(min_length=2)]
+
+    @classmethod
+    def of(cls, classes: NDArray[Any]) -> Labels:
         # Python has no floats of other lengths.
         plain = classes.astype(np.float64) if classes.dtype.kind == "f" else classes
         values = plain.tolist()
-        kinds = {"U": Strings, "b": Booleans, "i": Integers, "u": Integers, "f": Floats}
+        kinds = {"U": "string", "b": "boolean", "i": "integer", "u": "integer", "f": "number"}
         kind = kinds.get(classes.dtype.kind)
         if classes.dtype.kind == "O" and all(type(value) is str for value in values):
-            kind = Objects
+            kind = "object"
         if kind is None or not np.array_equal(plain, classes):
             raise ValueError(
                 f"class labels of type {classes.dtype} cannot be written to a model file; "
                 "use strings, integers, booleans or floats."
             )
-        return kind(values)
+        return cls(kind, values)  # type: ignore[arg-type]
 
     def read(self) -> NDArray[Any]:
-        require(len(self.values) >= 2, "the model file has fewer than two classes.")
+        values, (kind, dtype) = self.values, LABEL_TYPES[self.type]
         require(
-            all(a < b for a, b in pairwise(self.values)),
+            all(isinstance(v, kind) and (kind is bool or type(v) is not bool) for v in values),
+            f"classes of the model file do not fit their type {self.type!r}.",
+        )
+        require(
+            all(a < b for a, b in pairwise(values)),  # type: ignore[operator]
             "the classes of the model file must be distinct and in order.",
         )
-        return self.array()
-
-    def array(self) -> NDArray[Any]:
-        return np.array(self.values)
-
-
-class Strings(Labels, tag="string"):
-    """Labels that numpy holds as strings."""
-
-    values: list[Text]
-
-    def array(self) -> NDArray[Any]:
-        require(
-            len(self.values) * max(map(len, self.values)) <= LABEL_CHARACTERS,
-            "the class labels of the model file are too long to be loaded.",
-        )
-        return np.array(self.values)
-
-
-class Objects(Strings, tag="object"):
-    """Labels that are Python strings in an array of objects."""
-
-    def array(self) -> NDArray[Any]:
-        return super().array().astype(object)
-
-
-class Integers(Labels, tag="integer"):
-    """Labels of type int64, or uint64 where one is 2^63 or more."""
-
-    values: list[int]
-
-    def array(self) -> NDArray[Any]:
+        if kind is str:
+            require(
+                len(values) * max(len(str(v)) for v in values) <= LABEL_CHARACTERS,
+                "the class labels of the model file are too long to be loaded.",
+            )
+        if kind is int and values[-1] >= 2**63:  # type: ignore[operator]
+            dtype = np.uint64
         try:
-            return np.array(self.values, np.uint64 if self.values[-1] >= 2**63 else np.int64)
+            return np.array(values, dtype)
         except OverflowError:
             raise ModelFileError(
                 "the classes of the model file do not fit one type of integer."
             ) from None
-
-
-class Floats(Labels, tag="number"):
-    values: list[Number]
-
-
-class Booleans(Labels, tag="boolean"):
-    values: list[bool]
 
 
 # --- features and scaling -------------------------------------------------------------------------
@@ -187,59 +167,39 @@ class Features(Record):
         return names, FeatureSummary(low, high, mean, np.array(self.kinds))
 
 
-class Minmax(Record, tag_field="kind", tag="minmax"):
-    """(x - low) / span; the span of a constant column, which becomes 0, is null."""
+class ScalingRecord(Record):
+    """Linear scalings: (x - low) / span; the span of a constant column, which becomes 0, is null.
+    "quantile": linear interpolation from knots to ranks; those of feature j are from starts[j] up
+    to starts[j + 1]."""
 
-    low: list[Number]
-    span: list[Annotated[float, Meta(ge=SMALLEST_SPAN, le=LARGEST)] | None]
+    kind: Literal["minmax", "standard", "identity", "quantile"]
+    low: list[Number] | None = None
+    span: list[Annotated[float, Meta(ge=SMALLEST_SPAN, le=LARGEST)] | None] | None = None
+    knots: list[Number] | None = None
+    ranks: list[Number] | None = None
+    starts: list[Place] | None = None
 
-    def read(self, n_features: int) -> Scaling:
-        span = np.array(self.span, dtype=float)
-        arrays = {"low": self.low, "span": np.where(np.isnan(span), np.inf, span)}
-        return _scaling(self, arrays, n_features)
-
-
-class Standard(Minmax, tag="standard"):
-    """As "minmax", from means and deviations."""
-
-
-class Identity(Minmax, tag="identity"):
-    """As "minmax", of features as they are."""
-
-
-class Quantile(Record, tag_field="kind", tag="quantile"):
-    """Linear interpolation from knots to ranks; those of feature j are from starts[j] up to
-    starts[j + 1]."""
-
-    knots: list[Number]
-    ranks: list[Number]
-    starts: list[Place]
+    @classmethod
+    def of(cls, scaling: Scaling) -> ScalingRecord:
+        arrays = {name: array.tolist() for name, array in scaling.arrays().items()}
+        if "span" in arrays:
+            arrays["span"] = [None if v == np.inf else v for v in arrays["span"]]
+        return cls(scaling.kind, **arrays)  # type: ignore[arg-type]
 
     def read(self, n_features: int) -> Scaling:
-        return _scaling(self, msgspec.structs.asdict(self), n_features)
-
-
-ScalingRecord = Minmax | Standard | Identity | Quantile
-
-
-def _scaling_record(scaling: Scaling) -> ScalingRecord:
-    arrays = {name: array.tolist() for name, array in scaling.arrays().items()}
-    if "span" in arrays:
-        arrays["span"] = [None if v == np.inf else v for v in arrays["span"]]
-    kinds = {"minmax": Minmax, "standard": Standard, "identity": Identity, "quantile": Quantile}
-    return kinds[scaling.kind](**arrays)
-
-
-def _scaling(record: ScalingRecord, arrays: dict[str, Any], n_features: int) -> Scaling:
-    try:
-        scaling = scaling_from(str(record.__struct_config__.tag), arrays)
-    except ValueError as error:
-        raise ModelFileError(f"scaling of the model file: {error}") from None
-    require(
-        scaling.n_features == n_features,
-        f"scaling of the model file is for {scaling.n_features} features, not {n_features}.",
-    )
-    return scaling
+        arrays = {k: v for k, v in msgspec.structs.asdict(self).items() if v is not None}
+        kind = arrays.pop("kind")
+        if self.span is not None:
+            arrays["span"] = [np.inf if v is None else v for v in self.span]
+        try:
+            scaling = scaling_from(kind, arrays)
+        except ValueError as error:
+            raise ModelFileError(f"scaling of the model file: {error}") from None
+        require(
+            scaling.n_features == n_features,
+            f"scaling of the model file is for {scaling.n_features} features, not {n_features}.",
+        )
+        return scaling
 
 
 # --- training -------------------------------------------------------------------------------------
@@ -300,7 +260,7 @@ class Document(Record):
     format: Literal["softsplit-tree"]
     version: Literal[1]
     software: Text
-    classes: Strings | Objects | Integers | Floats | Booleans
+    classes: Labels
     features: Features
     scaling: ScalingRecord
     tree: TreeRecord
@@ -320,9 +280,9 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         format="softsplit-tree",
         version=1,
         software=f"softsplit {__version__}",
-        classes=Labels.of(model.classes),  # type: ignore[arg-type]
+        classes=Labels.of(model.classes),
         features=Features.of(tree),
-        scaling=_scaling_record(model.scaling),
+        scaling=ScalingRecord.of(model.scaling),
         tree=TreeRecord.of(model),
         training=Training.of(tree),
         rates=tuple(map(RateRequirement.written, model.rates)),
@@ -408,17 +368,3 @@ def _read_model(record: Document) -> TreeModel:
     if record.profile is not None:
         model = replace(model, profile=record.profile.read(model))
     return model
-
-
-def schema() -> str:
-    """The JSON schema of model files."""
-    described = msgspec.json.schema(Document)
-    heading = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:softsplit:model:{VERSION}",
-    }
-    return json.dumps(heading | described, indent=1) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(schema())
