@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from softsplit.advice.changes import Change, class_changes, joint_change
 from softsplit.advice.limits import AdviceLimits
 from softsplit.fitted.model import TreeModel
@@ -209,70 +211,49 @@ def explain(
     ``cells`` are those of the row, where it is more than plain numbers; ``limits`` are those of
     changes, if not the training ranges.
     """
+    # 1. The values as people write them, and what those without a place in the coding count as.
+    variables, none = model.table_coding.variables, np.zeros(1, dtype=bool)
+    cells = cells or [Cells(np.array([value]), none, none) for value in x]
+    pairs = list(zip(variables, cells, strict=True))
+    written = [variable.display_cell(cell, 0) for variable, cell in pairs]
+    treated = [variable.treatment(cell, 0) for variable, cell in pairs]
+    remarks = [variables[i].remark(cells[i], 0) for i in model.selected_variables]
+
+    # 2. The leaf at which the row arrives, and its way there.
+    row, root = x[None, :], outline(model)
+    leaf, leaves = int(model.arrive(row)[0]), model.leaf_proba(row)[0]
+    steps = {step.branch: step.goes_left for step in model.topology.path(leaf)}
+    asked = {node.node: node for node in root.questions() if node.split}
+    path = [t for t in steps if t in asked]
+    end = 2 * path[-1] + (1 if steps[path[-1]] else 2) if path else 0
+
+    # 3. Every question for this row.
+    readings = []
+    for t in sorted(asked):
+        reading = _reading(model, x, asked[t].split, written, treated)
+        answer = steps.get(t, reading.left >= 0.5)
+        readings.append(replace(reading, answer=answer, number=asked[t].number))
+
+    # 4. The class, and what would change it.
+    proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     limits = limits or AdviceLimits()
     room = limits.room(model, x)
-    row = x[None, :]
-    scores = model.scores(row)[:, 0]
-    gates, reach = model.gates(row)[:, 0], model.reach(row)[:, 0]
-    leaves = model.leaf_proba(row)[0]
-    leaf = int(model.arrive(row)[0])
-    answers = {step.branch: step.goes_left for step in model.topology.path(leaf)}
-    root = outline(model)
-    numbers = {found.node: found.number for found in root.questions()}
-    splits = {found.node: found.split for found in root.questions() if found.split}
-    path = [step.branch for step in model.topology.path(leaf) if step.branch in splits]
-    end = _below(model, path, leaf)
-    written = _written_values(model, x, cells)
-    treated = _treatments(model, cells)
     changes = class_changes(model, x, written, room)
-    proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     return Explanation(
         label=model.labels[predicted],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
-        branches=tuple(
-            replace(
-                _reading(model, x, splits[t], scores[t], gates[t], reach[t], written, treated),
-                answer=answers.get(t, bool(gates[t] >= 0.5)),
-                number=numbers[t],
-            )
-            for t in sorted(splits)
-        ),
+        branches=tuple(readings),
         path=tuple(path),
         leaf=leaf,
         leaf_label=leaf_label(model, leaf),
-        leaf_probability=float(sum(leaves[i] for i in end)),
+        leaf_probability=float(sum(leaves[i] for i in model.topology.leaves_below(end))),
         changes=tuple(changes),
         together=() if changes else joint_change(model, x, written, room),
         note="" if proba[predicted] == proba.max() else _reason(model),
-        remarks=(*_remarks(model, cells), *far_remarks(model, x)),
+        remarks=(*filter(None, remarks), *far_remarks(model, x)),
         leaf_number=root.end_number(leaf) if model.walk is not None and root.split else 0,
         limits=limits.sentences(model),
     )
-
-
-def _written_values(model: TreeModel, x: FloatArray, cells: Sequence[Cells]) -> list[float | str]:
-    """The values of a row as people write them, by feature or by variable."""
-    if not cells:
-        return [float(value) for value in x]
-    pairs = zip(model.table_coding.variables, cells, strict=True)
-    return [variable.display_cell(read, 0) for variable, read in pairs]
-
-
-def _treatments(model: TreeModel, cells: Sequence[Cells]) -> list[str]:
-    """What values that have no place in the coding count as, by feature or by variable."""
-    variables = model.table_coding.variables
-    if not cells:
-        return [""] * len(variables)
-    return [variable.treatment(read, 0) for variable, read in zip(variables, cells, strict=True)]
-
-
-def _remarks(model: TreeModel, cells: Sequence[Cells]) -> tuple[str, ...]:
-    """Of values that the tree looks at and training did not have."""
-    if not cells:
-        return ()
-    variables = model.table_coding.variables
-    said = [variables[i].remark(cells[i], 0) for i in model.selected_variables]
-    return tuple(filter(None, said))
 
 
 def _reason(model: TreeModel) -> str:
@@ -282,75 +263,32 @@ def _reason(model: TreeModel) -> str:
     return "not the most probable class: costs and rates of the training set the classes of leaves"
 
 
-def _below(model: TreeModel, path: list[int], leaf: int) -> range:
-    """Leaves below the child at which the path ends."""
-    for step in model.topology.path(leaf):
-        if path and step.branch == path[-1]:
-            child = 2 * step.branch + (1 if step.goes_left else 2)
-            return model.topology.leaves_below(child)
-    return model.topology.leaves_below(0)
-
-
 def _reading(
     model: TreeModel,
     x: FloatArray,
-    split: Split,
-    score: float,
-    left: float,
-    reach: float,
+    split: Split | None,
     written: list[float | str],
     treated: list[str],
 ) -> BranchReading:
-    branch = split.branch
+    """One split for a row; its number and answer are still to be set."""
+    assert split is not None
+    branch, coding, row = split.branch, model.table_coding, x[None, :]
     weights = model.parameters.weights[:, branch] / model.parameters.n_features
-    scaled = model.scaled(x[None, :])[0]
+    scaled, features = model.scaled(row)[0], list(split.features)
     pulls = model.steepness * weights * (scaled - model.summary.scaled_mean)
-    log_odds = model.steepness * float(score)
     # The mean row itself: a difference of log-odds would be lost in rounding for a row far away.
-    features = list(split.features)
     mean = scaled.copy()
     mean[features] = model.summary.scaled_mean[features]
     at_mean = float(weights @ mean) - float(model.parameters.thresholds[branch])
-    amounts = _amounts(split, x, scaled)
-    contributions = _contributions(model, split, amounts, pulls, written, treated)
-    contributions.sort(key=lambda term: -abs(term.log_odds))
-    sides = side_classes(model, branch)
-    return BranchReading(
-        branch=branch,
-        condition=split.condition() if split.features else "always",
-        reach=float(reach),
-        left=float(left),
-        total=finite(sum(amounts.values())),
-        threshold=split.threshold,
-        log_odds=log_odds,
-        base_log_odds=model.steepness * at_mean,
-        contributions=tuple(contributions),
-        holds=None if split.lefts is None else bool(x[split.features[0]]) == (split.sign == ">"),
-        sides=(visible(model.labels[sides[0]]), visible(model.labels[sides[1]])),
-    )
-
-
-def _contributions(
-    model: TreeModel,
-    split: Split,
-    amounts: dict[int, float],
-    pulls: FloatArray,
-    written: list[float | str],
-    treated: list[str],
-) -> list[Contribution]:
-    """What each feature does, or each variable with all its columns."""
-    coding = model.coding
-    if coding is None:
-        return [
-            Contribution(
-                j, model.feature_names[j], written[j], amounts[j], float(pulls[j]), treated[j]
-            )
-            for j in split.features
-        ]
-    made = []
-    for i in dict.fromkeys(int(coding.homes[j]) for j in split.features):
-        own = [j for j in split.features if coding.homes[j] == i]
-        made.append(
+    seen = scaled if split.ranked else x
+    amounts = {
+        j: finite(coef * float(seen[j]))
+        for j, coef in zip(split.features, split.coefficients, strict=True)
+    }
+    contributions = []
+    for i in dict.fromkeys(int(coding.homes[j]) for j in features):
+        own = [j for j in features if coding.homes[j] == i]
+        contributions.append(
             Contribution(
                 feature=coding.places[i],
                 name=coding.variables[i].name,
@@ -360,13 +298,20 @@ def _contributions(
                 treated=treated[i],
             )
         )
-    return made
-
-
-def _amounts(split: Split, x: FloatArray, scaled: FloatArray) -> dict[int, float]:
-    seen = scaled if split.ranked else x
-    pairs = zip(split.features, split.coefficients, strict=True)
-    return {j: finite(coef * float(seen[j])) for j, coef in pairs}
+    sides = side_classes(model, branch)
+    return BranchReading(
+        branch=branch,
+        condition=split.condition() if split.features else "always",
+        reach=float(model.reach(row)[branch, 0]),
+        left=float(model.gates(row)[branch, 0]),
+        total=finite(sum(amounts.values())),
+        threshold=split.threshold,
+        log_odds=model.steepness * float(model.scores(row)[branch, 0]),
+        base_log_odds=model.steepness * at_mean,
+        contributions=tuple(sorted(contributions, key=lambda term: -abs(term.log_odds))),
+        holds=None if split.lefts is None else bool(x[split.features[0]]) == (split.sign == ">"),
+        sides=(visible(model.labels[sides[0]]), visible(model.labels[sides[1]])),
+    )
 
 
 def _branch_lines(reading: BranchReading) -> list[str]:
