@@ -440,17 +440,24 @@ def _with_classes(
 ) -> ScoreCard:
     """The card with the classes that the tree gives to most rows at each end."""
     goals, place, *_ = card.follow(cells)
-    found = []
+    ends = []
     for n, goal in enumerate(goals):
         counts = np.bincount(predicted[place == n], minlength=len(card.model.classes))
-        found.append(int(counts.argmax()) if counts[goal.label] < counts.max() else goal.label)
-    labels = iter(found)
+        most = int(counts.argmax()) if counts[goal.label] < counts.max() else goal.label
+        ends.append(goal._replace(label=most))
+    return _with_ends(card, ends)
 
-    def known(goal: Goal) -> Goal:
-        return goal if goal.question else goal._replace(label=next(labels))
 
-    questions = tuple(replace(q, low=known(q.low), high=known(q.high)) for q in card.questions)
-    return replace(card, questions=questions)
+def _with_ends(card: ScoreCard, ends: Sequence[Goal]) -> ScoreCard:
+    """The card with other ends, in the order in which following it lists them."""
+    if not card.questions:
+        return replace(card, start=ends[0])
+    left, questions = iter(ends), []
+    for question in card.questions:
+        low = question.low if question.low.question else next(left)
+        high = question.high if question.high.question else next(left)
+        questions.append(replace(question, low=low, high=high))
+    return replace(card, questions=tuple(questions))
 
 
 # --- shares and risks -----------------------------------------------------------------------------
@@ -461,27 +468,20 @@ def _with_shares(card: ScoreCard, cells: Sequence[Cells], counts: FloatArray) ->
     goals, place, last, totals = card.follow(cells)
     overall = counts.mean(axis=0) if len(counts) else card.model.leaf_shares.mean(axis=1)
     own = np.eye(len(overall))
-    shares = [
+    ends = []
+    for n, goal in enumerate(goals):
         # One more row: half of it of the class of the end, half as all rows are.
-        _percentages(counts[place == n].sum(axis=0) + (own[goal.label] + overall) / 2)
-        for n, goal in enumerate(goals)
-    ]
-    ends = iter(shares)
-
-    def known(goal: Goal) -> Goal:
-        return goal if goal.question else goal._replace(shares=next(ends))
-
-    questions = tuple(replace(q, low=known(q.low), high=known(q.high)) for q in card.questions)
-    if not questions:
-        return replace(card, start=known(card.start))
-    if len(card.model.classes) == 2:
-        bar = card.model.decision_threshold(1)
-        questions = tuple(
-            replace(q, risks=_risks(q, bar, totals[there], counts[there, 1]))
-            for q in questions
-            for there in [last == q.number]
-        )
-    return replace(card, questions=questions)
+        mass = counts[place == n].sum(axis=0) + (own[goal.label] + overall) / 2
+        ends.append(goal._replace(shares=_percentages(mass)))
+    card = _with_ends(card, ends)
+    if len(card.model.classes) != 2:
+        return card
+    bar, questions = card.model.decision_threshold(1), []
+    for question in card.questions:
+        there = last == question.number
+        risks = _risks(question, bar, totals[there], counts[there, 1])
+        questions.append(replace(question, risks=risks))
+    return replace(card, questions=tuple(questions))
 
 
 def _percentages(counts: FloatArray) -> tuple[int, ...]:
@@ -501,11 +501,12 @@ def _risks(
     ``totals`` and ``second`` are the sums of the rows that end there, and how far they are of that
     class; it is predicted from the chance ``bar`` on.
     """
+    from sklearn.isotonic import isotonic_regression  # here: it takes long to load
+
     size = question.most + 1
     high = np.arange(size) >= question.limit
     labels = np.where(high, question.high.label, question.low.label)
     ends = np.where(high, question.high.question, question.low.question) == 0
-    found = np.full(size, -1)
     if not np.any(ends):
         return ()
     n = np.bincount(totals, minlength=size)[ends]
@@ -514,14 +515,14 @@ def _risks(
     curve, labels = _logistic(n, k, prior), labels[ends]
     risk: FloatArray = (k + OPTIONS.prior_rows * curve) / (n + OPTIONS.prior_rows)
     rises = labels[-1] > labels[0] if labels[-1] != labels[0] else curve[-1] >= curve[0]
-    way = 1 if rises else -1
-    risk = _pooled(risk[::way], (n + 1e-3)[::way])[::way]
+    risk = isotonic_regression(risk, sample_weight=n + 1e-3, increasing=bool(rises))
     least, most = min(np.floor(100 * bar) + 1, 99), max(np.ceil(100 * bar) - 1, 1)
     risk = np.clip(np.rint(100 * risk), 1, 99)
     if not (np.all(ends) and len(set(labels.tolist())) == 1):  # else the class says nothing
         risk = np.where(labels == 1, np.maximum(risk, least), np.minimum(risk, most))
-    found[ends] = risk
-    return tuple(found.tolist())
+    risks = np.full(size, -1)
+    risks[ends] = risk
+    return tuple(risks.tolist())
 
 
 def _logistic(n: NDArray[np.int64], k: FloatArray, prior: float) -> FloatArray:
@@ -540,15 +541,3 @@ def _logistic(n: NDArray[np.int64], k: FloatArray, prior: float) -> FloatArray:
             break
     made: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -30, 30)))
     return made
-
-
-def _pooled(values: NDArray[Any], weight: NDArray[Any]) -> FloatArray:
-    """The nearest nondecreasing sequence, by pooling adjacent violators."""
-    blocks: list[list[float]] = []
-    for value, w in zip(values.tolist(), weight.tolist(), strict=True):
-        blocks.append([value, w, 1])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            b, a = blocks.pop(), blocks.pop()
-            total = a[1] + b[1]
-            blocks.append([(a[0] * a[1] + b[0] * b[1]) / total, total, a[2] + b[2]])
-    return np.repeat([b[0] for b in blocks], [int(b[2]) for b in blocks])
