@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,27 +74,6 @@ def test_readme_is_its_source_without_comments() -> None:
     assert printed.README.read_text(encoding="utf-8") == printed.readme(), "run make documents"
 
 
-def test_the_picture_of_the_readme_is_the_tree_below_its_lines() -> None:
-    """The same conditions and rows; the picture shortens long names."""
-    tree = next(b.code for b in blocks(ROOT / "README.source.md") if b.printer is not None)
-    texts = printed.picture_texts(ROOT / "docs" / "images" / "tree.svg")
-    texts = [text.replace("\N{MINUS SIGN}", "-") for text in texts]
-    questions = re.findall(r"if (.*?)   \[question (\d+)\]", tree)
-    assert questions
-    for question, number in questions:
-        below = texts[texts.index(f"question {number}") + 1 :]
-        begins = [" ".join(below[:n]) for n in range(1, len(below) + 1)]
-        patterns = [re.escape(begin).replace("…", ".*") for begin in begins]
-        assert any(re.fullmatch(pattern, question) for pattern in patterns), question
-    leaves = re.findall(r"class (.*?)   \((\d+) rows", tree)
-    drawn = [
-        (label, found[1])
-        for label, rows in pairwise(texts)
-        if (found := re.search(r"(\d+) rows", rows))
-    ]
-    assert leaves and sorted(leaves) == sorted(drawn)
-
-
 MENTIONING = [p for p in PAGES if any(shell_commands(b, "softsplit") for b in blocks(p))]
 
 
@@ -119,12 +97,6 @@ def unknown_words(words: list[str]) -> list[str]:
         known.update(parameter.opts, parameter.secondary_opts)
     asked = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
     return [option for option in asked if option not in known]
-
-
-def test_unknown_options_are_noticed() -> None:
-    assert unknown_words(["vc", "--depth", "3", "--features", "10"]) == []
-    assert unknown_words(["vc", "--dept=3"]) == ["--dept"]
-    assert unknown_words(["veecee"]) == ["veecee"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -155,22 +127,6 @@ def test_specs_of_experiments_are_accepted() -> None:
     assert shown
     for block in shown:
         spec.parse_spec(block.code, f"docs/experiments.md, line {block.line}")
-
-
-def test_blocks_are_found(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "words\n\n<!-- run first: x = 1\ny = 2 -->\n\n```python\nz = x\n```\n\n"
-        "<!-- not run: takes hours -->\n```sh\nsoftsplit a \\\n    --b 'c d'  # why\n```\n\n"
-        "    softsplit e\n    other\n\nend\n"
-    )
-    first, second, third = blocks(page)
-    assert (first.language, first.code, first.setup) == ("python", "z = x\n", "x = 1\ny = 2\n")
-    assert first.line == 7 and not first.reason
-    assert second.reason == "takes hours" and not second.setup
-    assert shell_commands(second, "softsplit") == [["a", "--b", "c d"]]
-    assert shell_commands(third, "softsplit") == [["e"]]
-    assert not second.runs and first.runs and not third.runs
 
 
 def test_what_is_printed_is_found_and_written(tmp_path: Path) -> None:

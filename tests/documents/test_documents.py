@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
-import sys
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 import pytest
@@ -24,27 +22,6 @@ def anchors(document: Path) -> set[str]:
     """Anchors of the headings, formed as code hosts form them."""
     titles = HEADING.findall(document.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
-def python_examples(name: str) -> list[str]:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-def test_own_rules_of_a_decomposition_run(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The examples of the page, one after the other in one session."""
-    session = ModuleType("own_rules")
-    monkeypatch.setitem(sys.modules, session.__name__, session)
-    for example in python_examples("docs/decomposition.md"):
-        exec(compile(example, "docs/decomposition.md", "exec"), session.__dict__)
-    message, table = capsys.readouterr().out.split("\n", 1)
-    assert message.startswith("LittleGain(part=0.01) was met after")
-    assert "macro_iteration" in table
-    assert session.model.score(session.X, session.y) > 0.95
-    trace = session.model.solution_.trace
-    assert all(row.steps <= 7 for row in trace.rows) and trace[1].accepted > 0
 
 
 def test_table_of_other_methods_is_that_of_the_experiment() -> None:
@@ -76,20 +53,6 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
         if not alive:
             dead.append(link)
     assert dead == []
-
-
-def test_speed_beside_ipopt_is_told_alike() -> None:
-    """The page of the solver has the figures of its results page."""
-    pattern = r"^\| (one start|ten starts and the search) against (?:one|ten) explicit .*?\|(.*)\|$"
-    places = [ROOT / "docs" / "solver.md", ROOT / "docs" / "results" / "native-solver.md"]
-    shown, measured = (
-        {
-            name: [re.sub(r"[^\d,]", "", cell) for cell in cells.split("|")[:3]]
-            for name, cells in re.findall(pattern, page.read_text(encoding="utf-8"), re.MULTILINE)
-        }
-        for page in places
-    )
-    assert len(shown) == 2 and shown == measured
 
 
 NUMBER = r"([\d.,]*\d)"

@@ -9,7 +9,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import warnings
@@ -85,64 +84,6 @@ def test_solvers(reference, part):
     assert "iris L0glob 1" in out
 
 
-def test_global_optimum():
-    out = run("global_optimum.py", "--problems", "1", "--kinds", "depth 1, 1 feature")
-    assert "| depth 1, 1 feature, 2 classes | 1 of 1 |" in out and "depth 2" not in out
-
-
-@pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
-def test_decomposition(tmp_path):
-    pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
-    page = tmp_path / "page.md"
-    places = [f"<!-- begin {part} -->\n<!-- end {part} -->" for part in ("native", "step")]
-    page.write_text("\n".join(["before", *places, "after\n"]))
-    small = ["--out", str(tmp_path), "--page", str(page), "--datasets", "car"]
-    small += ["--folds", "1", "--starts", "2", "--macro-iterations", "1", "--deepest", "2"]
-
-    def part(name):
-        return run("decomposition.py", name, *small, data=os.environ["SOFTSPLIT_DATA"])
-
-    assert "S-NB-DEC, init 20, proximal" in part("native")
-    assert part("native") == ""  # what has been run is not run again
-    part("step")
-    printed = part("report")
-    assert "within 0.2 points" in printed and "Medians over the runs" in printed
-    rows = [line for line in printed.splitlines() if line.startswith("|")]
-    written = page.read_text()
-    assert [line for line in written.splitlines() if line.startswith("|")] == rows
-    assert written.startswith("before\n") and written.endswith("after\n")
-    assert len(rows) == 2 + 8 + 2 + 1  # headers, variants of "native", depths of "step"
-    assert (tmp_path / "native-car.png").stat().st_size > 1000
-
-
-def test_decomposition_page_is_what_the_script_prints(tmp_path):
-    """The tables of the page are made of the runs beside it, and of nothing else."""
-    report_parts = module("decomposition_report").report_parts
-    Book = module("decomposition_runs").Book
-    write_page = module("pages").write_page
-    results = FOLDER.parent / "docs" / "results"
-    page = results / "decomposition.md"
-    folder = results / "decomposition"
-    content = page.read_text(encoding="utf-8")
-    texts = report_parts(Book(folder), folder / "steps.json")
-    for text in texts.values():
-        assert text in content
-    tables = "\n".join(texts.values()).splitlines()
-    assert all(line in tables for line in content.splitlines() if line.startswith("|"))
-    with pytest.raises(SystemExit, match="<!-- begin nothing -->"):
-        write_page(page, {"nothing": ""})
-    copy = tmp_path / "page.md"
-    copy.write_text(content, encoding="utf-8")
-    write_page(copy, texts)
-    assert copy.read_text(encoding="utf-8") == content
-
-    shutil.copy(folder / "runs.jsonl", tmp_path)
-    Book(tmp_path).forget("native", ["car"])  # what --fresh does
-    left = Book(tmp_path)
-    assert ("car", None) in left.tables("ipopt") and ("car", None) not in left.tables("native")
-    assert ("dna", None) in left.tables("native")
-
-
 def test_selection(tmp_path):
     rows, document = tmp_path / "rows.jsonl", tmp_path / "selection.md"
     rows.write_text('{"dataset": "iris", "fold_seed": 1, "fold": 0, "method": "tree"}\n')  # former
@@ -158,6 +99,49 @@ def test_selection(tmp_path):
     assert "old" not in text and all(80 <= float(cell) <= 100 for cell in line.split("|")[5:8])
     assert "- Tree against peer-default, 1 data sets: accuracy" in text
     assert text.startswith("before\n") and text.endswith("after\n")
+
+
+DATA = os.environ.get("SOFTSPLIT_DATA")
+SMALL = {
+    "global_optimum.py --problems 1 --kinds {kind}": "2 classes . 1 of 1 .",
+    "new_rows.py noise run --datasets iris --out {out}/noise --draws 1 --methods cart":
+        "iris 0 400 cart",
+    "new_rows.py noise table --out {out}/noise --draws 1 --methods cart": "- 400 columns, cart: ",
+    "new_rows.py rare run --datasets wdbc --out {out}/rare --draws 1 --methods cart": "wdbc 0.05 0",
+    "new_rows.py rare table --out {out}/rare --draws 1 --methods cart": "- 5% positives, 1 data",
+    "ordinary.py run --out {out}/rows --problems 1": ".",
+    "ordinary.py table --out {out}/rows --problems 1": "1 problems of 4 data sets",
+    "exports.py agree iris --runners python,sqlite": "answers, 0 with another class",
+    "exports.py million --rows 500": r"\| 8 numbers \|",
+    "decomposition.py native --out {out} --datasets car --folds 1 --starts 2 --macro-iterations 1":
+        "S-NB-DEC, init 20, proximal",
+}  # fmt: skip
+"""Calls of scripts, and what they print; tables are made of the rows of the call before."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("benchmarks")
+
+
+@pytest.mark.skipif(DATA is None, reason="SOFTSPLIT_DATA is not set")
+@pytest.mark.parametrize("call", SMALL)
+def test_scripts_run_on_a_small_scale(folder, call):
+    script, *words = call.split()
+    filled = [word.format(out=folder, kind="depth 1, 1 feature") for word in words]
+    assert re.search(SMALL[call], run(script, *filled, data=DATA))
+
+
+def test_decomposition_page_is_what_the_script_prints():
+    """The tables of the page are made of the runs beside it, and of nothing else."""
+    results = FOLDER.parent / "docs" / "results"
+    folder = results / "decomposition"
+    content = (results / "decomposition.md").read_text(encoding="utf-8")
+    book = module("decomposition_runs").Book(folder)
+    texts = module("decomposition_report").report_parts(book, folder / "steps.json")
+    assert all(text in content for text in texts.values())
+    tables = "\n".join(texts.values()).splitlines()
+    assert all(line in tables for line in content.splitlines() if line.startswith("|"))
 
 
 def test_methods_that_are_missing_or_fail(tmp_path, monkeypatch, capsys):
@@ -187,22 +171,6 @@ def test_methods_judge_a_class_that_was_not_there_to_learn():
     assert scores["log_loss"] == pytest.approx(0.7 * np.log(2) + 0.3 * 15 * np.log(10))
 
 
-def test_noise_and_rare_classes(tmp_path):
-    few = ("--out", str(tmp_path / "noise.jsonl"), "--draws", "1", "--methods", "cart")
-    assert "iris 0 400 cart" in run("new_rows.py", "noise", "run", "--datasets", "iris", *few)
-    assert "- 400 columns, cart: " in run("new_rows.py", "noise", "table", *few)
-    few = ("--out", str(tmp_path / "rare.jsonl"), "--draws", "1", "--methods", "cart", "peer")
-    assert "wdbc 0.05 0 peer" in run("new_rows.py", "rare", "run", "--datasets", "wdbc", *few)
-    assert "- 5% positives, 1 data sets, cart: " in run("new_rows.py", "rare", "table", *few)
-
-
-def test_ordinary_problems(tmp_path):
-    few = ("--out", str(tmp_path / "rows.jsonl"), "--problems", "1")
-    assert len(run("ordinary.py", "run", *few).splitlines()) == 1
-    assert run("ordinary.py", "run", *few) == ""
-    assert "1 problems of 4 data sets" in run("ordinary.py", "table", *few)
-
-
 def test_accuracy(reference, tmp_path):
     names = "dataset,form,prototype_mean_over_starts"
     (reference / "prototype_accuracy.csv").write_text(f"{names}\niris,L1,0.9533\n")
@@ -215,12 +183,6 @@ def test_accuracy(reference, tmp_path):
     assert all(float(row["kept_objective"]) <= float(row["objective"]) for row in table)
     assert all(0.8 < float(row["accuracy"]) <= 1 for row in table)
     assert len(read_rows(tmp_path / "accuracy_runs.csv")) == 2 * 5 * (2 + 1)
-
-
-def test_what_a_script_needs_first_is_said(monkeypatch):
-    monkeypatch.delenv("SOFTSPLIT_REFERENCE", raising=False)
-    with pytest.raises(AssertionError, match="name the folder of the reference tables"):
-        run("solvers.py", "objective")
 
 
 def test_mutation(tmp_path):
@@ -242,17 +204,6 @@ def test_load_leaves_nothing_behind():
     printed = run_alone("load.py", "--times", "12")
     assert "| flat within 5 % | yes |" in printed
     assert "| threads left | 0 |" in printed and "| files left open | 0 |" in printed
-
-
-@pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
-def test_exports_agree():
-    asked = ("agree", "iris", "--runners", "python,sqlite")
-    text = run("exports.py", *asked, data=os.environ["SOFTSPLIT_DATA"])
-    assert re.search(r"2 trees, [\d,]+ answers, 0 with another class", text)
-
-
-def test_exports_are_timed():
-    assert "| 8 numbers |" in run("exports.py", "million", "--rows", "500")
 
 
 def test_benchmarks_by_name_are_scripts_of_the_folder():

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from readings import alter, random_model
 from softsplit import (
-    NodeDecomposition,
     SoftTreeClassifier,
     SoftTreeClassifierCV,
     dumps_model,
@@ -25,7 +24,6 @@ from softsplit import (
 )
 from softsplit.advice.changes import class_changes
 from softsplit.cli import app
-from softsplit.decomposition import EvaluationSet
 from softsplit.fitted.ranges import FarOutsideWarning
 from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay, TreeDisplay
 from softsplit.support.numbers import number
@@ -197,17 +195,6 @@ def test_scaled_rows_gates_and_numbers_are_finite():
     largest = np.finfo(float).max
     assert number(largest) == "1.798e+308" and number(-largest, 2) == "-1.8e+308"
     assert number(5e-324) == "4.941e-324" and number(-5e-324, 1) == "-5e-324"
-
-
-def test_rows_that_a_decomposition_watches_may_be_far():
-    X, y = training_rows()
-    far = far_rows()
-    watch = EvaluationSet(far, np.array(["a", "b", "c"])[np.arange(len(far)) % 3])
-    solver = NodeDecomposition(watch=watch, macro_iterations=1)
-    made = SoftTreeClassifier(loss="cost", depth=2, solver=solver, n_starts=1, random_state=0).fit(
-        X, y
-    )
-    assert np.isfinite(made.objective_)
 
 
 def test_pictures_of_far_rows_are_drawn(tree):

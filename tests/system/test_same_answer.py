@@ -1,8 +1,9 @@
 """The same question gets the same answer: to the bit wherever nothing but the manner differs.
 
 Number of jobs, threads, processes, copies, kinds of tables and the order in memory are manners.
-Permuted rows, features and classes name the same tree differently: its objective stays the same to
-1e-9. Single precision rounds the rows; ``single_precision_bound`` says what that may change.
+That names and orders of features and classes do not matter follows from the second implementation
+(tests/contracts/test_independent_truth.py). Single precision rounds the rows;
+``single_precision_bound`` says what that may change.
 """
 
 from __future__ import annotations
@@ -17,16 +18,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from joblib import Parallel, delayed, parallel_config
-from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from helpers import SCOPES, SURROGATES, random_case
 from places import TESTS
-from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -34,12 +30,6 @@ from softsplit import (
     loads_model,
     strength_path,
 )
-from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.samples import Samples
-from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import PenaltyPair
-from softsplit.problem.problem import TrainingProblem
-from softsplit.tree.parameters import TreeParameters
 
 X, Y = load_iris(return_X_y=True)
 X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)  # numbers that floats32 cannot hold
@@ -244,95 +234,3 @@ def test_training_on_single_precision_is_training_on_its_numbers(name):
     single = X.astype(np.float32)
     narrow, wide = tree(name).fit(single, Y), tree(name).fit(single.astype(float), Y)
     assert fingerprint(narrow, single) == fingerprint(wide, single.astype(float))
-
-
-# --- other names for the same tree ---------------------------------------------------------------
-
-
-@st.composite
-def named_cases(draw):
-    surrogate, scope = draw(st.sampled_from(SURROGATES)), draw(st.sampled_from(sorted(SCOPES)))
-    return random_case(
-        draw(st.integers(0, 10**6)),
-        draw(st.integers(1, 4)),
-        steepness=draw(st.sampled_from([1e-3, 5.0, 512.0, 1e6])),
-        penalties=PenaltyPair.of(surrogate, *SCOPES[scope]),
-        rates=draw(st.sampled_from([0.0, 0.3])),
-        n_rows=draw(st.integers(5, 60)),
-    )
-
-
-def renamed(case, rows, features, classes):
-    """The problem and the tree with other orders of rows and features and other class numbers.
-
-    ``classes[k]`` is the new number of class k.
-    """
-    old, tree, problem = case.rows, case.tree, case.problem
-    back = np.argsort(classes)
-    samples = Samples.from_arrays(
-        old.X[rows][:, features], classes[old.y[rows]], len(classes), old.sample_weight[rows]
-    )
-    other = TrainingProblem(
-        CompiledRows(samples),
-        problem.topology,
-        ExpectedCost(problem.loss.costs[np.ix_(back, back)]),
-        problem.penalties,
-        problem.minimum_rates[back],
-        problem.steepness,
-    )
-    same = TreeParameters(tree.weights[features], tree.thresholds, tree.leaf_values[back])
-    return other, same
-
-
-@given(case=named_cases(), seed=st.integers(0, 10**6), which=st.sampled_from("rfca"))
-@examples(120)
-def test_the_objective_does_not_depend_on_names_and_orders(case, seed, which):
-    rng = np.random.default_rng(seed)
-    n_rows, n_features = case.rows.X.shape
-    rows, features, classes = map(np.arange, (n_rows, n_features, case.problem.n_groups))
-    if which in "ra":
-        rows = rng.permutation(n_rows)
-    if which in "fa":
-        features = rng.permutation(n_features)
-    if which in "ca":
-        classes = rng.permutation(len(classes))
-    other, same = renamed(case, rows, features, classes)
-    problem, tree = case.problem, case.tree
-    assert other.objective(same) == pytest.approx(problem.objective(tree), rel=1e-9)
-    if which == "r":
-        assert other.objective(same) == problem.objective(tree), "rows change no bit"
-    assert_allclose(other.rates(same)[classes], problem.rates(tree), rtol=1e-9)
-    assert other.violation(same).largest == pytest.approx(problem.violation(tree).largest, rel=1e-9)
-    found, expected = other.gradient(same), problem.gradient(tree)
-    size = np.max(np.abs(expected.weights)) + 1e-300
-    assert_allclose(found.weights, expected.weights[features], rtol=1e-9, atol=1e-9 * size)
-    assert_allclose(found.leaf_values[classes], expected.leaf_values, rtol=1e-9)
-
-
-def mirrored(tree, branch):
-    """The tree with the two sides of a branch exchanged and its split turned round."""
-    weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
-    leaf_values, topology = tree.leaf_values.copy(), tree.topology
-    weights[:, branch] *= -1
-    thresholds[branch] *= -1
-    left, right = [2 * branch + 1], [2 * branch + 2]
-    while left[0] < topology.n_branches:
-        for here, there in zip(left, right, strict=True):
-            weights[:, [here, there]] = weights[:, [there, here]]
-            thresholds[[here, there]] = thresholds[[there, here]]
-        left = [child for t in left for child in (2 * t + 1, 2 * t + 2)]
-        right = [child for t in right for child in (2 * t + 1, 2 * t + 2)]
-    here, there = (np.array(side) - topology.n_branches for side in (left, right))
-    leaf_values[:, here], leaf_values[:, there] = (
-        tree.leaf_values[:, there],
-        tree.leaf_values[:, here],
-    )
-    return TreeParameters(weights, thresholds, leaf_values)
-
-
-@given(case=named_cases(), share=st.floats(0, 1, exclude_max=True))
-def test_the_objective_does_not_depend_on_which_side_is_left(case, share):
-    turned = mirrored(case.tree, int(share * case.tree.topology.n_branches))
-    assert case.problem.objective(turned) == pytest.approx(
-        case.problem.objective(case.tree), rel=1e-9
-    )

@@ -130,19 +130,19 @@ def _monotone(before: TreeModel, after: TreeModel) -> list[tuple[str, str, str]]
 
 def _holds(effect: MonotoneEffect, model: TreeModel) -> str:
     """Whether an effect holds in a tree, in words."""
-    found = check_effect(effect, model)
-    if found is None:
+    check = check_effect(effect, model)
+    if check is None:
         return "not known"
-    if found.proved:
+    if check.proved:
         return "holds for all inputs"
-    return "does not hold" if found.holds is False else "not proved"
+    return "does not hold" if check.holds is False else "not proved"
 
 
 def tree_figures(model: TreeModel, X: FloatArray, labels: NDArray[np.int64]) -> dict[str, float]:
     """Accuracy, balanced accuracy, log-loss and, of two classes, the area under the ROC curve."""
     proba, hits = model.predict_proba(X), model.predict_index(X) == labels
     own = np.maximum(proba[np.arange(len(labels)), labels], np.finfo(float).tiny)
-    found = {
+    figures = {
         "accuracy": float(np.mean(hits)),
         "balanced accuracy": float(
             np.mean([np.mean(hits[labels == k]) for k in np.unique(labels)])
@@ -153,8 +153,8 @@ def tree_figures(model: TreeModel, X: FloatArray, labels: NDArray[np.int64]) -> 
     if proba.shape[1] == 2 and 0 < positive.sum() < len(labels):
         n, m = int(positive.sum()), int((~positive).sum())
         ranks = rankdata(proba[:, 1])[positive].sum()
-        found["ROC area"] = float((ranks - n * (n + 1) / 2) / (n * m))
-    return found
+        figures["ROC area"] = float((ranks - n * (n + 1) / 2) / (n * m))
+    return figures
 
 
 def changed_lines(before: TreeModel, after: TreeModel) -> list[str]:
@@ -164,18 +164,18 @@ def changed_lines(before: TreeModel, after: TreeModel) -> list[str]:
 
 def _lines(model: TreeModel) -> list[str]:
     lines, leaf = [], 0
-    for found in outline(model).walk():
-        lead = "  " * found.depth + ("" if found.side is None else f"{SIDES[found.side]}: ")
-        if found.split is None:
+    for node in outline(model).walk():
+        lead = "  " * node.depth + ("" if node.side is None else f"{SIDES[node.side]}: ")
+        if node.split is None:
             leaf += 1
-            shares = model.leaf_shares[:, found.leaf]
-            told = ", ".join(
+            shares = model.leaf_shares[:, node.leaf]
+            listed = ", ".join(
                 f"{visible(label)} {number(100 * float(share), 4)} %"
                 for label, share in zip(model.labels, shares, strict=True)
             )
-            label = re.sub(r"   \(.*\)$", "", found.label) if model.walk else found.label
-            lines.append(f"{lead}leaf {leaf}: {label} ({told})")
+            label = re.sub(r"   \(.*\)$", "", node.label) if model.walk else node.label
+            lines.append(f"{lead}leaf {leaf}: {label} ({listed})")
         else:
-            asked = found.split.condition() or "always"
-            lines.append(f"{lead}question {found.number}: {asked} ({found.split.gate()})")
+            asked = node.split.condition() or "always"
+            lines.append(f"{lead}question {node.number}: {asked} ({node.split.gate()})")
     return lines

@@ -177,10 +177,10 @@ def _places(model: TreeModel, said_by: str, name: Any) -> list[int]:
 def _moving_place(model: TreeModel, said_by: str, name: Any) -> int:
     """The one feature, or variable, that a range or direction is about."""
     variables = model.table_coding.variables
-    found = _places(model, said_by, name)
-    whole = [i for i in found if variables[i].name == name or not variables[i].part]
+    places = _places(model, said_by, name)
+    whole = [i for i in places if variables[i].name == name or not variables[i].part]
     if not whole:
-        parts = [shown(variables[i].name) for i in found]
+        parts = [shown(variables[i].name) for i in places]
         why = f"it is used by parts: name {' or '.join(parts)}" if parts else "it was left out"
         raise ParameterError(said_by, name, f"names {shown(name)}, which cannot be limited; {why}.")
     return whole[0]

@@ -98,16 +98,16 @@ def check_monotone(
     """
     names = model.column_names
     given = {column: "+" if sign is None else sign}
-    found = monotone_effects(given, model.coding, names, model.classes)
-    assert found is not None
-    place, wanted = found.signs[0]
-    known = model.monotone
-    if sign is None and known is not None and place in dict(known.signs):
-        effect = MonotoneEffect(model, place, dict(known.signs)[place], known)
+    levels = monotone_effects(given, model.coding, names, model.classes)
+    assert levels is not None
+    place, wanted = levels.signs[0]
+    trained = model.monotone
+    if sign is None and trained is not None and place in dict(trained.signs):
+        effect = MonotoneEffect(model, place, dict(trained.signs)[place], trained)
     elif sign is None:
-        effect = MonotoneEffect(model, place, _own_sign(model, place, found), found)
+        effect = MonotoneEffect(model, place, _own_sign(model, place, levels), levels)
     else:
-        effect = MonotoneEffect(model, place, wanted, found)
+        effect = MonotoneEffect(model, place, wanted, levels)
     return _checked(effect, options)
 
 
@@ -121,12 +121,12 @@ def check_effect(
         return None
     place = model.column_names.index(name)
     try:
-        found = monotone_effects({name: "+"}, model.coding, model.column_names, model.classes)
+        own = monotone_effects({name: "+"}, model.coding, model.column_names, model.classes)
     except ValueError:  # a column that is no number there
         return None
-    assert found is not None
+    assert own is not None
     turned = (place,) if effect.place in effect.levels.turned else ()
-    levels = replace(found, levels=effect.levels.levels, turned=turned)
+    levels = replace(own, levels=effect.levels.levels, turned=turned)
     return _checked(MonotoneEffect(model, place, effect.sign, levels), options)
 
 
@@ -144,21 +144,21 @@ def _own_sign(model: TreeModel, place: int, levels: MonotoneEffects) -> int:
 
 
 def _checked(effect: MonotoneEffect, options: CheckOptions) -> MonotoneCheck:
-    told = effect.sentence
+    sentence = effect.sentence
     if not effect.used:
-        return MonotoneCheck(told, True, True, reason="the tree does not use the column")
+        return MonotoneCheck(sentence, True, True, reason="the tree does not use the column")
     if effect.proved:
-        return MonotoneCheck(told, True, True, reason="proved for all inputs, by leaf ranges")
+        return MonotoneCheck(sentence, True, True, reason="proved for all inputs, by leaf ranges")
     rows = _searched(effect, options)
     if rows is not None:
-        return MonotoneCheck(told, False, False, rows, "two rows contradict it")
+        return MonotoneCheck(sentence, False, False, rows, "two rows contradict it")
     if effect.adjusted:
         why = "probabilities that are lowered to that of the predicted class are no mixture"
     elif effect.decides and not (effect.classes_follow or effect.classes_proved):
         why = "no rows contradict it, but leaf ranges do not prove it for the predicted classes"
     else:
         why = "no rows contradict it, but leaf ranges do not prove it"
-    return MonotoneCheck(told, None, False, reason=why)
+    return MonotoneCheck(sentence, None, False, reason=why)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class _Rows:
 
     def drawn(self, rng: np.random.Generator, count: int, beyond: float = 0.0) -> FloatArray:
         """Rows with every column drawn by itself, (count, n_columns of the table)."""
-        made = np.zeros((count, len(self.coding.names)))
+        frame = np.zeros((count, len(self.coding.names)))
         for variable, at in zip(self.coding.variables, self.coding.places, strict=True):
             low, high = self.ends(at)
             if variable.kind in (NUMBER, DATE):
@@ -202,8 +202,8 @@ class _Rows:
                 values = rng.integers(int(low), int(high) + 1, count).astype(float)
             if variable.has_missing and at != self.place:
                 values[rng.random(count) < 0.15] = np.nan
-            made[:, at] = values
-        return made
+            frame[:, at] = values
+        return frame
 
     def coded(self, frame: FloatArray) -> FloatArray:
         """The features of rows."""
@@ -287,8 +287,8 @@ def _said(effect: MonotoneEffect, rows: _Rows, frame: FloatArray, value: float) 
     frame = frame.copy()
     frame[:, effect.place] = value
     X = rows.coded(frame)
-    found = effect.levels.at_least(effect.model.predict_proba(X).T)
+    levels = effect.levels.at_least(effect.model.predict_proba(X).T)
     if effect.decides:
         level = np.array(effect.levels.levels)[effect.model.predict_index(X)]
-        found = np.vstack([found, level])
-    return np.asarray(effect.sign * found.T)
+        levels = np.vstack([levels, level])
+    return np.asarray(effect.sign * levels.T)

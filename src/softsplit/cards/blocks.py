@@ -100,13 +100,13 @@ class Bins:
     def of(self, cells: Cells) -> NDArray[np.intp]:
         """The bin of each cell."""
         known = ~(cells.missing | cells.unlisted)
-        found = np.where(cells.missing, self.missing, self.other).astype(np.intp)
+        bins = np.where(cells.missing, self.missing, self.other).astype(np.intp)
         values = cells.numbers[known]
         if self.ranged:
-            found[known] = np.searchsorted(self.edges, values, side="right")
+            bins[known] = np.searchsorted(self.edges, values, side="right")
         else:
-            found[known] = values.astype(np.intp)
-        return found
+            bins[known] = values.astype(np.intp)
+        return bins
 
     def examples(self, low: float, high: float) -> Cells:
         """A cell of each bin; of ranges the middle, within ``low`` and ``high`` at the ends."""
@@ -138,8 +138,7 @@ class BlockPoints:
 
     def of(self, cells: Cells) -> NDArray[np.int64]:
         """Points of cells of the variable."""
-        found: NDArray[np.int64] = self.points[self.bins.of(cells)]
-        return found
+        return np.asarray(self.points[self.bins.of(cells)])
 
     def merged(self) -> BlockPoints:
         """The same without edges at which points do not change."""
@@ -156,15 +155,15 @@ class BlockPoints:
         bins, missing = self.bins, self.bins.variable.has_missing
         if bins.ranged:
             places = list(range(bins.n_values))
-            found = [
+            lines = [
                 (text, int(self.points[k])) for k, text in zip(places, self._ranges(), strict=True)
             ]
             if not missing:
-                text, points = found[bins.missing]
-                found[bins.missing] = (text + OR_MISSING, points)
+                text, points = lines[bins.missing]
+                lines[bins.missing] = (text + OR_MISSING, points)
         else:
-            found = self._level_lines()
-        return [*found, *([(MISSING, int(self.points[-1]))] if missing else [])]
+            lines = self._level_lines()
+        return [*lines, *([(MISSING, int(self.points[-1]))] if missing else [])]
 
     def _ranges(self) -> list[str]:
         bins = self.bins
@@ -182,7 +181,7 @@ class BlockPoints:
     def _level_lines(self) -> list[tuple[str, int]]:
         bins = self.bins
         rest = bins.variable.kind != BOOLEAN  # levels that are not listed can occur
-        found = []
+        lines = []
         for points in sorted(set(self.points[: bins.n_values + bins.own_other].tolist())):
             named = [
                 level_text(bins.levels[k]) for k in range(bins.n_values) if self.points[k] == points
@@ -192,8 +191,8 @@ class BlockPoints:
             text = ", ".join(named)
             if not bins.variable.has_missing and self.points[bins.missing] == points:
                 text += OR_MISSING
-            found.append((text, int(points)))
-        return found
+            lines.append((text, int(points)))
+        return lines
 
 
 def level_text(level: str) -> str:
@@ -221,9 +220,9 @@ def decoded(variable: Variable, coded: FloatArray) -> Cells:
     first = 0 if variable.whole else 1
     n_shown = len(variable.levels) - first
     held = coded[:, :n_shown] > 0.5
-    found = np.where(held.any(axis=1), held.argmax(axis=1) + first, 0.0 if first else np.nan)
-    unlisted = ~missing & np.isnan(found)
-    return Cells(np.where(missing, np.nan, found), missing, unlisted)
+    levels = np.where(held.any(axis=1), held.argmax(axis=1) + first, 0.0 if first else np.nan)
+    unlisted = ~missing & np.isnan(levels)
+    return Cells(np.where(missing, np.nan, levels), missing, unlisted)
 
 
 def readable(low: float, high: float, near: float, whole: bool = False) -> float:
@@ -244,9 +243,9 @@ def readable(low: float, high: float, near: float, whole: bool = False) -> float
             {np.floor(near / step), np.ceil(near / step), np.floor(high / step)},
             key=lambda k: abs(k * step - near),
         ):
-            found = float(f"{int(point)}e{power}")
-            if low < found <= high:
-                return found + 0.0
+            value = float(f"{int(point)}e{power}")
+            if low < value <= high:
+                return value + 0.0
     return high
 
 
@@ -267,8 +266,8 @@ def spread_edges(values: FloatArray, most: int, whole: bool) -> list[float]:
         even = (values[0] + step * np.arange(1, most // 2)).tolist()
         places = [(a, m, b) for a, m, b in values[picked].tolist()]
         places += [(m - step / 4, m, m + step / 4) for m in even]
-    found = {readable(a, b, m, whole) for a, m, b in places if a < b}
-    return sorted(e for e in found if not whole or e == round(e))
+    edges = {readable(a, b, m, whole) for a, m, b in places if a < b}
+    return sorted(e for e in edges if not whole or e == round(e))
 
 
 def gap_edge(values: FloatArray, at: float, included: bool, whole: bool) -> float:
@@ -287,7 +286,7 @@ def gap_edge(values: FloatArray, at: float, included: bool, whole: bool) -> floa
 
 def day_edges(edges: FloatArray, reach: FloatArray) -> list[float]:
     """Whole days since 1970-01-01 moved to the first of a year or of a month within ``reach``."""
-    found = set()
+    moved = set()
     for edge, far in zip(edges, reach, strict=True):
         days = np.arange(np.ceil(edge - far), np.floor(edge + far) + 1).astype("datetime64[D]")
         for unit in ("Y", "M"):
@@ -295,5 +294,5 @@ def day_edges(edges: FloatArray, reach: FloatArray) -> list[float]:
             if len(firsts):
                 edge = float(firsts[0].astype(np.int64))
                 break
-        found.add(float(edge))
-    return sorted(found)
+        moved.add(float(edge))
+    return sorted(moved)

@@ -56,8 +56,8 @@ class Linear:
     @cached_property
     def homes(self) -> list[int]:
         """Variables that it looks at."""
-        found = self.model.table_coding.homes[np.flatnonzero(self.coefficients)]
-        return np.unique(found).astype(int).tolist()
+        variables = self.model.table_coding.homes[np.flatnonzero(self.coefficients)]
+        return np.unique(variables).astype(int).tolist()
 
     def pull(self, home: int, cells: Cells) -> FloatArray:
         """Contribution of one variable."""
@@ -71,8 +71,7 @@ class Linear:
             for n, j in enumerate(columns)
             if self.coefficients[j]
         ]
-        made: FloatArray = np.sum(terms, axis=0)
-        return made
+        return np.asarray(np.sum(terms, axis=0))
 
     def right(self, pulls: Sequence[FloatArray]) -> NDArray[np.bool_]:
         """Whether rows go right; sums that miss equality by rounding are equal."""
@@ -108,13 +107,13 @@ def _with_crossings(linear: Linear, bins: Bins, cells: Cells, shift: float) -> B
     size = np.abs(above) + 2 * abs(linear.constant - shift)
     right = above >= -TIE * size
     whole = bins.variable.kind == DATE or whole_numbers(linear.model, bins.home)
-    made = []
+    crossings = []
     for k in np.flatnonzero(right[1:] != right[:-1]):
         a, b, low, high = values[k], values[k + 1], above[k], above[k + 1]
         at = a + (b - a) * low / (low - high) if low != high else b
         moved = bins.variable.origin  # dates: edges are whole days
-        made.append(gap_edge(values + moved, at + moved, bool(right[k]), whole) - moved)
-    ends = np.unique(np.concatenate([bins.edges, made]))
+        crossings.append(gap_edge(values + moved, at + moved, bool(right[k]), whole) - moved)
+    ends = np.unique(np.concatenate([bins.edges, crossings]))
     # An edge between a crossing and the values next to it parts nothing.
     return replace(bins, edges=ends)
 
@@ -137,19 +136,19 @@ def question_points(
             shift = cut.nearest(0.0)
     bins, parts = [], []
     for home in linear.homes:
-        one = _bins(linear.model, home, cells[home])
+        candidates = _bins(linear.model, home, cells[home])
         if alone:
-            one = _with_crossings(linear, one, cells[home], shift)
+            candidates = _with_crossings(linear, candidates, cells[home], shift)
         first = int(linear.model.table_coding.columns_of(home)[0])
         ends = linear.model.summary.low[first], linear.model.summary.high[first]
-        examples = linear.pull(home, one.examples(*map(float, ends)))
-        chain = np.arange(one.n_values + one.own_other)
-        if one.variable.kind == CATEGORY:
+        examples = linear.pull(home, candidates.examples(*map(float, ends)))
+        chain = np.arange(candidates.n_values + candidates.own_other)
+        if candidates.variable.kind == CATEGORY:
             chain = chain[np.argsort(examples[chain], kind="stable")]
-        bins.append(one)
-        parts.append(CardPart(one.of(cells[home]), examples, chain))
+        bins.append(candidates)
+        parts.append(CardPart(candidates.of(cells[home]), examples, chain))
     side = np.where(above >= shift, OPTIONS.side, -OPTIONS.side)
     asked = Asked(above - shift, linear.constant - shift, linear.width, gain + side)
-    found = search_points(asked, parts, points, sharp, quick)
-    blocks = [BlockPoints(b, p).merged() for b, p in zip(bins, found.points, strict=True)]
-    return tuple(block for block in blocks if np.any(block.points)), found.limit
+    solution = search_points(asked, parts, points, sharp, quick)
+    blocks = [BlockPoints(b, p).merged() for b, p in zip(bins, solution.points, strict=True)]
+    return tuple(block for block in blocks if np.any(block.points)), solution.limit

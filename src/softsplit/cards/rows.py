@@ -99,11 +99,11 @@ def shaken_rows(model: TreeModel, cells: Sequence[Cells]) -> tuple[Cells, ...]:
     if copies <= 1:
         return tuple(cells)
     used = set(model.selected_variables.tolist())
-    made = []
+    shaken = []
     for i, one in enumerate(cells):
         rows = np.tile(np.arange(n), copies)
         if i not in used:
-            made.append(one.part(rows))
+            shaken.append(one.part(rows))
             continue
         swapped = rng.random(len(rows)) < OPTIONS.swapped
         swapped[:n] = False
@@ -119,8 +119,8 @@ def shaken_rows(model: TreeModel, cells: Sequence[Cells]) -> tuple[Cells, ...]:
                 shifted = np.rint(shifted)
             shifted[:n] = one.numbers
             moved = replace(moved, numbers=np.where(np.isnan(moved.numbers), np.nan, shifted))
-        made.append(moved)
-    return tuple(made)
+        shaken.append(moved)
+    return tuple(shaken)
 
 
 def coded_rows(model: TreeModel, cells: Sequence[Cells]) -> FloatArray:

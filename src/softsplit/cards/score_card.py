@@ -88,8 +88,7 @@ class Followed(NamedTuple):
     @property
     def labels(self) -> NDArray[np.intp]:
         """Position of the class of each row."""
-        found: NDArray[np.intp] = np.array([goal.label for goal in self.goals])[self.place]
-        return found
+        return np.array([goal.label for goal in self.goals], dtype=np.intp)[self.place]
 
 
 @dataclass(frozen=True)
@@ -173,13 +172,13 @@ class ScoreCard:
     def predict_proba(self, X: Any) -> FloatArray:
         """Share of each class that the card lists: by the sum of points, or at the end met."""
         followed = self.follow(cells_of(self.model, X))
-        made: FloatArray = np.array([goal.shares for goal in followed.goals])[followed.place] / 100
+        proba: FloatArray = np.array([goal.shares for goal in followed.goals])[followed.place] / 100
         for question in self.questions:
             if question.risks:
                 rows = np.flatnonzero(followed.last == question.number)
                 risk = np.array(question.risks)[followed.totals[rows]] / 100
-                made[rows] = np.column_stack([1.0 - risk, risk])
-        return made
+                proba[rows] = np.column_stack([1.0 - risk, risk])
+        return proba
 
     def follow(self, cells: Sequence[Cells]) -> Followed:
         """Follow the card for rows, given by the cells of all variables."""
@@ -362,36 +361,36 @@ def _positions(model: TreeModel, y: Any, cells: Sequence[Cells]) -> NDArray[np.i
         raise ValueError(
             f"X has {len(cells[0].numbers)} rows and y has {len(labels)} labels; give one per row."
         )
-    found = np.full(len(labels), -1, dtype=np.intp)
-    found[known] = np.searchsorted(model.classes, labels[known])
-    return found
+    positions = np.full(len(labels), -1, dtype=np.intp)
+    positions[known] = np.searchsorted(model.classes, labels[known])
+    return positions
 
 
 def _plan(model: TreeModel) -> tuple[Goal, list[tuple[int, int, Goal, Goal]]]:
     """The first goal, and number, node and goals (left, right) of every question of the card."""
-    numbers = {found.node: found for found in outline(model).walk()}
+    nodes = {node.node: node for node in outline(model).walk()}
     n_branches, calls = model.topology.n_branches, model.leaf_predictions
     linear = [Linear.of(model, t) for t in range(n_branches)]
-    made: list[tuple[int, int, Goal, Goal]] = []
+    plan: list[tuple[int, int, Goal, Goal]] = []
 
     def leads(node: int, root: bool = False) -> Goal:
         while node < n_branches and not linear[node].homes:
             node = 2 * node + (2 if linear[node].constant >= 0 else 1)
         classes = {int(calls[leaf]) for leaf in model.topology.leaves_below(node)}
-        found = numbers.get(node)
-        asked = found is not None and found.split is not None
+        drawn = nodes.get(node)
+        asked = drawn is not None and drawn.split is not None
         if node >= n_branches or not asked or (len(classes) == 1 and not root):
             leaf = model.topology.leaves_below(node)[0]
-            leaf = found.leaf if found is not None and found.leaf >= 0 else leaf
+            leaf = drawn.leaf if drawn is not None and drawn.leaf >= 0 else leaf
             return Goal(0, int(calls[leaf]))
-        assert found is not None
-        place = len(made)
-        made.append((found.number, node, Goal(0), Goal(0)))
-        made[place] = (found.number, node, leads(2 * node + 1), leads(2 * node + 2))
-        return Goal(found.number)
+        assert drawn is not None
+        place = len(plan)
+        plan.append((drawn.number, node, Goal(0), Goal(0)))
+        plan[place] = (drawn.number, node, leads(2 * node + 1), leads(2 * node + 2))
+        return Goal(drawn.number)
 
     start = leads(0, root=True)
-    return start, made
+    return start, plan
 
 
 def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCard:
@@ -539,5 +538,4 @@ def _logistic(n: NDArray[np.int64], k: FloatArray, prior: float) -> FloatArray:
         beta = beta + change
         if np.abs(change).max() < 1e-9:
             break
-    made: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -30, 30)))
-    return made
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(design @ beta, -30, 30))))

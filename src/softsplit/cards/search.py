@@ -129,7 +129,7 @@ class Asked(NamedTuple):
     gain: FloatArray
 
 
-class Found(NamedTuple):
+class QuestionPoints(NamedTuple):
     """Points of the bins of each variable, the limit, and the gain of rows that reach it."""
 
     points: list[NDArray[np.int64]]
@@ -139,7 +139,7 @@ class Found(NamedTuple):
 
 def search_points(
     asked: Asked, parts: Sequence[CardPart], points: int, sharp: bool, quick: bool = False
-) -> Found:
+) -> QuestionPoints:
     """The best card of one question; no bin gets more than ``points`` points.
 
     A ``quick`` search tries a sixth of the settings.
@@ -159,7 +159,7 @@ def search_points(
         largest = [1]
     most = float(np.maximum(asked.gain, 0.0).sum())
     unit = max(len(asked.above), 1)
-    best: tuple[float, Found, int] | None = None
+    best: tuple[float, QuestionPoints, int] | None = None
     for top, multiple, price in product(largest, multiples, OPTIONS.prices):
         fitted = _fitted(asked, parts, weight, top, multiple, price)
         lines = sum(_n_lines(p, part.chain) for p, part in zip(fitted.points, parts, strict=True))
@@ -183,8 +183,8 @@ def _weights(asked: Asked) -> tuple[FloatArray, float]:
         spread = max(float(high - low) / 1.35, float(np.ptp(asked.above)) / 100)
     width = max(asked.width, OPTIONS.width * spread, 1e-300)
     gate = 0.5 * (1.0 + np.tanh(0.5 * np.clip(asked.above / width, -700, 700)))
-    made: FloatArray = OPTIONS.floor + (1 - OPTIONS.floor) * 4 * gate * (1 - gate)
-    return made, width
+    weights: FloatArray = OPTIONS.floor + (1 - OPTIONS.floor) * 4 * gate * (1 - gate)
+    return weights, width
 
 
 def _fitted(
@@ -194,7 +194,7 @@ def _fitted(
     top: int,
     multiple: float,
     price: float,
-) -> Found:
+) -> QuestionPoints:
     """Points for one largest number, multiplier and price of a line."""
     n = max(len(asked.above), 1)
     spans = [_span(part) for part in parts]
@@ -231,15 +231,13 @@ def _fitted(
     limit, gain = _best_limit(np.bincount(totals, asked.gain, 1).astype(float), -offset / unit)
     if alone:  # sides are kept apart by the points themselves
         limit, gain = _limit_of_sides(fits[0], parts[0], asked)
-    return Found(fits, limit, gain)
+    return QuestionPoints(fits, limit, gain)
 
 
 def _summed(points: Sequence[NDArray[np.int64]], parts: Sequence[CardPart]) -> NDArray[np.int64]:
     """T of every row."""
-    found: NDArray[np.int64] = np.sum(
-        [p[part.at] for p, part in zip(points, parts, strict=True)], axis=0
-    )
-    return found
+    totals = [p[part.at] for p, part in zip(points, parts, strict=True)]
+    return np.asarray(np.sum(totals, axis=0))
 
 
 def _binned(part: CardPart, values: FloatArray) -> FloatArray:
@@ -293,9 +291,9 @@ def _segmented(
     cost = W[:, None] * levels**2 - 2.0 * R[:, None] * levels
     if allowed is not None:
         cost = np.where(allowed, cost, np.inf)
-    found: NDArray[np.int64] = np.argmin(cost, axis=1)
+    points: NDArray[np.int64] = np.argmin(cost, axis=1)
     if not len(chain):
-        return found
+        return points
     best, back = cost[chain[0]], []
     for b, way in zip(chain[1:], ways, strict=True):
         # Of all points below (above, where contributions fall) the cheapest.
@@ -306,10 +304,10 @@ def _segmented(
         stays = best <= lowest
         back.append(np.where(stays, levels, top - places[::-1] if way < 0 else places))
         best = cost[b] + np.where(stays, best, lowest)
-    found[chain[-1]] = at = int(np.argmin(best))
+    points[chain[-1]] = at = int(np.argmin(best))
     for b, came in zip(chain[-2::-1], reversed(back), strict=True):
-        found[b] = at = int(came[at])
-    return found
+        points[b] = at = int(came[at])
+    return points
 
 
 def _best_limit(worth: FloatArray, wanted: float) -> tuple[int, float]:
@@ -362,9 +360,11 @@ def _n_lines(points: NDArray[np.int64], chain: NDArray[np.intp]) -> int:
     return 1 + int(np.count_nonzero(np.diff(points[chain]))) + alone
 
 
-def _polished(found: Found, asked: Asked, parts: Sequence[CardPart], top: int) -> Found:
+def _polished(
+    start: QuestionPoints, asked: Asked, parts: Sequence[CardPart], top: int
+) -> QuestionPoints:
     """Move single lines by a point and single edges by a bin while rows are won."""
-    points = [p.copy() for p in found.points]
+    points = [p.copy() for p in start.points]
     totals = _summed(points, parts)
     rows = [np.argsort(part.at, kind="stable") for part in parts]
     starts = [
@@ -373,7 +373,7 @@ def _polished(found: Found, asked: Asked, parts: Sequence[CardPart], top: int) -
     ]
     size = top * len(parts) + 1
     worth = np.bincount(totals, asked.gain, size).astype(float)
-    limit, gain = found.limit, found.gain
+    limit, gain = start.limit, start.gain
     for _ in range(OPTIONS.polish):
         moved = False
         for v, part in enumerate(parts):
@@ -401,7 +401,7 @@ def _polished(found: Found, asked: Asked, parts: Sequence[CardPart], top: int) -
     for p in points:
         limit -= int(p.min())
         p -= p.min()
-    return Found(points, limit, gain)
+    return QuestionPoints(points, limit, gain)
 
 
 def _moves(
@@ -411,7 +411,7 @@ def _moves(
     alone = np.setdiff1d(np.arange(len(points)), chain)
     runs = np.split(chain, np.flatnonzero(np.diff(points[chain])) + 1) if len(chain) else []
     groups = [*runs, *(np.array([b]) for b in alone)]
-    made = [
+    moves = [
         (group, points[group] + step)
         for group in groups
         for step in (-1, 1)
@@ -419,7 +419,7 @@ def _moves(
     ]
     for first, second in pairwise(runs):
         if len(first) > 1:
-            made.append((first[-1:], points[second[:1]].copy()))
+            moves.append((first[-1:], points[second[:1]].copy()))
         if len(second) > 1:
-            made.append((second[:1], points[first[-1:]].copy()))
-    return made
+            moves.append((second[:1], points[first[-1:]].copy()))
+    return moves

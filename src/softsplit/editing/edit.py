@@ -145,11 +145,11 @@ def find_columns(model: TreeModel, feature: Any, *, whole: bool = False) -> list
 
 def find_column(model: TreeModel, feature: Any) -> int:
     """The one column of a feature, as it is printed."""
-    found = find_columns(model, feature)
-    if len(found) > 1:
-        listed = ", ".join(shown(model.feature_names[j]) for j in found)
+    columns = find_columns(model, feature)
+    if len(columns) > 1:
+        listed = ", ".join(shown(model.feature_names[j]) for j in columns)
         raise ValueError(f"{shown(feature)} has several terms; name one as printed: {listed}.")
-    return found[0]
+    return columns[0]
 
 
 def _number(name: str, value: Any) -> float:
@@ -166,36 +166,36 @@ def _number(name: str, value: Any) -> float:
 
 def set_threshold(model: TreeModel, question: Any, value: Any) -> TreeModel:
     """The tree with ``value`` as the threshold of a question; its gate moves by as much."""
-    found, value = find_question(model, question), _number("value", value)
-    assert found.split is not None
-    if found.split.lefts is not None:
+    node, value = find_question(model, question), _number("value", value)
+    assert node.split is not None
+    if node.split.lefts is not None:
         raise ValueError(
-            f"question {found.number} asks whether {found.split.names[0]!r} holds and has no "
+            f"question {node.number} asks whether {node.split.names[0]!r} holds and has no "
             "threshold; set_weight, prune and set_leaf change what follows from it."
         )
-    t, gate, walk = found.node, read_gate(model, found.node), model.walk
+    t, gate, walk = node.node, read_gate(model, node.node), model.walk
     single = not model.scaling.linear and not (
-        found.split.ranked if walk is None else bool(walk.ranked[t])
+        node.split.ranked if walk is None else bool(walk.ranked[t])
     )
     at = float(value)
     if single:  # printed in the units of the data, while the gate is one of ranks
-        at = _rank(model, found.split.features[0], value)
+        at = _rank(model, node.split.features[0], value)
     if walk is None:
         return _questioned(model, t, gate._replace(centre=at), None, thresholds=[t])
     before = float(walk.thresholds[t])
-    before = _rank(model, found.split.features[0], before) if single else before
+    before = _rank(model, node.split.features[0], before) if single else before
     centre = float(f"{gate.centre + at - before:.12g}")
     return _questioned(model, t, gate._replace(centre=centre), value, thresholds=[t])
 
 
 def set_weight(model: TreeModel, question: Any, feature: Any, value: Any) -> TreeModel:
     """The tree with ``value`` as the coefficient of a feature in a question; 0 removes the term."""
-    found, value = find_question(model, question), _number("value", value)
-    t, gate, j = found.node, read_gate(model, found.node), find_column(model, feature)
+    node, value = find_question(model, question), _number("value", value)
+    t, gate, j = node.node, read_gate(model, node.node), find_column(model, feature)
     c = gate.coefficients.copy()
     c[j] = value
     if not np.any(c):
-        raise ValueError(f"question {found.number} has no other term; use prune({found.number}).")
+        raise ValueError(f"question {node.number} has no other term; use prune({node.number}).")
     return _questioned(_in_ranks(model, t, c), t, gate._replace(coefficients=c), weights=[(t, j)])
 
 
@@ -214,8 +214,8 @@ def round_weights(model: TreeModel, digits: Any, question: Any = None) -> TreeMo
         listed = [q for q in outline(model).questions() if q.split and q.split.features]
     else:
         listed = [find_question(model, question)]
-    for found in listed:
-        t, gate = found.node, read_gate(model, found.node)
+    for node in listed:
+        t, gate = node.node, read_gate(model, node.node)
         c = _rounded(model, t, gate.coefficients, int(digits))
         held = [(t, int(j)) for j in np.flatnonzero(c)]
         model = _levelled(model, t, gate, c, held)
@@ -252,16 +252,16 @@ def drop_feature(model: TreeModel, feature: Any) -> tuple[TreeModel, tuple[int, 
     origins = tuple(range(model.topology.n_branches))
     while True:
         asking = [q for q in outline(model).questions() if q.split and q.split.features]
-        found = next((q for q in asking if set(q.split.features) & set(out)), None)  # type: ignore[union-attr]
-        if found is None:
+        node = next((q for q in asking if set(q.split.features) & set(out)), None)  # type: ignore[union-attr]
+        if node is None:
             return model, origins
-        t, gate = found.node, read_gate(model, found.node)
+        t, gate = node.node, read_gate(model, node.node)
         c = gate.coefficients.copy()
         c[out] = 0.0
         if np.any(c):
             model = _levelled(model, t, gate, c)
             continue
-        if all(child.split is None for child in found.children):
+        if all(child.split is None for child in node.children):
             model, branches = _as_leaf(model, t)
         else:
             model, branches = _without_side(model, t, 2 - int(_holds_at_mean(model, t, gate)))
@@ -277,15 +277,15 @@ def moved_thresholds(
     by default all are where they were.
     """
     asked = {q.node: q for q in outline(before).questions()}
-    said = []
+    changes = []
     for now in outline(after).questions():
         was = asked.get(now.node if origins is None else origins[now.node])
         pair = [q.split for q in (was, now) if q and q.split and q.split.features]
         if len(pair) == 2 and all(split.lefts is None for split in pair):
             old, new = (number(split.threshold, split.digits) for split in pair)
             if was is not None and old != new:
-                said.append(f"threshold of question {was.number}: {old} to {new}")
-    return ", ".join(said)
+                changes.append(f"threshold of question {was.number}: {old} to {new}")
+    return ", ".join(changes)
 
 
 def _holds_at_mean(model: TreeModel, t: int, gate: Gate) -> bool:
@@ -326,8 +326,8 @@ def _levelled(
 def _rank(model: TreeModel, feature: int, value: float) -> float:
     row = np.zeros((1, model.parameters.n_features))
     row[0, feature] = value
-    one = np.arange(model.parameters.n_features) == feature
-    return float(model.scaling.transform(row, one)[0, feature])
+    used = np.arange(model.parameters.n_features) == feature
+    return float(model.scaling.transform(row, used)[0, feature])
 
 
 def _in_ranks(model: TreeModel, t: int, c: FloatArray) -> TreeModel:
@@ -372,10 +372,12 @@ def changed_model(model: TreeModel, **changes: Any) -> TreeModel:
     """
     unknown: dict[str, Any] = dict.fromkeys(("objective", "n_iter", "held_out", "monotone"))
     profile = None if model.profile is None else model.profile.of_another_tree()
-    made = replace(model, **unknown | {"profile": profile} | changes)
-    if made.importances is None:
-        return made
-    return replace(made, importances=used_shares(made.importances, made.parameters.weights))
+    changed = replace(model, **unknown | {"profile": profile} | changes)
+    if changed.importances is None:
+        return changed
+    return replace(
+        changed, importances=used_shares(changed.importances, changed.parameters.weights)
+    )
 
 
 # --- leaves --------------------------------------------------------------------------------------
@@ -436,15 +438,15 @@ def _with_class(model: TreeModel, shares: FloatArray, k: int) -> FloatArray:
     gains, factors = _gains(model), model.class_factors
     if int(np.argmax(gains.T @ shares)) == k:
         return shares
-    made = consistent_with(shares[None, :], np.array([k]), factors)[0]
+    lowered = consistent_with(shares[None, :], np.array([k]), factors)[0]
     if model.walk is not None:
-        return rounded_shares(made[:, None])[:, 0]
-    if int(np.argmax(gains.T @ made)) != k:
+        return rounded_shares(lowered[:, None])[:, 0]
+    if int(np.argmax(gains.T @ lowered)) != k:
         raise ValueError(
             f"under its costs a leaf with these probabilities does not predict {model.labels[k]!r};"
             " give the probabilities instead of the class."
         )
-    return made
+    return lowered
 
 
 def _probabilities(model: TreeModel, value: Any) -> FloatArray:
@@ -472,13 +474,13 @@ def _probabilities(model: TreeModel, value: Any) -> FloatArray:
 
 def prune(model: TreeModel, question: Any, answer: Any = None) -> TreeModel:
     """The tree without a question: one leaf in its place, or what follows from one answer to it."""
-    found = find_question(model, question)
+    node = find_question(model, question)
     sides = {"yes": 1, "no": 2, True: 1, False: 2}
     if answer is not None and (not isinstance(answer, str | bool) or answer not in sides):
         raise ValueError(f"answer must be 'yes', 'no' or None, got {shown(answer)}.")
     if answer is not None:
-        return _without_side(model, found.node, sides[answer])[0]
-    return _as_leaf(model, found.node)[0]
+        return _without_side(model, node.node, sides[answer])[0]
+    return _as_leaf(model, node.node)[0]
 
 
 def _as_leaf(model: TreeModel, t: int) -> tuple[TreeModel, tuple[int, ...]]:
@@ -499,8 +501,8 @@ def _as_leaf(model: TreeModel, t: int) -> tuple[TreeModel, tuple[int, ...]]:
         best = int(np.argmax(worth))
     elif model.distributions is not None:
         best = int(np.argmax(model.parameters.leaf_values[:, leaves] @ rows))
-    made, branches = pruned_model(model, t, leaf=(shares, best))
-    return changed_model(made), branches
+    pruned, branches = pruned_model(model, t, leaf=(shares, best))
+    return changed_model(pruned), branches
 
 
 def _without_side(model: TreeModel, t: int, side: int) -> tuple[TreeModel, tuple[int, ...]]:
@@ -510,8 +512,8 @@ def _without_side(model: TreeModel, t: int, side: int) -> tuple[TreeModel, tuple
         counts = walk.counts.copy()
         counts[:, list(model.topology.leaves_below(t))] = np.nan
         model = replace(model, walk=replace(walk, counts=counts))
-    made, branches = pruned_model(model, t, side=side)
-    return changed_model(made), branches
+    pruned, branches = pruned_model(model, t, side=side)
+    return changed_model(pruned), branches
 
 
 # --- names ---------------------------------------------------------------------------------------
