@@ -1,22 +1,39 @@
-"""The leaves' side of a pass where targets come in groups: a table of every group in every leaf.
+"""The leaves' side of a pass: what a row costs in a leaf, and what is summed into the leaves.
 
-A pass (tree_pass.py) routes rows through gates. What a row costs in a leaf, W_il, and what is
-summed into the leaves, is the part of it that depends on the kind of target, and lies here:
+A pass (tree_pass.py) routes rows through gates. The cost W_il of row i in leaf l depends on the
+kind of target, and lies behind two functions that are chosen by the type of ``leaves``:
 
     lift_leaves      V[t] = p W[i, left leaf] + (1 - p) W[i, right leaf]
     end_in_leaves    d value / dz[t] = reach[t] gamma p (1 - p) (W[i, left leaf] - W[i, right leaf])
-                     mass[group, leaf] = sum of reach[leaf] over the rows of a group
+                     sums: what the derivative by the leaves needs of reach[leaf]
 
-of the lowest branches t, with W_il = table[group(i), l]: rows are ordered by group, so that no row
-looks anything up. Another kind of leaf, whose cost depends on the row, W_il = d(y_i, eta_il) with a
-score eta_il = a_l + u_l . x_i, is a module with the same two functions: of W (n_leaves, n_rows)
-instead of ``table`` and ``starts``, and with reach[leaf] d'(y_i, eta_il) of every row instead of
-``mass``, for its sums with (x_i, 1). Everything else in a pass stays. Shapes: as in tree_pass.py.
+of the lowest branches t. There is one kind of leaves:
+
+    GroupTable       W_il = table[group(i), l]      sums[group, leaf] = sum of reach[leaf] over the
+                     rows of a group. They are ordered by group: no row looks anything up.
+
+Another kind is a named tuple with two functions of its own. Leaves whose cost depends on the row,
+W_il = d(y_i, eta_il) with a score eta_il = a_l + u_l . x_i, hold y (n_rows,) and eta (n_leaves,
+n_rows), and write reach[leaf] d'(y_i, eta_il) of every row to ``sums`` (n_leaves, n_rows), for
+products with (x_i, 1). Everything else in a pass stays. Shapes: as in tree_pass.py.
 """
 
 from __future__ import annotations
 
-from softsplit.support.compiling import compiled_sums, compiled_uncounted
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled_by_type, compiled_sums, compiled_uncounted
+
+
+class GroupTable(NamedTuple):
+    """Leaves that have a value for every target group of rows."""
+
+    table: FloatArray  # (n_groups, n_leaves)
+    starts: NDArray[np.int64]  # (n_groups + 1,): rows starts[k] .. starts[k + 1] - 1 are of group k
 
 
 @compiled_uncounted
@@ -26,9 +43,8 @@ def part_of_group(starts, group, begin, size):  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def lift_leaves(left, right, at, table, starts, begin, size, values):  # type: ignore[no-untyped-def]
-    """Write V of the branches above leaves to ``values``; gates of the tile begin at ``at``."""
-    n_branches = left.shape[0]
+def _lift_groups(leaves, left, right, at, begin, size, values):  # type: ignore[no-untyped-def]
+    table, starts, n_branches = leaves.table, leaves.starts, left.shape[0]
     for t in range(n_branches // 2, n_branches):
         p, q, here = left[t, at : at + size], right[t, at : at + size], values[t]
         leaf = 2 * t + 1 - n_branches
@@ -48,11 +64,10 @@ def _lift(p, q, on_left, on_right, here):  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def end_in_leaves(  # type: ignore[no-untyped-def]
-    left, right, at, table, starts, begin, size, reach, steepness, slopes, mass
+def _end_in_groups(  # type: ignore[no-untyped-def]
+    leaves, left, right, at, begin, size, reach, steepness, slopes, sums
 ):
-    """Write the slopes of the branches above leaves; add the reach of leaves to ``mass``."""
-    n_branches = left.shape[0]
+    table, starts, n_branches = leaves.table, leaves.starts, left.shape[0]
     for t in range(n_branches // 2, n_branches):
         p, q, here = left[t, at : at + size], right[t, at : at + size], reach[t]
         slope = slopes[t, begin : begin + size]
@@ -64,8 +79,8 @@ def end_in_leaves(  # type: ignore[no-untyped-def]
                 mass_left, mass_right = _end(
                     p[low:high], q[low:high], here[low:high], gain, slope[low:high]
                 )
-                mass[group, leaf] += mass_left
-                mass[group, leaf + 1] += mass_right
+                sums[group, leaf] += mass_left
+                sums[group, leaf + 1] += mass_right
 
 
 @compiled_sums
@@ -78,3 +93,13 @@ def _end(p, q, here, gain, slope):  # type: ignore[no-untyped-def]
         mass_right += here[i] * q[i]
         slope[i] = gain * going_left * q[i]
     return mass_left, mass_right
+
+
+@compiled_by_type({GroupTable: _lift_groups})
+def lift_leaves(leaves, left, right, at, begin, size, values):  # type: ignore[no-untyped-def]
+    """Write V of the branches above leaves to ``values``; gates of the tile begin at ``at``."""
+
+
+@compiled_by_type({GroupTable: _end_in_groups})
+def end_in_leaves(leaves, left, right, at, begin, size, reach, steepness, slopes, sums):  # type: ignore[no-untyped-def]
+    """Write the slopes of the branches above leaves; add what reaches leaves to ``sums``."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from softsplit.engines.block_pass import BlockRows, block_pass
 from softsplit.engines.compiled import TreeRows
+from softsplit.engines.leaf_tables import GroupTable
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.products import scores_of, sums_of
 from softsplit.engines.tree_pass import pass_tiles, tree_pass
@@ -51,8 +52,8 @@ def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
                 price = passes.price[k] * leaf_values[k, leaf]
                 table[k, leaf] = passes.table[k, leaf] - price
     value = pass_tiles(
-        passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness,
-        IDENTITY, mass, passes.outer_curvature, passes.gates, passes.room, priced,
+        passes.scores, passes.slopes, rows.weights, GroupTable(table, rows.starts),
+        passes.steepness, IDENTITY, mass, passes.outer_curvature, passes.gates, passes.room, priced,
     )  # fmt: skip
     if rated:
         _sum_correct_mass(mass, leaf_values, passes.correct_mass)
@@ -65,14 +66,14 @@ def _pass_nonlinear(rows, passes, priced, rated):  # type: ignore[no-untyped-def
     n_groups, n_leaves = passes.table.shape
     slopes, rate_slopes = passes.slopes, passes.rate_slopes
     value = pass_tiles(
-        passes.scores, slopes, rows.starts, rows.weights, passes.table, passes.steepness,
-        passes.outer, passes.mass, passes.outer_curvature, passes.gates, passes.room, False,
+        passes.scores, slopes, rows.weights, GroupTable(passes.table, rows.starts),
+        passes.steepness, passes.outer, passes.mass, passes.outer_curvature, passes.gates, passes.room, False,
     )  # fmt: skip
     if rated:
         # Correct mass and its slopes: the table c under the identity.
         mass = np.empty((n_groups, n_leaves))
         pass_tiles(
-            passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_values,
+            passes.scores, rate_slopes, rows.weights, GroupTable(passes.leaf_values, rows.starts),
             passes.steepness, IDENTITY, mass, np.empty(0), passes.gates, passes.room,
             True,
         )  # fmt: skip

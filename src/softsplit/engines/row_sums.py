@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
 from softsplit.engines.hinged import HingedLines
+from softsplit.engines.leaf_tables import GroupTable
 from softsplit.engines.samples import Samples
 from softsplit.engines.tree_pass import chain, lift_values
 from softsplit.support.arrays import FloatArray
@@ -91,6 +92,7 @@ def add_piece(  # type: ignore[no-untyped-def]
     product = np.empty((n_branches, n_columns))
     powers, none = np.empty(TILE), np.empty(0)
     bits = powers.view(np.int64)
+    leaves = GroupTable(table, starts)
     total = 0.0
     for group in range(len(starts) - 1):
         low, high = max(starts[group], first), min(starts[group + 1], last)
@@ -108,7 +110,7 @@ def add_piece(  # type: ignore[no-untyped-def]
             _score(splits, thresholds, lines, size, scores)
             for t in range(n_branches):
                 open_gates(scores[t], 0, size, steepness, left[t], right[t], powers, bits)
-            lift_values(left, right, 0, table, starts, begin, size, values)
+            lift_values(leaves, left, right, 0, begin, size, values)
             total += chain(values[0], weights, begin, size, outer, reach[0], none, powers, bits)
             # Downwards with weight f' (``reach``) and with the weight alone (``plain``); slopes
             # replace the scores, and their products with the columns are added.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.leaf_tables import end_in_leaves, lift_leaves
+from softsplit.engines.leaf_tables import GroupTable, end_in_leaves, lift_leaves
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
 from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 from softsplit.tree.routing import TILE, open_gates
@@ -51,17 +51,18 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, ou
     n_branches = scores.shape[0]
     gates, room = np.empty((2, n_branches, TILE)), np.empty((2 * n_branches + 1, TILE))
     return pass_tiles(
-        scores, slopes, starts, weights, table, steepness, outer, mass, outer_curvature, gates,
-        room, False,
+        scores, slopes, weights, GroupTable(table, starts), steepness, outer, mass,
+        outer_curvature, gates, room, False,
     )  # fmt: skip
 
 
 @compiled_uncounted
 def pass_tiles(  # type: ignore[no-untyped-def]
-    scores, slopes, starts, weights, table, steepness, outer, mass, outer_curvature, gates, room,
-    opened,
-):  # fmt: skip
-    """``tree_pass`` with work arrays: ``room`` has shape (2 n_branches + 1, TILE).
+    scores, slopes, weights, leaves, steepness, outer, sums, outer_curvature, gates, room, opened
+):
+    """``tree_pass`` for any kind of ``leaves`` (leaf_tables.py) and their ``sums``.
+
+    Work arrays are given: ``room`` has shape (2 n_branches + 1, TILE).
 
     ``gates`` of shape (2, n_branches, n_rows) is overwritten with the gates of all rows, left and
     right, unless ``opened`` says that it holds them already; of shape (2, n_branches, TILE) it
@@ -72,12 +73,12 @@ def pass_tiles(  # type: ignore[no-untyped-def]
     values, reach, powers = room[:n_branches], room[n_branches:], room[2 * n_branches]
     bits = powers.view(np.int64)
     kept = gates.shape[2] >= n_rows
-    for group in range(mass.shape[0]):
-        for leaf in range(mass.shape[1]):
-            mass[group, leaf] = 0.0
+    for line in range(sums.shape[0]):
+        for i in range(sums.shape[1]):
+            sums[line, i] = 0.0
     total = 0.0
-    for begin in range(starts[0], starts[-1], TILE):
-        size = min(TILE, starts[-1] - begin)
+    for begin in range(0, n_rows, TILE):
+        size = min(TILE, n_rows - begin)
         # First column of the tile in ``gates``; begin - begin is a zero of the same integer type.
         at = begin if kept else begin - begin
         if not (kept and opened):
@@ -86,26 +87,24 @@ def pass_tiles(  # type: ignore[no-untyped-def]
                     scores[t], begin, size, steepness, left[t, at:], right[t, at:], powers, bits
                 )
         # 1. Upwards: V of every branch.
-        lift_values(left, right, at, table, starts, begin, size, values)
+        lift_values(leaves, left, right, at, begin, size, values)
         # 2. At the root: f and its derivatives.
         total += chain(
             values[0], weights, begin, size, outer, reach[0], outer_curvature, powers, bits
         )
-        # 3. Downwards: reach and slopes, and at the bottom the mass of the leaves.
+        # 3. Downwards: reach and slopes, and at the bottom the sums of the leaves.
         _spread(left, right, at, begin, size, values, reach, steepness, slopes)
-        end_in_leaves(
-            left, right, at, table, starts, begin, size, reach, steepness, slopes, mass
-        )  # fmt: skip
+        end_in_leaves(leaves, left, right, at, begin, size, reach, steepness, slopes, sums)
     return total
 
 
 @compiled_uncounted
-def lift_values(left, right, at, table, starts, begin, size, values):  # type: ignore[no-untyped-def]
+def lift_values(leaves, left, right, at, begin, size, values):  # type: ignore[no-untyped-def]
     """Write V[t] = p V[left] + (1 - p) V[right] to ``values``, from the lowest branches up.
 
     The gates of the tile are the columns of ``left`` and ``right`` from ``at`` on.
     """
-    lift_leaves(left, right, at, table, starts, begin, size, values)
+    lift_leaves(leaves, left, right, at, begin, size, values)
     for t in range(left.shape[0] // 2 - 1, -1, -1):
         p, q, here = left[t, at : at + size], right[t, at : at + size], values[t]
         below_left, below_right = values[2 * t + 1], values[2 * t + 2]

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from softsplit.engines.leaf_tables import part_of_group
+from softsplit.engines.leaf_tables import GroupTable, part_of_group
 from softsplit.engines.outer import TINY_PROBABILITY, logarithms
 from softsplit.engines.tree_pass import lift_values
 from softsplit.solvers.elimination.objective import (
@@ -86,7 +86,7 @@ def _route(  # type: ignore[no-untyped-def]
             p, q = left[t, begin:end], right[t, begin:end]
             open_gates(scores[t], begin, size, 1.0, p, q, powers, bits)
         # upwards: V of every node, V[t] = p V[left child] + (1 - p) V[right child]
-        lift_values(left, right, begin, leaves, starts, begin, size, values)
+        lift_values(GroupTable(leaves, starts), left, right, begin, begin, size, values)
         top, mixed, everywhere = values[0], root[begin:end], reach[0]
         for i in range(size):
             mixed[i] = max(top[i], TINY_PROBABILITY)
@@ -204,7 +204,7 @@ def _loss_increase(  # type: ignore[no-untyped-def]
         # new V': computed anew for several branches, V + D (p' - p) for one
         mixed = root[begin:end]
         if last - first > 1:
-            lift_values(left, right, 0, leaves, starts, begin, size, values)
+            lift_values(GroupTable(leaves, starts), left, right, 0, begin, size, values)
             top = values[0]
             for i in range(size):
                 powers[i] = top[i]
@@ -278,7 +278,7 @@ def root_values(scores, starts, leaves):  # type: ignore[no-untyped-def]
         size = min(TILE, n_rows - begin)
         for t in range(n_branches):
             open_gates(scores[t], begin, size, 1.0, left[t], right[t], powers, bits)
-        lift_values(left, right, 0, leaves, starts, begin, size, tiles[2])
+        lift_values(GroupTable(leaves, starts), left, right, 0, begin, size, tiles[2])
         for i in range(size):
             root[begin + i] = max(tiles[2, 0, i], TINY_PROBABILITY)
     return root
