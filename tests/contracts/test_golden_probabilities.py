@@ -13,7 +13,7 @@ from case_pages import filled, opened, shown_proba, unjudged_page  # noqa: F401
 from golden_probabilities import CASES, golden_cases
 from softsplit import export_onnx
 from softsplit.fitted import row_pass
-from softsplit.tree.routing import class_probabilities
+from softsplit.tree.routing import mixed_values
 
 every_case = pytest.mark.parametrize("case", golden_cases(), ids=list(CASES))
 
@@ -38,7 +38,7 @@ def test_the_definition_agrees_with_the_table(case):
     """Where mixtures of class shares are not made consistent with the predicted class."""
     model = case.model
     tree = replace(model.parameters, leaf_values=model.leaf_shares)
-    found = class_probabilities(tree, model.scaled(case.rows).T, model.steepness).T
+    found = mixed_values(tree, model.scaled(case.rows).T, model.steepness).T
     kept = np.full(len(found), True)
     if model.class_factors is not None:
         kept = model.classes[np.argmax(found * model.class_factors, axis=1)] == case.predicted

@@ -158,7 +158,7 @@ def test_a_class_without_rows_is_refused(y, weight, missing):
     X = np.arange(6.0).reshape(3, 2)
     with pytest.raises(ValueError) as refusal:
         Samples.from_arrays(X, np.array(y), 3, np.array(weight, dtype=float))
-    message = f"class indices {missing} have no sample of positive weight."
+    message = f"groups {missing} have no sample of positive weight."
     assert str(refusal.value) == message
 
 

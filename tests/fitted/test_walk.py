@@ -18,7 +18,7 @@ from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, significant
 from softsplit.reading.text import FORMULA
 from softsplit.report.drawing import tree_outline
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import class_probabilities, split_scores
+from softsplit.tree.routing import mixed_values, split_scores
 from softsplit.tree.scaling import LinearScaling
 
 
@@ -57,7 +57,7 @@ def test_a_leaf_has_the_class_of_the_rows_that_arrive(seed, depth):
     rng = np.random.default_rng(seed)
     tree, rows = random_tree(rng, depth=depth), random_rows(rng)
     scores = split_scores(tree, rows.features)
-    mixed = class_probabilities(tree, rows.features, 4.0).argmax(axis=0)
+    mixed = mixed_values(tree, rows.features, 4.0).argmax(axis=0)
     votes = np.eye(3)[mixed].T * rows.weights
     worth = np.eye(3)[rows.labels].T * rows.weights
     chosen = choose_walk(scores, votes, worth, tree.leaf_values)
@@ -72,7 +72,7 @@ def test_one_question_of_two_classes_turns_where_the_mixture_does():
     rng = np.random.default_rng(3)
     rows = random_rows(rng, 500, 1, 2)
     tree = TreeParameters(np.array([[2.0]]), np.array([0.2]), np.array([[0.8, 0.05], [0.2, 0.95]]))
-    mixed = class_probabilities(tree, rows.features, 3.0).argmax(axis=0)
+    mixed = mixed_values(tree, rows.features, 3.0).argmax(axis=0)
     chosen = chosen_walk(tree, 3.0, rows._replace(labels=mixed), np.eye(2))
     assert_array_equal(chosen.predicted(split_scores(tree, rows.features)), mixed)
     assert chosen.cuts[0] != 0.0
@@ -85,7 +85,7 @@ def test_costs_move_the_cut_where_both_sides_would_have_one_class():
     tree = TreeParameters(
         np.array([[1.0]]), np.array([1.0]), np.array([[0.97, 0.02], [0.03, 0.98]])
     )
-    share = class_probabilities(tree, x, 1.2)[0]
+    share = mixed_values(tree, x, 1.2)[0]
     labels = (rng.random(2000) > share).astype(np.int64)
     gains = decision_gains(np.array([[0.0, 5.0], [1.0, 0.0]]))
     assert np.mean(labels[x[0] < 1] == 0) > 1 / 6
@@ -106,8 +106,8 @@ def test_rounding_changes_the_class_of_no_row_of_a_small_table(seed, depth):
     assert_array_equal(walk.classes[walk.leaves(X, scaling)], wanted)
     assert np.all(walk.coefficients == np.vectorize(lambda c: significant(c, 6))(walk.coefficients))
     assert_allclose(rounded.leaf_values.sum(axis=0), 1.0)
-    moved = class_probabilities(rounded, rows.features, 4.0)
-    exact = class_probabilities(tree, rows.features, 4.0)
+    moved = mixed_values(rounded, rows.features, 4.0)
+    exact = mixed_values(tree, rows.features, 4.0)
     assert np.abs(moved - exact).mean() < 0.02
 
 

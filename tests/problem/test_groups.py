@@ -23,7 +23,7 @@ from softsplit.problem.penalties import Groups, PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.deletion_costs import FEATURE
-from softsplit.solvers.elimination.descents import RowDescents, class_shares
+from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.path import RIDGE, EliminationPath, pruning_steps
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, ZERO_WEIGHT, SupportTree
 from softsplit.training.preparation import prepare
@@ -93,7 +93,7 @@ def test_elimination_with_groups_is_a_path_of_exact_trees(seed, depth):
     groups = np.array([0, 0, 1, 1, 1, 2])
     problem, tree = case(seed, groups, depth, holes=0.0)
     descents = RowDescents(problem, Budget(), problem.samples)
-    points = EliminationPath(descents, SupportTree.of(tree, problem), class_shares(problem)).all()
+    points = EliminationPath(descents, SupportTree.of(tree, problem), group_shares(problem)).all()
     sizes = [point.tree.size for point in points]
     assert np.all(np.diff(sizes) < 0) and sizes[-1] == 0
     weighed = replace(problem, ridge=RIDGE * descents.unit)

@@ -7,7 +7,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement
 from softsplit.tree.parameters import Topology, TreeParameters
-from softsplit.tree.routing import class_probabilities
+from softsplit.tree.routing import mixed_values
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((40, 3))
@@ -37,7 +37,7 @@ def any_tree():
 
 def test_lines_are_the_rates_of_single_rows():
     tree, found = any_tree(), limits()
-    proba = class_probabilities(tree, ROWS.T, 8.0)
+    proba = mixed_values(tree, ROWS.T, 8.0)
 
     def rate(k, cells):
         rows = np.isin(CELLS, cells)

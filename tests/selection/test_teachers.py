@@ -31,7 +31,7 @@ from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import Run
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import class_probabilities
+from softsplit.tree.routing import mixed_values
 
 FAST = {"ridges": [1.0], "scales": ["standard"], "n_strengths": 5, "random_state": 0}
 
@@ -62,7 +62,7 @@ def test_the_loss_is_the_cross_entropy_with_its_gradient():
 
     made = TreeParameters(splits[:, :-1].T.copy(), splits[:, -1].copy(), table)
     scaled = prepared.scaling.transform(rows.X).T
-    shares = class_probabilities(made, scaled, problem.steepness)
+    shares = mixed_values(made, scaled, problem.steepness)
     assert value(splits) == pytest.approx(-np.sum(rows.weight * targets.T * np.log(shares)))
     slope = problem.rows.evaluate(splits, table, LOGARITHM, problem.steepness).splits
     for at in np.ndindex(splits.shape):

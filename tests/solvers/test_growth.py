@@ -21,7 +21,7 @@ from softsplit.solvers.elimination.solver import EliminationRun
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.mixtures import MixtureOptions, mixture_trees
 from softsplit.tree.parameters import Topology
-from softsplit.tree.routing import predicted_classes
+from softsplit.tree.routing import mixed_values
 
 
 def corners(n_features=2, n_rows=120):
@@ -40,7 +40,7 @@ def descents_of(problem):
 
 def right(problem, tree):
     samples = problem.rows.sample()
-    calls = predicted_classes(tree, samples.features, problem.steepness)
+    calls = mixed_values(tree, samples.features, problem.steepness).argmax(axis=0)
     return float(np.mean(calls == samples.labels))
 
 

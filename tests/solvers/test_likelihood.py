@@ -40,7 +40,7 @@ from softsplit.solvers.base import (
     UnsupportedProblem,
     refuse_unsupported,
 )
-from softsplit.solvers.elimination.descents import RowDescents, class_shares
+from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.path import EliminationPath
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.multistart import best_solution, multistart
@@ -102,7 +102,7 @@ def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
     """At any strength; and a greater strength takes no larger tree."""
     problem, tree = random_problem(2, depth=2, n_features=6, n_rows=80)
     descents = RowDescents(problem, Budget(), problem.samples)
-    points = EliminationPath(descents, SupportTree.of(tree, problem), class_shares(problem)).all()
+    points = EliminationPath(descents, SupportTree.of(tree, problem), group_shares(problem)).all()
     path = [point.tree.parameters(problem) for point in points]
     sizes = []
     for strength in (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 50.0):

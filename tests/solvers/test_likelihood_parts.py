@@ -24,10 +24,10 @@ from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement
 from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.elimination import deletion_costs as parts
 from softsplit.solvers.elimination.deletion_costs import FEATURE, deletion_costs, saturation_costs
-from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, class_shares
+from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, group_shares
 from softsplit.solvers.elimination.objective import PHI, Shrinkage, value_and_gradient
 from softsplit.solvers.elimination.path import RIDGE, EliminationPath, saturate_idle
-from softsplit.solvers.elimination.penalised import ClassRates, RateTerms, rates_of
+from softsplit.solvers.elimination.penalised import GroupRates, RateTerms, rates_of
 from softsplit.solvers.elimination.race import grown, single_leaf
 from softsplit.solvers.elimination.second_order import DAMPING, inverse_fisher
 from softsplit.solvers.elimination.support_tree import SupportTree
@@ -231,7 +231,7 @@ def test_terms_of_class_rates(anywhere, case, seed):
     rng = np.random.default_rng(seed)
     minimum = rng.uniform(0.2, 0.9, problem.n_groups)
     x = support.vector
-    terms = RateTerms(ClassRates(masses, minimum), x, float(masses.totals.sum()))
+    terms = RateTerms(GroupRates(masses, minimum), x, float(masses.totals.sum()))
     terms.multipliers = rng.uniform(0.0, 30.0, problem.n_groups)
     np.testing.assert_allclose(terms.shortfalls(x), minimum - problem.rates(tree), atol=1e-12)
     gradient = np.zeros_like(x)
@@ -288,7 +288,7 @@ def test_leaf_steps_lower_the_loss_down_to_no_gap():
 def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     problem, tree = random_problem(11, depth=depth, n_classes=n_classes, n_features=6, n_rows=80)
     descents = descents_of(problem)
-    points = EliminationPath(descents, SupportTree.of(tree, problem), class_shares(problem)).all()
+    points = EliminationPath(descents, SupportTree.of(tree, problem), group_shares(problem)).all()
     sizes = [point.tree.size for point in points]
     assert len(points) > 3
     assert np.all(np.diff(sizes) < 0)
@@ -301,7 +301,7 @@ def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
         assert point.value == pytest.approx(weighed.cost(made), rel=1e-10)
     last = points[-1].tree.parameters(problem)
     assert np.all(last.weights == 0)
-    shares = class_shares(problem)
+    shares = group_shares(problem)
     np.testing.assert_allclose(last.leaf_values, np.tile(shares[:, None], len(last.thresholds) + 1))
 
 
@@ -318,8 +318,8 @@ def test_a_path_is_walked_until_no_later_tree_can_cost_less(strength):
     def bound(point):
         return point.value + 5.0 * strength
 
-    whole = EliminationPath(descents, support, class_shares(problem)).all()
-    part = EliminationPath(descents, support, class_shares(problem))
+    whole = EliminationPath(descents, support, group_shares(problem)).all()
+    part = EliminationPath(descents, support, group_shares(problem))
     ranked = part.up_to(criterion, bound)
     prices = list(map(criterion, ranked))
     assert prices == sorted(prices) and prices[0] == min(map(criterion, whole))

@@ -18,7 +18,7 @@ from softsplit.solvers.elimination.objective import StandardisedRows
 from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.solvers.elimination.screening import (
     branch_slopes,
-    class_slopes,
+    group_slopes,
     marginal_screening,
     score_statistics,
 )
@@ -66,7 +66,7 @@ def test_slopes_and_curvatures_at_a_tree_are_derivatives_of_its_loss():
 def test_scores_of_noise_are_chi_squared():
     rng = np.random.default_rng(0)
     y, columns = rng.integers(0, 2, 300), rng.standard_normal((4000, 300))
-    gains = score_statistics(columns, columns**2, *class_slopes(y, np.ones(300))).gains[:, 0]
+    gains = score_statistics(columns, columns**2, *group_slopes(y, np.ones(300))).gains[:, 0]
     assert 2 * gains.mean() == pytest.approx(1.0, abs=0.1)  # chi-squared, one degree of freedom
     assert gains.max() == pytest.approx(np.log(4000), abs=3.5)
 

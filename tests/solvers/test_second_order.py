@@ -11,7 +11,7 @@ from softsplit.problem.penalties import PenaltyPair, exponential, linear, logari
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage, StandardisedRows
-from softsplit.solvers.elimination.penalised import ClassRates, Penalised, RateTerms
+from softsplit.solvers.elimination.penalised import GroupRates, Penalised, RateTerms
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
     hessian,
@@ -50,7 +50,7 @@ def test_second_derivatives_on_a_face_of_the_penalties(surrogate, rates):
     problem, tree = random_problem(4, depth=2, n_features=4, n_classes=3, n_rows=80)
     descents = RowDescents(problem, Budget(), problem.samples)
     start = SupportTree.of(tree, problem)
-    wanted = ClassRates(descents.masses(start), np.array([0.9, 0.8, 0.0]))
+    wanted = GroupRates(descents.masses(start), np.array([0.9, 0.8, 0.0]))
     total = float(problem.samples.weights.sum())
     terms = RateTerms(wanted, start.vector, total) if rates else None
     penalties = PenaltyPair.of(surrogate, 0.3, 0.7)

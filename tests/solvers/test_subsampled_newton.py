@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from likelihood_cases import learnable_rows, problem_of
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.objective import Shrinkage, first_of_each_class
+from softsplit.solvers.elimination.objective import Shrinkage, first_of_each_group
 from softsplit.solvers.elimination.race import grown, single_leaf
 from softsplit.solvers.elimination.second_order import row_function
 from softsplit.solvers.elimination.subsampled_newton import newton_on_sample
@@ -32,7 +32,7 @@ def test_it_ends_where_lbfgs_ends_after_many_more_steps(begun, rows):
     descents, tree = begun
     known, lowest, _ = descents.descend(tree, Shrinkage(0.1), 3000, 1e-13)
     function = row_function(tree, descents.rows, Shrinkage(0.1), tree.free)
-    sample = first_of_each_class(descents.rows, rows, 100)
+    sample = first_of_each_group(descents.rows, rows, 100)
     end = newton_on_sample(function, tree, sample, 0.1, Budget(), max_iter=200, decrease=1e-12)
     assert end.over and end.steps < 120
     assert end.value <= lowest * (1 + 1e-6)
@@ -62,11 +62,11 @@ def test_an_exhausted_budget_ends_it_with_the_last_tree(begun):
 
 def test_a_sample_keeps_class_totals_and_rare_classes(begun):
     rows = begun[0].rows
-    some = first_of_each_class(rows, 400, 150)
+    some = first_of_each_group(rows, 400, 150)
     totals = [np.add.reduceat(one.weights, one.starts[:-1]) for one in (rows, some)]
     assert_allclose(totals[1], totals[0], rtol=1e-12)
     assert np.all(np.diff(some.starts) >= 150) and len(some.weights) < 600
     for k, (low, high) in enumerate(zip(some.starts[:-1], some.starts[1:], strict=True)):
         first = rows.features[:, rows.starts[k] : rows.starts[k] + high - low]
         assert_array_equal(some.features[:, low:high], first)
-    assert first_of_each_class(rows, 10**6, 1) is rows
+    assert first_of_each_group(rows, 10**6, 1) is rows

@@ -30,7 +30,7 @@ from softsplit.solvers.elimination.working_set import (
     newton_steps,
     slopes_at,
 )
-from softsplit.solvers.score_statistics import class_slopes
+from softsplit.solvers.score_statistics import group_slopes
 from softsplit.support import inputs
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
@@ -98,7 +98,7 @@ def test_slopes_of_all_columns_are_those_of_the_dense_problem(kind):
 def test_gains_are_those_of_a_newton_step_in_coefficient_and_threshold():
     X, y = words(200, 12)
     weight = np.random.default_rng(2).random(len(y)) + 0.5
-    slopes, curvatures = class_slopes(y, weight)
+    slopes, curvatures = group_slopes(y, weight)
     steps = newton_steps(SparseColumns.plain(X), slopes, curvatures)
     for j, column in enumerate(X.toarray().T):
         rows = np.column_stack([column, np.ones(len(y))])

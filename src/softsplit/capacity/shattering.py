@@ -13,7 +13,7 @@ from softsplit.capacity.constructions import Construction, construct
 from softsplit.support.arguments import open_interval, whole_number
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import class_probabilities
+from softsplit.tree.routing import mixed_values
 
 LARGEST_STEEPNESS = 1e12
 """As for the estimator."""
@@ -64,14 +64,14 @@ class Shattering:
     def probabilities(self, labels: ArrayLike) -> FloatArray:
         """Probability that the tree for ``labels`` gives to class 1, per point."""
         tree = self.construction.tree(labels)
-        return class_probabilities(tree, self.points.T, self.steepness)[1]
+        return mixed_values(tree, self.points.T, self.steepness)[1]
 
     def check(self) -> ShatteringCheck:
         """Route all points through the tree of each labelling."""
         points, least, largest = self.points, 1.0, 0.0
         everyone = np.arange(len(points))
         for labels, tree in self:
-            right = class_probabilities(tree, points.T, self.steepness)[labels, everyone]
+            right = mixed_values(tree, points.T, self.steepness)[labels, everyone]
             least = min(least, float(right.min()))
             largest = max(largest, _largest(tree))
         return ShatteringCheck(len(self), self.exhaustive, least, largest)

@@ -15,7 +15,7 @@ from softsplit.engines.samples import Samples
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import predicted_classes
+from softsplit.tree.routing import mixed_values
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,14 @@ class EvaluationSet:
 
     def accuracy(self, parameters: TreeParameters, steepness: float) -> float:
         features = np.asarray(self.X, dtype=np.float64).T
-        found = predicted_classes(parameters, features, steepness)
-        return float(np.mean(found == np.asarray(self.y)))
+        called = np.argmax(mixed_values(parameters, features, steepness), axis=0)
+        return float(np.mean(called == np.asarray(self.y)))
 
 
 def training_accuracy(parameters: TreeParameters, samples: Samples, steepness: float) -> float:
     """Share of the training weight that is classified correctly."""
-    right = predicted_classes(parameters, samples.features, steepness) == samples.labels
+    called = np.argmax(mixed_values(parameters, samples.features, steepness), axis=0)
+    right = called == samples.labels
     return float(np.sum(samples.weights[right]) / np.sum(samples.weights))
 
 

@@ -72,7 +72,7 @@ class RowEngine(Protocol):
 
     @property
     def n_groups(self) -> int:
-        """Number of target groups: a row has one target of finitely many, such as a class."""
+        """Number of target groups: a row has one target of finitely many."""
 
     @property
     def group_totals(self) -> FloatArray:

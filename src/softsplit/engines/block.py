@@ -7,7 +7,7 @@ moved. ``CollapsedRows``, an engine, computes from it the quantities of block_pa
     share[leaf]    product of the fixed gates between a leaf and the next free branch above it;
                    the leaf belongs to that side of the branch
 
-With a table ``W[class, leaf]`` the base of a side is the sum of share[leaf] W[class, leaf] over its
+With a table ``W[group, leaf]`` the base of a side is the sum of share[leaf] W[group, leaf] over its
 leaves. Rows that reach no free branch are dropped: the lower a branch, the fewer rows reach it.
 Construction costs one multiplication per row for each fixed gate above or below the block; after
 that no row is routed through a fixed branch again.
@@ -58,7 +58,7 @@ class GateCache:
     left, right : arrays (n_branches, n_rows)
         Gate probabilities.
     mass : array (n_groups, n_leaves)
-        Weight of each class that reaches each leaf.
+        Weight of each group that reaches each leaf.
     """
 
     rows: CompiledRows
@@ -103,7 +103,7 @@ class _Side(NamedTuple):
 
 @compiled
 def _add_up(side, table, starts, base):  # type: ignore[no-untyped-def]
-    """base_i = sum_l share_li table[class(i), l]."""
+    """base_i = sum_l share_li table[group(i), l]."""
     base[:] = 0.0
     for position in range(side.leaves.size):
         share = side.shares[position]
@@ -115,7 +115,7 @@ def _add_up(side, table, starts, base):  # type: ignore[no-untyped-def]
 
 @compiled
 def _deliver(side, arriving, starts, mass):  # type: ignore[no-untyped-def]
-    """mass[k, l] = sum of share_li arriving_i over the rows i of class k."""
+    """mass[k, l] = sum of share_li arriving_i over the rows i of group k."""
     for position in range(side.leaves.size):
         share = side.shares[position]
         for k in range(starts.size - 1):
@@ -242,7 +242,7 @@ class CollapsedRows(InMemory):
     def block_rows(
         self, cost_table: FloatArray, leaf_values: FloatArray | None = None
     ) -> BlockRows:
-        """Return the rows with the bases of a loss table and, if given, of the leaf classes."""
+        """Return the rows with the bases of a loss table and, if given, of the leaf values."""
         cost_left, cost_right = self.bases(cost_table)
         if leaf_values is None:
             rate_left, rate_right = np.zeros_like(cost_left), np.zeros_like(cost_left)
@@ -318,7 +318,7 @@ class CollapsedRows(InMemory):
     def with_table(
         self, passes: Passes, table: FloatArray, leaf_values: FloatArray, steepness: float
     ) -> Passes:
-        """Return ``passes`` for a table; bases of unchanged leaf classes are not computed again."""
+        """Return ``passes`` for a table; bases of unchanged leaf values are not computed again."""
         self._check(passes.outer, steepness)
         if np.array_equal(leaf_values, passes.leaf_values):
             return passes._replace(rows=passes.rows._replace(factors=self.factors))

@@ -13,8 +13,8 @@ and then times the weight of the row), and ``base`` the value of the fixed part 
     reach[t]      = factor[t], times reach and gate of the next free branch above
     d total / dz  = reach[t] steepness p (1 - p) (V[left] - V[right])
 
-There are two bases, for the expected cost and for the class rates; a pass uses
-``cost_share * cost - price[class] * rate``. Arrays per branch have shape (n_free, n_rows).
+There are two bases, for the expected cost and for the rates; a pass uses
+``cost_share * cost - price[group] * rate``. Arrays per branch have shape (n_free, n_rows).
 """
 
 from __future__ import annotations

@@ -71,12 +71,12 @@ class Passes(NamedTuple):
 
     rows: Any  # TreeRows, or BlockRows of block_pass.py
     table: FloatArray  # (n_groups, n_leaves)
-    leaf_values: FloatArray  # (n_groups, n_leaves): the table of the class rates
+    leaf_values: FloatArray  # (n_groups, n_leaves): the table of the rates
     steepness: float
     outer: int
     scores: FloatArray  # (n_branches, n_rows)
     slopes: FloatArray  # (n_branches, n_rows): d value / d score
-    rate_slopes: FloatArray  # the same for the class rates; (0, 0) under the identity
+    rate_slopes: FloatArray  # the same for the rates; (0, 0) under the identity
     outer_curvature: FloatArray  # (n_rows,): see tree_pass; (0,) under the identity
     mass: FloatArray  # (n_groups, n_leaves): d value / d table
     correct_mass: FloatArray  # (n_groups,): correctly classified mass
@@ -141,7 +141,7 @@ class InMemory(ABC):
     def with_table(
         self, passes: Passes, table: FloatArray, leaf_values: FloatArray, steepness: float
     ) -> Passes:
-        """Return ``passes`` with this table and, for the class rates, these leaf classes.
+        """Return ``passes`` with this table and, for the rates, these leaf values.
 
         It may be ``passes`` itself, with its arrays overwritten.
         """
@@ -250,7 +250,7 @@ class CompiledRows(OfSamples, InMemory):
     def _target_sums(
         self, rows: TargetRows, splits: FloatArray, table: FloatArray, outer: int, steepness: float
     ) -> Sums:
-        """Return the sums of rows with class probabilities as targets, by chunks."""
+        """Return the sums of rows with probabilities of groups as targets, by chunks."""
         value, masses = 0.0, np.zeros((2, *table.shape))
         slopes, chunk = np.zeros_like(splits), self.options.chunk_rows
         for begin in range(0, rows.features.shape[1], chunk):

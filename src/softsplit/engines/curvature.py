@@ -278,7 +278,7 @@ def _slope_of_loss(passes, t, row):  # type: ignore[no-untyped-def]
 
 @compiled
 def rate_gradient(passes, k, gradient):  # type: ignore[no-untyped-def]
-    """Write the gradient of the rate of class k in theta to ``gradient``.
+    """Write the gradient of the rate of group k in theta to ``gradient``.
 
     Rows are processed in chunks, so that no further array of branches x rows is needed.
     """

@@ -1,6 +1,6 @@
 """The outer function f of a loss: the loss of a row as a function of its mixed value.
 
-A row of class k that reaches leaf l with probability P_l has the mixed value V = sum_l P_l W[k, l],
+A row of group k that reaches leaf l with probability P_l has the mixed value V = sum_l P_l W[k, l],
 where W is the table of the loss. The loss of the row is f(V):
 
     IDENTITY    f = V          f' = 1          f'' = 0          expected cost

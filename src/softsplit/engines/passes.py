@@ -4,7 +4,7 @@
     value       sum_i weight_i f(V_i) - sum_k price_k correct_k, with slopes      pass_rows
     gradient    d value / d theta = sum_i slope_i (x_i / n_features, -1)          gather_gradient
 
-where correct_k = sum_l mass[k, l] c[k, l] is the correctly classified mass of class k. The two
+where correct_k = sum_l mass[k, l] c[k, l] is the correctly classified mass of group k. The two
 kinds of rows are those of a whole tree and those of a block; numba compiles for the type of its
 argument, so that nothing is compiled for blocks unless they are used.
 """
@@ -67,7 +67,8 @@ def _pass_nonlinear(rows, passes, priced, rated):  # type: ignore[no-untyped-def
     slopes, rate_slopes = passes.slopes, passes.rate_slopes
     value = pass_tiles(
         passes.scores, slopes, rows.weights, GroupTable(passes.table, rows.starts),
-        passes.steepness, passes.outer, passes.mass, passes.outer_curvature, passes.gates, passes.room, False,
+        passes.steepness, passes.outer, passes.mass, passes.outer_curvature, passes.gates,
+        passes.room, False,
     )  # fmt: skip
     if rated:
         # Correct mass and its slopes: the table c under the identity.
@@ -140,7 +141,7 @@ def _rate_slopes_tree(rows, passes, k, begin, size, every, slopes):  # type: ign
     n_branches, n_leaves = passes.scores.shape[0], passes.table.shape[1]
     scores = np.empty((n_branches, size))
     table, mass = np.empty((1, n_leaves)), np.empty((1, n_leaves))
-    # rate_k = sum_i weight_i sum_l P_il c_kl / n_k: a pass over rows of one class.
+    # rate_k = sum_i weight_i sum_l P_il c_kl / n_k: a pass over rows of one group.
     for leaf in range(n_leaves):
         table[0, leaf] = passes.leaf_values[k, leaf] / rows.group_totals[k]
     for t in range(n_branches):
@@ -161,7 +162,7 @@ def _rate_slopes_block(rows, passes, k, begin, size, every, slopes):  # type: ig
 
 @compiled_by_type({TreeRows: _rate_slopes_tree, BlockRows: _rate_slopes_block})
 def rate_slopes(rows, passes, k, begin, size, every, slopes):  # type: ignore[no-untyped-def]
-    """Write d rate_k / d score of ``size`` rows of class k from ``begin`` on to ``slopes``.
+    """Write d rate_k / d score of ``size`` rows of group k from ``begin`` on to ``slopes``.
 
     ``every`` is the result of ``all_rate_slopes``.
     """

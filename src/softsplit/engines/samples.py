@@ -1,9 +1,9 @@
 """Training rows in canonical form, as the compiled pass takes them.
 
-Rows are grouped by class, so that sums linear in the leaf probabilities need a small table
-``[class, leaf]`` and no gather. Within a class they are sorted by a hash of their content, and
+Rows are grouped by target, so that sums linear in the leaf probabilities need a small table
+``[group, leaf]`` and no gather. Within a group they are sorted by a hash of their content, and
 equal rows are merged, their weights added. So the bits of a result depend neither on the order of
-the caller's rows nor on whether a row is repeated or weighted, and the first rows of a class are as
+the caller's rows nor on whether a row is repeated or weighted, and the first rows of a group are as
 good as a random sample.
 """
 
@@ -36,13 +36,13 @@ CHUNK = 16_384
 
 @dataclass(frozen=True)
 class TargetRows:
-    """Rows with their weight in every class, each row once.
+    """Rows with their weight in every group, each row once.
 
     Attributes
     ----------
     features : array of shape (n_features, n_rows)
     targets : array of shape (n_groups, n_rows)
-        Weight of a row times the probability of a class.
+        Weight of a row times its probability of the group.
     """
 
     features: FloatArray
@@ -66,14 +66,14 @@ class Samples:
         One contiguous line per feature; in single precision only if ``stay_single`` was given.
         Of many rows that bend they may be ``HingedLines``, which are read like such an array.
     starts : int array of shape (n_groups + 1,)
-        Rows ``starts[k] .. starts[k + 1] - 1`` belong to class ``k``.
+        Rows ``starts[k] .. starts[k + 1] - 1`` belong to group ``k``.
     weights : array of shape (n_rows,)
         Total sample weight of each distinct row.
     group_totals : array of shape (n_groups,)
-        Sum of the weights of each class.
+        Sum of the weights of each group.
     per_row : float
-        Mean number of entries of a caller's row: more than one where rows have class probabilities
-        as targets, and stand in each class with that part of their weight.
+        Mean number of entries of a caller's row: more than one where rows have probabilities of
+        groups as targets, and stand in each group with that part of their weight.
     """
 
     features: FloatArray
@@ -96,12 +96,12 @@ class Samples:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Class index of each row, shape (n_rows,)."""
+        """Group of each row, shape (n_rows,)."""
         return np.repeat(np.arange(self.n_groups), np.diff(self.starts))
 
     @cached_property
     def group_means(self) -> FloatArray:
-        """Weighted mean of each class, shape (n_groups, n_features)."""
+        """Weighted mean of each group, shape (n_groups, n_features)."""
         sums = np.add.reduceat(self.features * self.weights, self.starts[:-1], axis=1)
         return np.ascontiguousarray(sums.T / self.group_totals[:, None])
 
@@ -132,7 +132,7 @@ class Samples:
 
     @cached_property
     def group_samples(self) -> Samples:
-        """The first ROWS.group_centre rows of each class, or all of them if they are fewer."""
+        """The first ROWS.group_centre rows of each group, or all of them if they are fewer."""
         if np.all(np.diff(self.starts) <= ROWS.group_centre):
             return self
         found = self.first(np.minimum(np.diff(self.starts), ROWS.group_centre))
@@ -140,10 +140,10 @@ class Samples:
 
     @cached_property
     def distinct(self) -> TargetRows | None:
-        """Each row once, where rows have class probabilities as targets; None where they have not.
+        """Each row once, where targets are probabilities of groups; None where they are not.
 
-        Rows with the same likeliest class and the same classes of positive probability stand side
-        by side, so that a pass over some of them meets few classes.
+        Rows with the same likeliest group and the same groups of positive probability stand side
+        by side, so that a pass over some of them meets few groups.
         """
         if self.per_row <= 1.0:
             return None
@@ -212,7 +212,7 @@ class Samples:
         return HeldSamples()
 
     def first(self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None) -> Samples:
-        """Return the first ``counts[k]`` rows of each class k, of all or of some ``columns``."""
+        """Return the first ``counts[k]`` rows of each group k, of all or of some ``columns``."""
         return self.part(self._first_rows(counts), columns)
 
     def _first_rows(self, counts: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -231,14 +231,14 @@ class Samples:
         return replace(self, weights=weights)
 
     def with_totals(self, totals: FloatArray) -> Samples:
-        """Return the same rows with the weights of each class scaled to its entry of ``totals``."""
+        """Return the same rows with the weights of each group scaled to its entry of ``totals``."""
         if np.allclose(np.add.reduceat(self.weights, self.starts[:-1]), totals, rtol=1e-9):
             return self
         weights = _scaled_weights(self.weights, self.starts, totals)
         return replace(self, weights=weights, group_totals=totals)
 
     def of_group(self, k: int) -> Samples:
-        """Return the rows of class ``k`` as views; the other classes are empty."""
+        """Return the rows of group ``k`` as views; the other groups are empty."""
         low, high = self.starts[k], self.starts[k + 1]
         lines = self.features
         return Samples(
@@ -270,12 +270,10 @@ class Samples:
         values: NDArray[np.floating] = np.ascontiguousarray(
             X, dtype=np.float32 if single else np.float64
         )
-        classes = np.asarray(y, dtype=np.int64)
-        weight = (
-            np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight, float)
-        )
-        if np.any(classes < 0) or np.any(classes >= n_groups):
-            raise ValueError(f"class indices must lie between 0 and {n_groups - 1}.")
+        groups = np.asarray(y, dtype=np.int64)
+        weight = np.ones(len(groups)) if sample_weight is None else np.asarray(sample_weight, float)
+        if np.any(groups < 0) or np.any(groups >= n_groups):
+            raise ValueError(f"groups must lie between 0 and {n_groups - 1}.")
         if not np.all(weight >= 0):
             raise ValueError("sample weights must be numbers >= 0.")
         stay_single = stay_single and single and len(values) > ROWS.double_precision
@@ -283,7 +281,7 @@ class Samples:
         def copied(rows: NDArray[np.intp]) -> FloatArray:
             return _copy_rows(values, rows, transform, stay_single)
 
-        return cls._grouped(values, values, classes, n_groups, weight, copied)
+        return cls._grouped(values, values, groups, n_groups, weight, copied)
 
     @classmethod
     def from_hinged(
@@ -310,23 +308,23 @@ class Samples:
         cls,
         X: NDArray[np.floating] | HingedTable,
         values: NDArray[np.floating],
-        classes: NDArray[np.int64],
+        groups: NDArray[np.int64],
         n_groups: int,
         weight: FloatArray,
         copied: Callable[[NDArray[np.intp]], FloatArray],
     ) -> Samples:
         """Group rows in the order of ``X``; those of equal ``values`` are merged, the first of
         them ``copied``."""
-        order = _canonical_order(X, classes, weight)
-        first = _first_of_equal(values, classes, order)
+        order = _canonical_order(X, groups, weight)
+        first = _first_of_equal(values, groups, order)
         features = copied(order[first])
-        labels = classes[order[first]]
+        labels = groups[order[first]]
         # Integers add exactly in floats, so that weight 3 equals three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
         counts = np.bincount(labels, minlength=n_groups)
         if len(order) == 0 or np.any(counts == 0):
             missing = np.flatnonzero(counts == 0)
-            raise ValueError(f"class indices {missing.tolist()} have no sample of positive weight.")
+            raise ValueError(f"groups {missing.tolist()} have no sample of positive weight.")
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         totals = np.add.reduceat(merged, starts[:-1])
         return cls(features, starts, merged, totals)
@@ -353,7 +351,7 @@ class DrawnRows:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Class index of each row, shape (n_rows,)."""
+        """Group of each row, shape (n_rows,)."""
         return np.repeat(np.arange(self.source.n_groups), np.diff(self.starts))
 
     @property
@@ -429,7 +427,7 @@ def first_rows(
 ) -> NDArray[np.intp]:
     """Return the ascending positions of a stratified sample of about ``limit`` rows.
 
-    It consists of the first rows of each class in canonical order, at least ROWS.smallest_group.
+    It consists of the first rows of each group in canonical order, at least ROWS.smallest_group.
     """
     order = _canonical_order(X, y, weight)
     counts = np.bincount(y[order])

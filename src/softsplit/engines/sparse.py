@@ -125,7 +125,7 @@ class SparseTable:
     X : sparse matrix (n_rows, n_columns) of compressed rows
     labels : array of int, shape (n_rows,)
     counts, weights : arrays (n_rows,)
-        Weights by which columns are scaled, and those of the sums, with class weights.
+        Weights by which columns are scaled, and those of the sums, with factors on groups.
     kind : str
         The scaling.
     groups : array of int, shape (n_columns,), optional

@@ -1,6 +1,6 @@
-"""The compiled pass of rows whose targets are class probabilities.
+"""The compiled pass of rows whose targets are probabilities of groups.
 
-With the weight w_ik = weight_i target_ik of row i in class k, the pass computes
+With the weight w_ik = weight_i target_ik of row i in group k, the pass computes
 
     V_ik    = sum_l P_il W[k, l]
     value   = sum_i sum_k w_ik f(V_ik)
@@ -9,8 +9,8 @@ With the weight w_ik = weight_i target_ik of row i in class k, the pass computes
     U_i[leaf]  = sum_k g_ik W[k, leaf],    U[node] = p U[left] + (1 - p) U[right]
     d value / d z[node] = reach[node] gamma p (1 - p) (U[left] - U[right])
 
-so that gates, reach and slopes are computed once for all classes of a row; what is left for a class
-are sums over the leaves. Rows are processed in tiles, and a class only from the first to the last
+so that gates, reach and slopes are computed once for all groups of a row; what is left for a group
+are sums over the leaves. Rows are processed in tiles, and a group only from the first to the last
 row of a tile in which it has weight. Shapes: scores (n_branches, n_rows), targets (n_groups,
 n_rows), table and mass (n_groups, n_leaves).
 """
@@ -28,7 +28,7 @@ from softsplit.tree.routing import TILE, open_gates
 def target_pass(scores, slopes, targets, table, steepness, outer, mass):  # type: ignore[no-untyped-def]
     """Return the value of all rows; write slopes d value / d score and the leaf masses.
 
-    Arguments are those of ``tree_pass``, with ``targets`` in the place of classes and weights.
+    Arguments are those of ``tree_pass``, with ``targets`` in the place of groups and weights.
     """
     n_branches = scores.shape[0]
     n_nodes = 2 * n_branches + 1
@@ -63,7 +63,7 @@ def _pass_tiles(  # type: ignore[no-untyped-def]
             p, q = left[t], right[t]
             open_gates(scores[t], begin, size, steepness, p, q, powers, bits)
             _part(reach[t], p, q, size, reach[2 * t + 1], reach[2 * t + 2])
-        # Classes: V, f and g, the mass and U of the leaves.
+        # Groups: V, f and g, the mass and U of the leaves.
         for node in range(n_branches, n_nodes):
             for i in range(size):
                 pulls[node, i] = 0.0

@@ -27,7 +27,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.targets import Classes
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import class_probabilities
+from softsplit.tree.routing import mixed_values
 
 KEPT_FOLDS = 8
 """Prepared folds that a process keeps."""
@@ -141,7 +141,7 @@ def tree_probabilities(
     tree: TreeParameters, X: FloatArray, steepness: float, fold: Fold
 ) -> FloatArray:
     """Probability of every class of the data set, (n_rows, n_classes)."""
-    known = np.ascontiguousarray(class_probabilities(tree, X.T, steepness).T)
+    known = np.ascontiguousarray(mixed_values(tree, X.T, steepness).T)
     return spread(known, fold)
 
 

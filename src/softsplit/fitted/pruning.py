@@ -27,7 +27,7 @@ from softsplit.fitted.model import TreeModel
 from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
-from softsplit.tree.routing import class_probabilities, gate_probabilities
+from softsplit.tree.routing import gate_probabilities, mixed_values
 
 SAME_SIDES = 1e-9
 """``oriented`` leaves sides alone whose mean classes differ by less than this, or of which one has
@@ -205,7 +205,7 @@ def _simplified(
     found = _packed(_pruned(_unpacked(parameters, 0), steepness, allowed), parameters.n_features)
     if features is None:
         return found
-    wanted = class_probabilities(parameters, features, steepness)
+    wanted = mixed_values(parameters, features, steepness)
     votes = np.eye(len(wanted)) if votes is None else votes
     return _without_idle(found, steepness, tol, features, wanted, votes, agrees)
 
@@ -315,7 +315,7 @@ def _without_idle(
             trial = _without(best, branch, side, steepness, tol)
             if trial is None:
                 continue
-            answers = class_probabilities(trial.tree, features, steepness)
+            answers = mixed_values(trial.tree, features, steepness)
             agree = np.array_equal(np.argmax(votes @ answers, axis=0), predicted)
             near = np.max(np.abs(answers - wanted), initial=0.0) <= tol
             if agree and near and agrees(trial):

@@ -32,7 +32,7 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import class_probabilities, leaf_probabilities, split_scores
+from softsplit.tree.routing import leaf_probabilities, mixed_values, split_scores
 from softsplit.tree.scaling import scaled_rows
 
 LARGEST_LOSS = 10.0
@@ -162,7 +162,7 @@ class TestRows:
     def shares(self, tree: TreeParameters) -> FloatArray:
         """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
         steepness = self.prepared.problem.steepness
-        return self._of_all_classes(class_probabilities(tree, self.scaled, steepness))
+        return self._of_all_classes(mixed_values(tree, self.scaled, steepness))
 
     def probabilities(self, tree: TreeParameters, costs: FloatArray | None = None) -> FloatArray:
         """What ``predict_proba`` of the tree says of the rows, (n_rows, n_classes).
@@ -182,7 +182,7 @@ class TestRows:
             factors = np.ones(tree.n_groups)
         elif self.training is not None and costs is not None:
             factors = cost_factors(costs[np.ix_(self._known, self._known)])
-        proba = class_probabilities(mixed, self.scaled, prepared.problem.steepness).T.copy()
+        proba = mixed_values(mixed, self.scaled, prepared.problem.steepness).T.copy()
         if factors is not None:
             places = np.cumsum(self._known) - 1
             predicted = places[self.predicted(tree, costs)]

@@ -29,7 +29,7 @@ from softsplit.solvers.base import (
     Start,
     silent,
 )
-from softsplit.solvers.score_statistics import class_slopes, score_statistics
+from softsplit.solvers.score_statistics import group_slopes, score_statistics
 from softsplit.solvers.stopping import EndPoints
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import TreeParameters
@@ -89,7 +89,7 @@ def barred_variables(problem: TrainingProblem, rules: FeatureRules) -> Iterator[
         return
     few = problem.rows.sample(ROWS.importances)
     columns = np.asarray(few.features, dtype=float)
-    gains = score_statistics(columns, columns**2, *class_slopes(few.labels, few.weights)).gains
+    gains = score_statistics(columns, columns**2, *group_slopes(few.labels, few.weights)).gains
     worth = np.zeros(len(rules.names))
     np.maximum.at(worth, rules.of, gains.max(axis=1))
     worth[list(rules.required)] = np.inf

@@ -63,7 +63,7 @@ def score_statistics(
     return ScoreStatistics(-0.5 * pull * change, change)
 
 
-def class_slopes(labels: Labels, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+def group_slopes(labels: Labels, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return slopes and curvatures without a tree, a column for each class; of two, for one."""
     counts = np.bincount(labels, weight)
     shares = counts / max(counts.sum(), LEAST_PROBABILITY)

@@ -39,7 +39,7 @@ from softsplit.solvers import (
 )
 from softsplit.solvers.active_set.descent import EVALUATE_ONLY
 from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
-from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, class_shares
+from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, group_shares
 from softsplit.solvers.elimination.lbfgs import shorter
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.path import pruning_steps
@@ -289,7 +289,7 @@ def _descents() -> tuple[RowDescents, SupportTree]:
     """Return descents by likelihood on a few rows, and a tree of the right shape."""
     problem = tiny_likelihood(3, 2, counting())
     n_branches = problem.topology.n_branches
-    leaves = np.repeat(class_shares(problem)[:, None], n_branches + 1, axis=1)
+    leaves = np.repeat(group_shares(problem)[:, None], n_branches + 1, axis=1)
     weights = np.ones((problem.n_features, n_branches))
     tree = TreeParameters(weights, np.full(n_branches, 0.5), leaves)
     return RowDescents(problem, Budget(), problem.rows.sample()), SupportTree.of(tree, problem)

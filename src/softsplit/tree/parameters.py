@@ -42,7 +42,7 @@ class Topology:
 
     @classmethod
     def with_leaves(cls, n_groups: int) -> Topology:
-        """Return the smallest tree with a leaf for each of ``n_groups`` classes."""
+        """Return the smallest tree with ``n_groups`` leaves or more."""
         return cls(max(1, int(np.ceil(np.log2(n_groups)))))
 
     @classmethod
@@ -98,7 +98,7 @@ class TreeParameters:
     thresholds : array of shape (n_branches,)
         Split thresholds mu_t, likewise.
     leaf_values : array of shape (n_groups, n_leaves)
-        Class assignment c_kl of each leaf: every column is a distribution over classes.
+        Values c_kl of each leaf: every column is a distribution over the target groups.
     """
 
     weights: FloatArray

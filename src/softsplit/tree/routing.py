@@ -121,9 +121,7 @@ def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
     return node_reach(*gate_probabilities(scores, steepness))[len(scores) :]
 
 
-def class_probabilities(
-    parameters: TreeParameters, features: FloatArray, steepness: float
-) -> FloatArray:
+def mixed_values(parameters: TreeParameters, features: FloatArray, steepness: float) -> FloatArray:
     """Return sum_l c_kl P_li, shape (n_groups, n_rows), for ``features`` (n_features, n_rows).
 
     This is the definition, for rows in scaled units. Three translations start from rows in original
@@ -133,10 +131,3 @@ def class_probabilities(
     """
     leaves = leaf_probabilities(split_scores(parameters, features), steepness)
     return parameters.leaf_values @ leaves
-
-
-def predicted_classes(
-    parameters: TreeParameters, features: FloatArray, steepness: float
-) -> NDArray[np.intp]:
-    """Return the index of the most probable class of scaled rows (n_features, n_rows)."""
-    return np.argmax(class_probabilities(parameters, features, steepness), axis=0)

@@ -42,7 +42,7 @@ from softsplit.solvers.elimination.lbfgs import (
     steps_of,
 )
 from softsplit.solvers.elimination.objective import (
-    ClassMasses,
+    GroupMasses,
     RowMasses,
     Shrinkage,
     SmoothFunction,
@@ -50,7 +50,7 @@ from softsplit.solvers.elimination.objective import (
     StandardisedRows,
     by_log_odds,
     column_blocks,
-    first_of_each_class,
+    first_of_each_group,
     shrink,
     softmax,
 )
@@ -67,7 +67,7 @@ from softsplit.support.arrays import FloatArray
 DescentEnd = tuple[SupportTree, float, bool]
 """The tree at the end of a descent, its value, and whether the descent ended by itself."""
 
-HESSIAN_ROWS, FEWEST_OF_CLASS = 5_000, 100
+HESSIAN_ROWS, FEWEST_OF_GROUP = 5_000, 100
 """Rows of the sample whose Hessian is computed, and at least so many of each class."""
 
 
@@ -93,14 +93,14 @@ class AllRows(Protocol):
     ) -> FloatArray | None:
         """As ``second_order.hessian`` on all rows; None where that is not known."""
 
-    def masses(self, tree: SupportTree) -> ClassMasses:
+    def masses(self, tree: SupportTree) -> GroupMasses:
         """The class masses of trees shaped like ``tree``."""
 
     def sampled(self) -> AllRows | None:
         """The same over a sample in this process, of the rates too; None if the rows are there."""
 
 
-def class_shares(problem: TrainingProblem) -> FloatArray:
+def group_shares(problem: TrainingProblem) -> FloatArray:
     """Share of each class in the weight of all rows."""
     totals = problem.rows.group_totals
     return totals / totals.sum()
@@ -240,7 +240,7 @@ class RowDescents:
         """As ``second_order.hessian`` on all rows."""
         return hessian(tree, self.on(tree), ridge, prices)
 
-    def masses(self, tree: SupportTree) -> ClassMasses:
+    def masses(self, tree: SupportTree) -> GroupMasses:
         """The class masses of trees shaped like ``tree``."""
         return RowMasses(self.on(tree), tree.shape)
 
@@ -320,7 +320,7 @@ class RowDescents:
         rows, most = self.on(tree), min(max_iter - lead_in, NEWTON_STEPS)
         end = newton_on_sample(
             row_function(tree, rows, shrinkage, tree.free), tree,
-            first_of_each_class(rows, HESSIAN_ROWS, FEWEST_OF_CLASS), shrinkage.ridge, self.budget,
+            first_of_each_group(rows, HESSIAN_ROWS, FEWEST_OF_GROUP), shrinkage.ridge, self.budget,
             max_iter=most, decrease=decrease, renewals=NEWTON_RENEWALS,
         )  # fmt: skip
         self.steps += end.steps
@@ -354,7 +354,7 @@ def _fisher_pays(n_free: int, tree: SupportTree, max_iter: int) -> bool:
 class EngineFunction:
     """The function of objective.py over all rows of an engine, for trees shaped like ``tree``.
 
-    It is a ``ClassMasses`` too. With ``limits`` the rows are grouped by the cells of these.
+    It is a ``GroupMasses`` too. With ``limits`` the rows are grouped by the cells of these.
     """
 
     def __init__(
@@ -408,13 +408,13 @@ class EngineFunction:
         return function
 
     def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As ``ClassMasses.at``."""
+        """As ``GroupMasses.at``."""
         splits, leaves, _ = self.parts(x)
         table = np.zeros((len(self.totals), leaves.shape[1]))  # sums of any table have the masses
         return leaves, self.sums(splits, table, IDENTITY).mass
 
     def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
-        """As ``ClassMasses.add``."""
+        """As ``GroupMasses.add``."""
         splits, leaves, _ = self.parts(x)
         by_split += self.sums(splits, prices[:, None] * leaves, IDENTITY).splits
 
@@ -492,7 +492,7 @@ class EngineDescents:
         near = row_function(tree, middle, shrinkage, tree.free)
         size = max(HESSIAN_ROWS, int(0.1 * self.n_rows))
         costly = min(size, len(middle.weights)) * int(tree.free.sum()) ** 2 > 2e10
-        curved = first_of_each_class(few if costly else middle, size, FEWEST_OF_CLASS)
+        curved = first_of_each_group(few if costly else middle, size, FEWEST_OF_GROUP)
         if len(middle.weights) >= self.n_rows:
             return self._newton_steps(near, tree, curved, shrinkage, limit, decrease, tol)
         if middle.weights is not self.few.frame.weights:

@@ -23,7 +23,7 @@ Derivatives: with T the derivative of the log-loss by c (engines/tree_pass.py) a
 All parameters lie in one vector: the splits (n_branches, n_columns + 1), intercept last, then the
 log-odds of the leaves (n_groups, n_leaves). Entries that are not ``free`` keep their value.
 
-``SmoothFunction`` and ``ClassMasses`` are all that optimisers ask of rows, wherever those are.
+``SmoothFunction`` and ``GroupMasses`` are all that optimisers ask of rows, wherever those are.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class StandardisedRows(NamedTuple):
     pseudo: FloatArray  # (n_groups,)
 
 
-def first_of_each_class(rows: StandardisedRows, limit: int, fewest: int) -> StandardisedRows:
+def first_of_each_group(rows: StandardisedRows, limit: int, fewest: int) -> StandardisedRows:
     """Return about ``limit`` rows, at least ``fewest`` of each class, with the same class totals.
 
     They are the first of each class, which are as good as random (engines/samples.py).
@@ -263,7 +263,7 @@ def shrink(splits, shrinkage, by_split):  # type: ignore[no-untyped-def]
     return total
 
 
-class ClassMasses(Protocol):
+class GroupMasses(Protocol):
     """Class masses of the leaves, M_kl = sum of weight_i P_il over the rows of class k."""
 
     totals: FloatArray
@@ -277,7 +277,7 @@ class ClassMasses(Protocol):
 
 
 class RowMasses:
-    """``ClassMasses`` of rows in memory, for trees of one shape (n_branches, n_groups)."""
+    """``GroupMasses`` of rows in memory, for trees of one shape (n_branches, n_groups)."""
 
     def __init__(self, rows: StandardisedRows, shape: tuple[int, int]) -> None:
         self.rows = rows

@@ -40,7 +40,7 @@ from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.bounded import OrderedCoordinates
 from softsplit.solvers.elimination.descents import AllRows, EngineFunction
-from softsplit.solvers.elimination.objective import ClassMasses, Shrinkage
+from softsplit.solvers.elimination.objective import GroupMasses, Shrinkage
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
     newton_affordable,
@@ -76,10 +76,10 @@ class BoundedRates(Protocol):
         """
 
 
-class ClassRates:
+class GroupRates:
     """The minimum rates of the classes, of whose rows a tree gives the class V_i on the mean."""
 
-    def __init__(self, masses: ClassMasses, minimum: FloatArray) -> None:
+    def __init__(self, masses: GroupMasses, minimum: FloatArray) -> None:
         self.masses, self.minimum = masses, minimum
 
     def shortfalls(self, x: FloatArray) -> FloatArray:
@@ -199,7 +199,7 @@ def _add_by_log_odds(leaves: FloatArray, by_share: FloatArray, gradient: FloatAr
 def rates_of(rows: AllRows, tree: SupportTree) -> BoundedRates:
     """Return all rates that the problem of ``rows`` bounds, for trees shaped like ``tree``."""
     problem, limits = rows.problem, rows.problem.rate_limits
-    of_classes = ClassRates(rows.masses(tree), problem.minimum_rates)
+    of_classes = GroupRates(rows.masses(tree), problem.minimum_rates)
     if limits is None:
         return of_classes
     others = CellRates(limits, EngineFunction(problem, tree, limits))

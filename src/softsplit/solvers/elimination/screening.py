@@ -30,7 +30,7 @@ from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import StandardisedRows
 from softsplit.solvers.elimination.race import Entrants, race
 from softsplit.solvers.elimination.support_tree import SupportTree
-from softsplit.solvers.score_statistics import branch_slopes, class_slopes, score_statistics
+from softsplit.solvers.score_statistics import branch_slopes, group_slopes, score_statistics
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities, node_reach
 
@@ -121,7 +121,7 @@ def marginal_screening(
 
     ``blocks`` are the columns, some at a time, where ``rows`` are without them.
     """
-    slopes, curvatures = class_slopes(_labels(rows), rows.weights)
+    slopes, curvatures = group_slopes(_labels(rows), rows.weights)
     unit, total = score_unit(rows), rows.weights.sum()
     best = np.zeros(len(rows.features))
     for some, columns in blocks or [(slice(None), rows.features)]:
@@ -147,7 +147,7 @@ def conditional_screening(tree: SupportTree, descents: RowDescents) -> NDArray[n
             squares = columns**2
             for arriving in reach:  # one leaf at a time: classes are many
                 descents.budget.check()
-                slopes = class_slopes(labels, rows.weights * arriving)
+                slopes = group_slopes(labels, rows.weights * arriving)
                 gains = score_statistics(columns, squares, *slopes).gains.max(axis=1)
                 np.maximum(best[some], gains, out=best[some])
     # Gains of one column in different leaves are much alike: they count once.

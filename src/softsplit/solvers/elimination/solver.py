@@ -29,7 +29,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.solvers.base import Budget, OutOfBudget, Path, Solution, Solver, Start, Status
 from softsplit.solvers.elimination.bounded import sharpened_in_order
-from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, class_shares
+from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, group_shares
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
 from softsplit.solvers.elimination.path import RIDGE, Criterion, EliminationPath, EliminationPoint
@@ -44,7 +44,7 @@ from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, SupportTree
 from softsplit.solvers.ruled import solve_masked
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import class_probabilities
+from softsplit.tree.routing import mixed_values
 
 LONG = 1e6
 """Rows times parameters of a tree from which the final descent of each start takes seconds: starts
@@ -279,7 +279,7 @@ class EliminationRun:
         trees = ruled_trees(self.few, winner) if self.problem.penalties.counts else [winner]
         if limits:
             trees = [Splicing(self.few, limits).tree(tree) for tree in trees]
-        return [EliminationPath(self.few, tree, class_shares(self.problem)) for tree in trees]
+        return [EliminationPath(self.few, tree, group_shares(self.problem)) for tree in trees]
 
     def _better(
         self, screened: SupportTree, unscreened: SupportTree, limits: SizeLimits
@@ -584,7 +584,7 @@ class EliminationRun:
             tree = cut(tree, problem.limits, rules) if problem.limits else tree
         if rules is not None and rules.required:
             return tree
-        trees = (tree, tree.constant(class_shares(problem)))
+        trees = (tree, tree.constant(group_shares(problem)))
         return min(trees, key=lambda tree: problem.objective(tree.parameters(problem)))
 
     def _status(self, over: bool) -> Status:
@@ -624,7 +624,7 @@ def _priced_rows(
     cells = samples_of(limits.rows)
     prices = limits.prices(multipliers[len(multipliers) - len(limits) :])
     prices = prices - prices.min(axis=1, keepdims=True)
-    probabilities = class_probabilities(tree, cells.features, problem.steepness)
+    probabilities = mixed_values(tree, cells.features, problem.steepness)
     more = cells.weights * prices[cells.labels].T * probabilities
     features, weights, counts = [], [], []
     for k in range(problem.n_groups):

@@ -36,7 +36,7 @@ from softsplit.solvers.score_statistics import (
     Labels,
     ScoreStatistics,
     branch_slopes,
-    class_slopes,
+    group_slopes,
     score_statistics,
 )
 from softsplit.support.arrays import FloatArray
@@ -77,7 +77,7 @@ def first_columns(
     counted = weight > 0
     labels = np.unique(labels[counted], return_inverse=True)[1]
     X = X if np.all(counted) else X[counted]
-    steps = newton_steps(SparseColumns.plain(X), *class_slopes(labels, weight[counted]))
+    steps = newton_steps(SparseColumns.plain(X), *group_slopes(labels, weight[counted]))
     order = np.argsort(-steps.gains.max(axis=1), kind="stable")
     if groups is None:
         return np.sort(order[:FIRST_COLUMNS])

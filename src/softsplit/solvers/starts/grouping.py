@@ -18,9 +18,9 @@ from softsplit.solvers.starts.plans import (
     BOTH,
     LEFT,
     RIGHT,
-    class_distances,
     draw_plan,
     draw_plans,
+    group_distances,
     sides_of,
 )
 from softsplit.support.arrays import FloatArray
@@ -56,7 +56,7 @@ class GreedyTrees:
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         self._chosen = _choose_rows(problem)
-        self._apart = class_distances(problem)
+        self._apart = group_distances(problem)
         self._classes = np.eye(problem.n_groups)
 
     def fresh(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -209,8 +209,8 @@ def _assign_sides(features, labels, weights, node, t, sides, pairs, wanted):  # 
             count += node[i] == t and labels[i] == k
         if sides[k] != BOTH or count < 2:
             continue
-        one = _row_of_class(node, labels, t, k, int(pairs[k, 0] * count))
-        two = _row_of_class(node, labels, t, k, int(pairs[k, 1] * count))
+        one = _row_of_group(node, labels, t, k, int(pairs[k, 0] * count))
+        two = _row_of_group(node, labels, t, k, int(pairs[k, 1] * count))
         nearer = 0.0  # to the left mean is the first row, by so much
         for j in range(n_features):
             apart = means[LEFT, j] / total[LEFT] - means[RIGHT, j] / total[RIGHT]
@@ -227,7 +227,7 @@ def _assign_sides(features, labels, weights, node, t, sides, pairs, wanted):  # 
 
 
 @compiled
-def _row_of_class(node, labels, t, k, lot):  # type: ignore[no-untyped-def]
+def _row_of_group(node, labels, t, k, lot):  # type: ignore[no-untyped-def]
     """Return the ``lot``-th of the rows of class k that arrive at branch t."""
     for i in range(node.size):
         if node[i] == t and labels[i] == k:

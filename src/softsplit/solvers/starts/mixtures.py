@@ -19,7 +19,7 @@ from softsplit.engines.samples import DrawnRows, Samples, centred
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.starts.grouping import RIDGES
 from softsplit.solvers.starts.logistic import LOGISTIC, ridge_logistic
-from softsplit.solvers.starts.plans import BOTH, LEFT, RIGHT, ClassPlan, draw_plans
+from softsplit.solvers.starts.plans import BOTH, LEFT, RIGHT, GroupPlan, draw_plans
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
@@ -86,7 +86,7 @@ def _grouped_tree(
     problem: TrainingProblem,
     rows: FloatArray,
     samples: Samples | DrawnRows,
-    plan: ClassPlan,
+    plan: GroupPlan,
     rng: np.random.Generator,
     options: MixtureOptions,
 ) -> TreeParameters:

@@ -34,7 +34,7 @@ PLANS = PlanOptions()
 Distances = list[list[float]]
 
 
-class ClassPlan(NamedTuple):
+class GroupPlan(NamedTuple):
     """Side of every class at every branch, (n_branches, n_groups), and class of every leaf."""
 
     sides: NDArray[np.int64]
@@ -52,11 +52,11 @@ def structure(labels: tuple[int, ...]) -> object:
 
 def draw_plans(
     problem: TrainingProblem, rng: np.random.Generator, count: int, repeat: bool = False
-) -> list[ClassPlan]:
+) -> list[GroupPlan]:
     """Draw up to ``count`` plans of different structures; ``repeat`` fills up with equal ones."""
-    apart = class_distances(problem)
-    plans: list[ClassPlan] = []
-    spare: list[ClassPlan] = []
+    apart = group_distances(problem)
+    plans: list[GroupPlan] = []
+    spare: list[GroupPlan] = []
     seen: set[object] = set()
     while len(plans) < count and len(spare) <= PLANS.draws * count:
         plan = draw_plan(problem.topology, apart, rng)
@@ -66,7 +66,7 @@ def draw_plans(
     return plans + spare[: count - len(plans)] if repeat else plans
 
 
-def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> ClassPlan:
+def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> GroupPlan:
     """Draw a plan branch by branch, such that every class ends on a leaf."""
     n_groups, n_branches = len(apart), topology.n_branches
     sides = [[BOTH] * n_groups for _ in range(n_branches)]
@@ -80,7 +80,7 @@ def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) ->
             elif k not in left:
                 sides[t][k] = RIGHT
         groups += [left, right]
-    return ClassPlan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
+    return GroupPlan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
 
 
 def _part(
@@ -113,7 +113,7 @@ def _part(
     return left, right
 
 
-def class_distances(problem: TrainingProblem) -> Distances:
+def group_distances(problem: TrainingProblem) -> Distances:
     """Return squared distances between the class means, as lists: they are read one by one."""
     means = problem.rows.group_samples.group_means
     square = np.sum(means**2, axis=1)
