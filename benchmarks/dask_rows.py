@@ -199,9 +199,11 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
     import dask.dataframe as dd
     import distributed
 
+    from softsplit import DaskSoftTreeClassifier
     from softsplit.engines.outer import LOGARITHM
     from softsplit.formulations.model_settings import ModelSettings
-    from softsplit.on_dask.table import collections, stored_table
+    from softsplit.on_dask.partitions import partitions
+    from softsplit.on_dask.table import stored_table
 
     data = folder / "million"
     if not data.exists():
@@ -212,8 +214,9 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
         with cluster(count, folder / "workers", "4GB") as made, distributed.Client(made) as client:
             frame = dd.read_parquet(data)
             names = [f"x{j}" for j in range(N_FEATURES)]
-            found, asked = collections(frame[names], frame["y"], None), Asked()
-            with asked, stored_table(client, found, None, None, weighted=False) as table:
+            given, asked = partitions(frame[names], frame["y"], None), Asked()
+            estimator = DaskSoftTreeClassifier()
+            with asked, stored_table(client, given, estimator, weighted=False) as table:
                 placed = table.placed("standard", ModelSettings(loss="log"))
                 rows = placed.engine.of_columns(np.arange(10))
                 before = client.run(time.process_time)

@@ -17,7 +17,6 @@ from own_loss import SquaredError
 from slow_cases import slow
 from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.engines.base import RowsElsewhere
-from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, EliminationSolver, Status
@@ -75,9 +74,14 @@ def test_every_door_of_the_library_takes_an_engine():
     assert clone(tree).engine == TwoHalves.of
     path = strength_path(X, Y, estimator=tree, n_points=3)
     assert len(path) == 3 and path[2].classifier.global_sparsity_ >= 50
-    few = {"loss": "cost", "depths": (2,), "n_strengths": 2, "cv": 2, "random_state": 0}
-    chosen = SoftTreeClassifierCV(**few, engine=TwoHalves.of).fit(X, Y)
-    assert chosen.score(X, Y) > 0.9
+    few = {"depths": (2,), "n_strengths": 3, "cv": 2, "random_state": 0, "engine": TwoHalves.of}
+    for loss in ("cost", "log"):
+        chosen = SoftTreeClassifierCV(loss=loss, **few).fit(X, Y)
+        assert chosen.score(X, Y) > 0.9
+    problem = make_problem()
+    assert problem.rows.sample() is problem.samples
+    with pytest.raises(RowsElsewhere, match="the rows of TwoHalves are not in the memory"):
+        _ = replace(problem, rows=TwoHalves.of(problem.samples)).samples
 
 
 @pytest.mark.parametrize(
@@ -124,28 +128,6 @@ def test_a_descent_over_an_engine_ends_where_one_over_arrays_does(monkeypatch):
     assert len(asked) < 80
 
 
-def test_a_choice_by_likelihood_takes_an_engine():
-    few = {"depths": (2,), "n_strengths": 4, "cv": 2, "random_state": 0}
-    chosen = SoftTreeClassifierCV(**few, engine=TwoHalves.of).fit(X, Y)
-    assert chosen.score(X, Y) > 0.9
-
-
-def test_what_needs_arrays_says_so():
-    problem = make_problem()
-    problem = type(problem)(
-        TwoHalves.of(problem.samples), problem.topology, problem.loss, problem.penalties,
-        problem.minimum_rates,
-    )  # fmt: skip
-    with pytest.raises(RowsElsewhere, match="the rows of TwoHalves are not in the memory"):
-        _ = problem.samples
-
-
-@pytest.mark.parametrize("engine", ["disk", 3, None])
-def test_an_engine_that_is_none_is_refused(engine):
-    with pytest.raises(ValueError, match="engine must be 'memory', or a function that makes"):
-        SoftTreeClassifier(engine=engine).fit(X, Y)
-
-
 def test_a_loss_of_ones_own_trains():
     """To a stationary point of its own objective, and to a tree that is good on it."""
     known = {"n_starts": 10, "random_state": 0, "global_strength": 2.0}
@@ -171,6 +153,9 @@ def test_the_likelihood_is_a_loss_like_any_other():
     its = by_cost.predict_proba(X)[np.arange(len(y)), y]
     assert -np.sum(np.log(found)) < -np.sum(np.log(np.maximum(its, 1e-300)))
     assert tree.score(X, y) > 0.95
+    bounded = tree.set_params(min_class_rate=0.95).fit(X, y)
+    assert bounded.solution_.violation <= 1e-6
+    assert min(np.mean(bounded.predict_proba(X)[y == k, k]) for k in (0, 1)) >= 0.95 - 1e-6
 
 
 def test_more_classes_than_leaves_are_a_matter_of_the_leaf_rule():
@@ -198,11 +183,6 @@ def test_a_loss_that_does_not_fit_is_refused(settings, words):
         SoftTreeClassifier(**settings).fit(X, Y)
 
 
-def test_rows_of_an_engine_are_those_it_was_handed():
-    problem = make_problem()
-    assert isinstance(problem.rows, CompiledRows) and problem.rows.sample() is problem.samples
-
-
 @pytest.mark.parametrize("loss", [SquaredError(), LogLoss()], ids=["square", "log"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_leaf_step_never_raises_the_loss(loss, seed):
@@ -212,18 +192,6 @@ def test_a_leaf_step_never_raises_the_loss(loss, seed):
     once = problem.best_leaves(case.tree)
     twice = problem.best_leaves(once)
     assert problem.cost(twice) <= problem.cost(once) * (1 + 1e-12)
-
-
-def test_the_likelihood_meets_class_rates():
-    X, y = load_breast_cancer(return_X_y=True)
-    tree = SoftTreeClassifier(
-        loss=LogLoss(), min_class_rate=0.95, depth=2, global_strength=2.0, n_starts=2,
-        random_state=0,
-    )  # fmt: skip
-    tree.fit(X, y)
-    assert tree.solution_.violation <= 1e-6
-    rates = [np.mean(tree.predict_proba(X)[y == k, k]) for k in (0, 1)]
-    assert min(rates) >= 0.95 - 1e-6
 
 
 class Broken(SquaredError):
@@ -252,20 +220,6 @@ def test_a_loss_with_a_wrong_part_is_refused_before_anything_is_compiled(part, w
         SoftTreeClassifier(loss=loss).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (lambda s: None, "the engine must be an object with n_rows"),
-        (lambda s: s, "the engine must be an object with"),
-        (lambda s: Wrong(TwoHalves.of(s), "splits"), "Sums whose splits is finite and of shape"),
-        (lambda s: Wrong(TwoHalves.of(s), "mass"), "Sums whose mass is finite and of shape"),
-    ],
-)
-def test_an_engine_with_wrong_answers_is_refused(answer, words):
-    with pytest.raises(ValueError, match=words):
-        SoftTreeClassifier(engine=answer).fit(X, Y)
-
-
 class Wrong:
     """An engine that gives one of its sums transposed."""
 
@@ -276,8 +230,24 @@ class Wrong:
         return getattr(self.engine, name)
 
     def evaluate(self, *asked):
-        found = self.engine.evaluate(*asked)
-        return replace(found, **{self.part: getattr(found, self.part).T})
+        sums = self.engine.evaluate(*asked)
+        return replace(sums, **{self.part: getattr(sums, self.part).T})
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        *((name, "engine must be 'memory', or a function that makes") for name in ("disk", 3)),
+        (None, "engine must be 'memory', or a function that makes"),
+        (lambda s: None, "the engine must be an object with n_rows"),
+        (lambda s: s, "the engine must be an object with"),
+        (lambda s: Wrong(TwoHalves.of(s), "splits"), "Sums whose splits is finite and of shape"),
+        (lambda s: Wrong(TwoHalves.of(s), "mass"), "Sums whose mass is finite and of shape"),
+    ],
+)
+def test_what_is_no_engine_or_answers_wrongly_is_refused(engine, words):
+    with pytest.raises(ValueError, match=words):
+        SoftTreeClassifier(engine=engine).fit(X, Y)
 
 
 def test_a_time_limit_holds_where_an_evaluation_takes_long(clock):

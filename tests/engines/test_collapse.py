@@ -12,7 +12,6 @@ from helpers import random_case, random_tree, sensitive_case
 from slow_cases import examples
 from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.block_pass import block_pass
-from softsplit.engines.compiled import tree_shape
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.solvers.active_set.descent import DescentLimits
 from softsplit.solvers.base import Budget, Solution, Status
@@ -112,27 +111,6 @@ def test_another_steepness_does_not_use_the_cached_gates():
     assert fast.with_steepness(2.0).cost(case.tree) == plain.with_steepness(2.0).cost(case.tree)
 
 
-@every_block
-def test_the_gradient_agrees_with_finite_differences(block):
-    fast, _ = restricted(block, sensitive_case(0, 3, 20.0))
-    tree, step = fast.anchor, 1e-6
-    found = fast.evaluate_cost(tree)
-    for name in ("weights", "thresholds", "leaf_values"):
-        array = getattr(tree, name)
-        free = fast.free_leaves if name == "leaf_values" else fast.free_branches
-        for index in np.ndindex(array.shape):
-            if not free[index[-1]]:
-                assert getattr(found, name)[index] == 0
-                continue
-            values = []
-            for sign in (1, -1):
-                shifted = array.copy()
-                shifted[index] += sign * step
-                values.append(fast.cost(replace(tree, **{name: shifted})))
-            slope = (values[0] - values[1]) / (2 * step)
-            assert getattr(found, name)[index] == pytest.approx(slope, rel=1e-5, abs=1e-6)
-
-
 def test_rows_that_do_not_arrive_are_left_out():
     case = random_case(0, 3, 512.0, n_rows=200)
     cache = GateCache.of(case.tree, case.problem.rows, 512.0)
@@ -166,12 +144,6 @@ def test_the_pass_returns_the_mass_that_is_classified_correctly():
     value = block_pass(scores, np.empty_like(scores), rows, 20.0, 1.0, np.zeros(4), right)
     assert value == pytest.approx(plain.cost(tree), rel=1e-12)
     assert_allclose(right / plain.samples.group_totals, plain.rates(tree), rtol=1e-12)
-
-
-def test_the_shape_of_a_whole_tree():
-    parents, on_left = tree_shape(7)
-    assert_array_equal(parents, [-1, 0, 0, 1, 1, 2, 2])
-    assert_array_equal(on_left[1:], [True, False, True, False, True, False])
 
 
 def engines(block, rates=0.0, proximal=0.0):

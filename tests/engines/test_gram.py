@@ -24,16 +24,11 @@ def test_inverse_and_diagonal_are_those_of_the_dense_matrix(n_rows):
     np.testing.assert_allclose(gram.diagonal * np.diag(dense), 1)
 
 
-def test_a_feature_of_zeros_has_a_finite_place_in_the_metric():
+def test_features_of_zeros_and_many_features_have_a_finite_metric():
     features, weights = rows(3, 40)
     features[1] = 0.0
     gram = Gram(features, weights)
     assert np.all(np.isfinite(gram.inverse)) and np.all(np.isfinite(gram.diagonal))
     assert gram.diagonal[1] > 1e6 * gram.diagonal[0]
-
-
-def test_many_features_have_a_diagonal_only():
-    most = MOST_FEATURES
-    gram = Gram(*rows(most, 5))
-    assert gram.inverse.shape == (0, 0) and gram.diagonal.shape == (most + 1,)
-    assert Gram(*rows(most - 1, 5)).inverse.shape == (most, most)
+    many = Gram(*rows(MOST_FEATURES, 5))
+    assert many.inverse.shape == (0, 0) and many.diagonal.shape == (MOST_FEATURES + 1,)

@@ -12,7 +12,7 @@ import pytest
 from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import CompiledRows, ThreadedRows
 from softsplit.engines.hinged import HingedLines
-from softsplit.engines.outer import LOGARITHM
+from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.samples import Samples, first_rows
 from softsplit.estimators.base import model_settings, profiled, training_run
 from softsplit.estimators.training_rows import training_rows
@@ -81,25 +81,25 @@ def test_lines_have_the_bits_of_coded_and_scaled_rows(kind):
 def test_lines_are_indexed_like_an_array(key):
     _, hinged, dense = both()
     assert np.array_equal(hinged.features[key], dense.features[key])
-
-
-def test_pairs_of_places_are_refused():
     with pytest.raises(IndexError, match=r"takes a slice of rows, or np\.ix_"):
-        both()[1].features[np.array([0, 1]), np.array([0, 1])]
+        hinged.features[np.array([0, 1]), np.array([0, 1])]
 
 
-def test_operators_see_all_lines():
+def test_lines_are_read_like_an_array():
+    """Operators see all lines; those that are not used are zero, and groups keep their kind."""
     _, hinged, dense = both()
+    n_features = hinged.n_features
     assert np.array_equal(2.0 * hinged.features, 2.0 * dense.features)
-    assert np.array_equal(np.dot(np.eye(hinged.n_features), hinged.features), dense.features)
-
-
-def test_lines_that_are_not_used_are_zero():
-    _, hinged, dense = both()
-    used = np.arange(hinged.n_features) % 3 == 0
+    assert np.array_equal(np.dot(np.eye(n_features), hinged.features), dense.features)
+    used = np.arange(n_features) % 3 == 0
     lines = hinged.drawn(1000).lines_in_use(used)
     assert np.array_equal(lines[used], dense.drawn(1000).lines(np.flatnonzero(used)))
     assert not np.any(lines[~used])
+    assert isinstance(hinged.of_group(1).features, HingedLines)
+    splits, table = np.ones((1, n_features + 1)), np.ones((2, 2))
+    one, other = (CompiledRows(rows).of_group(1) for rows in (hinged, dense))
+    asked = splits, table, IDENTITY, 1.0
+    assert np.array_equal(one.evaluate(*asked).mass, other.evaluate(*asked).mass)
 
 
 def test_a_table_is_indexed_like_an_array():
@@ -116,16 +116,10 @@ def test_a_table_is_indexed_like_an_array():
     assert np.array_equal(table.min(axis=0), array.min(axis=0))
     assert np.array_equal(table.max(axis=0), array.max(axis=0))
     assert np.array_equal(np.vstack([table[piece] for piece in table.pieces()]), array)
+    known = numbers()[1], np.ones(N_ROWS), 2000
+    assert np.array_equal(first_rows(table, *known), first_rows(array, *known))
     assert np.array_equal(table.part(np.array([3, 2]))[:], array[[3, 2]])
     assert np.array_equal(table.in_use(slice(4), mask), np.where(mask, array[:4], 0.0))
-
-
-def test_the_same_rows_are_compared():
-    table, _, _ = both()
-    _, y = numbers()
-    weight = np.ones(N_ROWS)
-    found = [first_rows(X, y, weight, 2000) for X in (table, np.asarray(table))]
-    assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
@@ -142,16 +136,6 @@ def test_sums_have_the_same_bits(kind, columns):
     for part in ("value", "splits", "mass", "table"):
         assert np.array_equal(*(getattr(sums, part) for sums in found))
     assert found[0].value > 0
-
-
-def test_the_rows_of_a_class_stay_without_hinges():
-    _, hinged, dense = both()
-    splits, table = np.ones((1, hinged.n_features + 1)), np.ones((2, 2))
-    assert isinstance(hinged.of_group(1).features, HingedLines)
-    found = [
-        CompiledRows(one).of_group(1).evaluate(splits, table, 0, 1.0) for one in (hinged, dense)
-    ]
-    assert np.array_equal(found[0].mass, found[1].mass)
 
 
 def fitted(rows, estimator):
@@ -179,14 +163,10 @@ def test_the_tree_is_the_same(weighted):
     assert np.any(tree.parameters.weights[own.coding.hinges])  # the effect of x1 bends
 
 
-def test_few_rows_have_an_array():
+def test_few_rows_have_an_array_and_rows_of_weight_zero_no_hinges():
     X, y = numbers()
     few = training_rows(SoftTreeClassifier(), X[: ROWS.row_sums], y[: ROWS.row_sums], None)
     assert isinstance(few.X, np.ndarray) and few.bends
-
-
-def test_rows_of_weight_zero_take_no_hinges():
-    X, y = numbers()
     rows = training_rows(SoftTreeClassifier(), X, y, np.arange(N_ROWS) % 8 > 0)
     assert isinstance(rows.counted().X, HingedTable)
     assert isinstance(rows.part(np.arange(10)).X, np.ndarray)

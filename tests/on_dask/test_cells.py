@@ -114,4 +114,4 @@ def test_a_column_of_many_values_is_told_by_its_partition():
     with pytest.raises(ValueError, match="has 2000 values in one partition"):
         seen_part({"a": None}, X, None, np.arange(2000) % 2, np.ones(2000))
     seen = seen_part({"a": (10.0,)}, X, None, np.arange(2000) % 2, np.ones(2000))
-    assert len(seen.labels) == 4
+    assert len(seen) == 4

@@ -109,13 +109,6 @@ def test_rows_that_arrive_are_measured_and_scaled_to_the_bit(kind, weighted):
     np.testing.assert_allclose(told.scaled_mean, summary.scaled_mean, rtol=1e-6)
 
 
-def test_metric_is_that_of_the_compiled_engine():
-    samples, _, _ = draw(3)
-    found, expected = DeviceRows.of(samples, CPU).metric(), CompiledRows(samples).metric()
-    np.testing.assert_allclose(found.inverse, expected.inverse, rtol=1e-8)
-    np.testing.assert_allclose(found.diagonal, expected.diagonal, rtol=1e-8)
-
-
 @pytest.mark.parametrize("name", ["tpu", 3, "", "cuda:99"])
 def test_devices_that_are_not_there(name):
     with pytest.raises((ValueError, RuntimeError), match="device") as said:

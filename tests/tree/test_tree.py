@@ -17,14 +17,6 @@ def test_numbers_of_branches_and_leaves(depth):
     assert Topology.with_branches(topology.n_branches) == topology
 
 
-def test_paths_of_depth_two_written_out():
-    topology = Topology(2)
-    assert topology.path(0) == ((0, True), (1, True))
-    assert topology.path(1) == ((0, True), (1, False))
-    assert topology.path(2) == ((0, False), (2, True))
-    assert topology.path(3) == ((0, False), (2, False))
-
-
 @every_depth
 def test_paths_hold_the_left_and_right_ancestors(depth):
     topology = Topology(depth)
@@ -63,25 +55,22 @@ def test_leaves_below_are_those_whose_path_passes_the_node(depth):
         assert list(topology.leaves_below(topology.n_branches + leaf)) == [leaf]
 
 
-@pytest.mark.parametrize("depth", [0, -1, MAX_DEPTH + 1])
-def test_impossible_depths_are_refused(depth):
-    with pytest.raises(
-        ValueError, match=f"depth must be an integer between 1 and {MAX_DEPTH}, got {depth}"
-    ):
-        Topology(depth)
+def test_impossible_shapes_are_refused():
+    for depth in (0, -1, MAX_DEPTH + 1):
+        sentence = f"depth must be an integer between 1 and {MAX_DEPTH}, got {depth}"
+        with pytest.raises(ValueError, match=sentence):
+            Topology(depth)
+    for n_branches in (2, 4, 5, 6, 8, 14, 16):
+        with pytest.raises(ValueError, match=f"no complete binary tree has {n_branches} branches"):
+            Topology.with_branches(n_branches)
+    for shapes in (((2, 3), (2,), (2, 4)), ((2, 3), (3,), (2, 3)), ((2, 3), (3, 1), (2, 4))):
+        with pytest.raises(ValueError, match="do not describe one tree"):
+            TreeParameters(*(np.zeros(shape) for shape in shapes))
 
 
-@pytest.mark.parametrize("n_branches", [2, 4, 5, 6, 8, 14, 16])
-def test_numbers_of_branches_without_a_complete_tree_are_refused(n_branches):
-    with pytest.raises(ValueError, match=f"no complete binary tree has {n_branches} branches"):
-        Topology.with_branches(n_branches)
-
-
-@pytest.mark.parametrize(
-    ("n_classes", "depth"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (26, 5)]
-)
-def test_the_smallest_tree_with_a_leaf_for_each_class(n_classes, depth):
-    assert Topology.with_leaves(n_classes).depth == depth
+def test_the_smallest_tree_with_so_many_leaves():
+    depths = {1: 1, 2: 1, 3: 2, 4: 2, 5: 3, 8: 3, 9: 4, 26: 5}
+    assert {n: Topology.with_leaves(n).depth for n in depths} == depths
 
 
 @every_depth
@@ -91,14 +80,6 @@ def test_neutral_parameters(depth):
     assert not tree.weights.any() and not tree.thresholds.any()
     np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1)
     assert np.all(tree.leaf_values == 1 / 3)
-
-
-@pytest.mark.parametrize(
-    "shapes", [((2, 3), (2,), (2, 4)), ((2, 3), (3,), (2, 3)), ((2, 3), (3, 1), (2, 4))]
-)
-def test_shapes_that_do_not_fit_together_are_refused(shapes):
-    with pytest.raises(ValueError, match="do not describe one tree"):
-        TreeParameters(*(np.zeros(shape) for shape in shapes))
 
 
 def test_the_whole_tree_as_a_block():

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.gram import Metric
-from softsplit.engines.samples import DrawnRows, Samples
+from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
 
 
@@ -132,16 +132,15 @@ def with_columns(
     return of_columns(columns), np.arange(len(columns))
 
 
-def drawn_from(rows: RowEngine, limit: int) -> Samples | DrawnRows:
+def drawn_from(rows: RowEngine, limit: int) -> Samples:
     """Return a sample as of ``sample``; of rows in this process without a copy of its features."""
-    own = getattr(rows, "sample_in_place", None)
-    found: Samples | DrawnRows = rows.sample(limit) if own is None else own(limit)
-    return found
+    draw: Callable[[int], Samples] = getattr(rows, "sample_in_place", rows.sample)
+    return draw(limit)
 
 
 def columns_drawn_from(
     rows: RowEngine, columns: NDArray[np.intp], limit: int
-) -> tuple[Samples | DrawnRows, NDArray[np.intp]]:
+) -> tuple[Samples, NDArray[np.intp]]:
     """Return a sample with at least ``columns``, and their positions in it.
 
     Of rows in this process nothing is copied; elsewhere only these columns travel.
@@ -154,9 +153,8 @@ def columns_drawn_from(
 
 def summed(rows: RowEngine, work: Callable[[Samples], FloatArray]) -> FloatArray:
     """Return the sum of ``work`` over all rows; over a large sample where an engine has no way."""
-    own = getattr(rows, "summed", None)
-    found: FloatArray = work(rows.sample()) if own is None else own(work)
-    return found
+    own: Callable[..., FloatArray] | None = getattr(rows, "summed", None)
+    return work(rows.sample()) if own is None else own(work)
 
 
 class RowsElsewhere(ValueError):
@@ -171,10 +169,10 @@ def samples_of(rows: RowEngine) -> Samples:
     RowsElsewhere
         If the engine keeps its rows elsewhere.
     """
-    found: Samples | None = getattr(rows, "samples", None)
-    if found is None:
+    samples: Samples | None = getattr(rows, "samples", None)
+    if samples is None:
         raise RowsElsewhere(
             f"the rows of {type(rows).__name__} are not in the memory of this process, which this "
             "method needs; use solver='native'."
         )
-    return found
+    return samples

@@ -34,7 +34,7 @@ from softsplit.engines.compiled import (
 )
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import OfSamples, Samples
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Block, Topology, TreeParameters
@@ -126,7 +126,7 @@ def _deliver(side, arriving, starts, mass):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True)
-class CollapsedRows(InMemory):
+class CollapsedRows(OfSamples, InMemory):
     """The rows of a block, with the fixed part of the tree collapsed to numbers per row.
 
     Trees must agree with that of the cache outside the block; outer function and steepness must be
@@ -196,32 +196,12 @@ class CollapsedRows(InMemory):
         )
 
     @property
-    def samples(self) -> Samples:
+    def samples(self) -> Samples:  # type: ignore[override]
         return self.whole.samples
-
-    @property
-    def n_rows(self) -> int:
-        return self.whole.n_rows
 
     @property
     def n_features(self) -> int:
         return self.whole.n_features
-
-    @property
-    def n_groups(self) -> int:
-        return self.whole.n_groups
-
-    @property
-    def group_totals(self) -> FloatArray:
-        return self.whole.group_totals
-
-    @property
-    def mean_weight(self) -> float:
-        return self.whole.mean_weight
-
-    @property
-    def group_samples(self) -> Samples:
-        return self.whole.group_samples
 
     def metric(self) -> Metric:
         """Return the diagonal metric: blocks are solved by Newton steps, and inverting a matrix for
@@ -236,7 +216,7 @@ class CollapsedRows(InMemory):
         factors = np.where((self.parents < 0)[:, None], self.factors * shares, self.factors)
         return replace(self, factors=factors, _recent={})
 
-    def of_group(self, k: int) -> CompiledRows:
+    def of_group(self, k: int) -> CompiledRows:  # type: ignore[override]
         return self.whole.of_group(k)
 
     def block_rows(

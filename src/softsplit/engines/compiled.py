@@ -25,7 +25,7 @@ from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.row_sums import row_sums
-from softsplit.engines.samples import DrawnRows, OfSamples, Samples, TargetRows
+from softsplit.engines.samples import OfSamples, Samples, TargetRows
 from softsplit.engines.target_pass import target_pass
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
@@ -191,16 +191,9 @@ class CompiledRows(OfSamples, InMemory):
     def sample(self, limit: int | None = None) -> Samples:
         return self.samples if limit is None else self.samples.stratified(limit)
 
-    def sample_in_place(self, limit: int) -> Samples | DrawnRows:
+    def sample_in_place(self, limit: int) -> Samples:
         """Return the same sample without a copy of its features."""
         return self.samples.drawn(limit)
-
-    def reweighed(self, seed: int, power: float) -> CompiledRows:
-        shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
-        return CompiledRows(self.samples.with_weights(self.samples.weights * shares**power))
-
-    def of_group(self, k: int) -> CompiledRows:
-        return CompiledRows(self.samples.of_group(k))
 
     def of_columns(self, columns: NDArray[np.intp]) -> ThreadedRows:
         """Return the same rows with a subset of their columns, not copied."""
@@ -216,11 +209,11 @@ class CompiledRows(OfSamples, InMemory):
         table = np.ascontiguousarray(table)
         if self.samples.distinct is not None:
             return self._target_sums(self.samples.distinct, splits, table, outer, steepness)
-        found = self._pass(splits, table, outer, steepness)
+        sums = self._pass(splits, table, outer, steepness)
         if outer == IDENTITY:
-            return found
+            return sums
         plain = self._pass(splits, table, IDENTITY, steepness)
-        return Sums(found.value, found.splits, plain.mass, found.mass)
+        return Sums(sums.value, sums.splits, plain.mass, sums.mass)
 
     def _pass(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         """Return the sums by two matrix products with the features and one pass, by chunks."""
@@ -333,16 +326,9 @@ class ThreadedRows(OfSamples):
             return self.samples
         return self.samples.stratified(limit or self.n_rows, columns=self.columns)
 
-    def sample_in_place(self, limit: int) -> Samples | DrawnRows:
+    def sample_in_place(self, limit: int) -> Samples:
         """Return the same sample without a copy of its features, if it has all columns."""
         return self.samples.drawn(limit) if self.columns is None else self.sample(limit)
-
-    def reweighed(self, seed: int, power: float) -> ThreadedRows:
-        shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
-        return self._with(self.samples.with_weights(self.samples.weights * shares**power))
-
-    def of_group(self, k: int) -> ThreadedRows:
-        return self._with(self.samples.of_group(k))
 
     def of_columns(self, columns: NDArray[np.intp]) -> ThreadedRows:
         """Return the same rows with a subset of their columns."""
@@ -351,6 +337,3 @@ class ThreadedRows(OfSamples):
     def in_threads(self, threads: int) -> ThreadedRows:
         """Return the same rows with passes shared by ``threads`` threads."""
         return replace(self, threads=threads)
-
-    def _with(self, samples: Samples) -> ThreadedRows:
-        return replace(self, samples=samples)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -135,8 +135,8 @@ class Samples:
         """The first ROWS.group_centre rows of each group, or all of them if they are fewer."""
         if np.all(np.diff(self.starts) <= ROWS.group_centre):
             return self
-        found = self.first(np.minimum(np.diff(self.starts), ROWS.group_centre))
-        return replace(found, group_totals=np.add.reduceat(found.weights, found.starts[:-1]))
+        some = self.first(np.minimum(np.diff(self.starts), ROWS.group_centre))
+        return replace(some, group_totals=np.add.reduceat(some.weights, some.starts[:-1]))
 
     @cached_property
     def distinct(self) -> TargetRows | None:
@@ -170,17 +170,16 @@ class Samples:
 
     def lines_in_use(self, used: NDArray[np.bool_]) -> FloatArray:
         """Return the features of all columns; those that are not ``used`` may be zero."""
-        return cast(Any, _in_use(self.features, used))
+        lines: Any = self.features
+        return cast(Any, lines.only(used) if isinstance(lines, HingedLines) else lines)
 
-    def drawn(self, limit: int) -> Samples | DrawnRows:
+    def drawn(self, limit: int) -> Samples:
         """Return the sample of ``stratified`` without a copy of its features."""
         if self.n_rows <= limit or self.per_row > 1.0:
             return self.stratified(limit)
-        take = stratified_counts(np.diff(self.starts), limit)
-        rows = self._first_rows(take)
-        starts = np.searchsorted(rows, self.starts).astype(np.int64)
-        weights = _scaled_weights(self.weights[rows], starts, self.group_totals)
-        return DrawnRows(self, rows, starts, weights)
+        counts = np.diff(self.starts)
+        rows = _first_of_each(self.starts[:-1], stratified_counts(counts, limit))
+        return DrawnRows.of(self, rows).with_totals(self.group_totals)
 
     def stratified(self, limit: int, columns: NDArray[np.intp] | None = None) -> Samples:
         """Return the first rows of each group, about ``limit`` of all (``stratified_counts``).
@@ -192,20 +191,13 @@ class Samples:
         counts = np.diff(self.starts)
         if self.n_rows <= limit:
             return self if columns is None else self.first(counts, columns)
-        known = self._held.get(limit) if columns is None else None
-        if known is not None:
-            return known
-        sample = self.first_scaled(stratified_counts(counts, limit), columns)
-        if columns is None:
-            self._held[limit] = sample
+        sample = self._held.get(limit) if columns is None else None
+        if sample is None:
+            rows = self.first(stratified_counts(counts, limit), columns)
+            sample = rows.with_totals(self.group_totals)
+            if columns is None:
+                self._held[limit] = sample
         return sample
-
-    def first_scaled(
-        self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None
-    ) -> Samples:
-        """Return the rows of ``first`` with weights that add up to the group totals."""
-        rows = self.first(counts, columns)
-        return rows.with_weights(_scaled_weights(rows.weights, rows.starts, self.group_totals))
 
     @cached_property
     def _held(self) -> HeldSamples:
@@ -213,11 +205,7 @@ class Samples:
 
     def first(self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None) -> Samples:
         """Return the first ``counts[k]`` rows of each group k, of all or of some ``columns``."""
-        return self.part(self._first_rows(counts), columns)
-
-    def _first_rows(self, counts: NDArray[np.int64]) -> NDArray[np.intp]:
-        pairs = zip(self.starts[:-1], counts, strict=True)
-        return np.concatenate([np.arange(low, low + size) for low, size in pairs])
+        return self.part(_first_of_each(self.starts[:-1], counts), columns)
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp] | None = None) -> Samples:
         """Return ``rows``, which ascend, in double precision; ``group_totals`` is unchanged."""
@@ -232,9 +220,13 @@ class Samples:
 
     def with_totals(self, totals: FloatArray) -> Samples:
         """Return the same rows with the weights of each group scaled to its entry of ``totals``."""
-        if np.allclose(np.add.reduceat(self.weights, self.starts[:-1]), totals, rtol=1e-9):
+        held = np.add.reduceat(self.weights, self.starts[:-1])
+        if np.allclose(held, totals, rtol=1e-9):
             return self
-        weights = _scaled_weights(self.weights, self.starts, totals)
+        weights = self.weights * np.repeat(totals / held, np.diff(self.starts))
+        return self._weighed(weights, totals)
+
+    def _weighed(self, weights: FloatArray, totals: FloatArray) -> Samples:
         return replace(self, weights=weights, group_totals=totals)
 
     def of_group(self, k: int) -> Samples:
@@ -330,29 +322,36 @@ class Samples:
         return cls(features, starts, merged, totals)
 
 
-@dataclass(frozen=True)
-class DrawnRows:
-    """A sample of rows that refers to the features of its source: columns are copied on access.
+class DrawnRows(Samples):
+    """A sample whose features are those of its source: columns are copied on access.
 
     Attributes
     ----------
     source : Samples
     rows : int array of shape (n_rows,)
         Positions in ``source``, ascending.
-    starts, weights
-        As of ``Samples``.
     """
 
     source: Samples
     rows: NDArray[np.intp]
-    starts: NDArray[np.int64]
-    weights: FloatArray
-    distinct: None = None
 
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """Group of each row, shape (n_rows,)."""
-        return np.repeat(np.arange(self.source.n_groups), np.diff(self.starts))
+    @classmethod
+    def of(cls, source: Samples, rows: NDArray[np.intp]) -> DrawnRows:
+        """Return some rows of a source."""
+        starts = np.searchsorted(rows, source.starts).astype(np.int64)
+        drawn, weights = cls.__new__(cls), source.weights[rows]
+        vars(drawn).update(source=source, rows=rows, starts=starts)
+        return drawn._weighed(weights, source.group_totals)
+
+    def _weighed(self, weights: FloatArray, totals: FloatArray) -> DrawnRows:
+        weighed = self.__class__.__new__(self.__class__)
+        vars(weighed).update(vars(self), weights=weights, group_totals=totals)
+        return weighed
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """All of them, copied."""
+        return self.lines(slice(None))
 
     @property
     def n_features(self) -> int:
@@ -364,42 +363,29 @@ class DrawnRows:
 
     def lines(self, columns: slice | NDArray[np.intp]) -> FloatArray:
         """Return the features of some columns, (n_columns, n_rows), in double precision."""
-        if isinstance(columns, slice):
-            columns = np.arange(*columns.indices(self.n_features))
-        found = self.source.features[np.ix_(columns, self.rows)]
-        return np.ascontiguousarray(found, dtype=float)
+        chosen = np.arange(self.n_features)[columns]
+        lines = self.source.features[np.ix_(chosen, self.rows)]
+        return np.ascontiguousarray(lines, dtype=float)
 
     def lines_in_use(self, used: NDArray[np.bool_]) -> FloatArray:
         """As of ``Samples``."""
         held = self.source.features
         if isinstance(held, HingedLines):
-            return cast(Any, _in_use(held.at(self.rows), used))
+            return cast(Any, held.at(self.rows).only(used))
         return self.lines(slice(None))
 
-    def with_totals(self, totals: FloatArray) -> DrawnRows:
-        """As of ``Samples``."""
-        if np.allclose(np.add.reduceat(self.weights, self.starts[:-1]), totals, rtol=1e-9):
-            return self
-        return replace(self, weights=_scaled_weights(self.weights, self.starts, totals))
 
-
-def centred(
-    samples: Samples | DrawnRows, unit: float, columns: NDArray[np.intp] | None = None
-) -> FloatArray:
+def centred(samples: Samples, unit: float, columns: NDArray[np.intp] | None = None) -> FloatArray:
     """Return unit (x - 1/2) of all or some columns, (n_columns, n_rows); copied in chunks."""
     if columns is None:
         columns = np.arange(samples.n_features)
-    found = np.empty((len(columns), samples.n_rows))
+    lines = np.empty((len(columns), samples.n_rows))
     step = CHUNK_CELLS // max(samples.n_rows, 1) + 1
     for low in range(0, len(columns), step):
         some = slice(low, low + step)
-        np.subtract(samples.lines(columns[some]), 0.5, out=found[some], dtype=float)
-    found *= unit
-    return found
-
-
-def _in_use(features: Any, used: NDArray[np.bool_]) -> Any:
-    return features.only(used) if isinstance(features, HingedLines) else features
+        np.subtract(samples.lines(columns[some]), 0.5, out=lines[some], dtype=float)
+    lines *= unit
+    return lines
 
 
 def stratified_counts(
@@ -411,12 +397,10 @@ def stratified_counts(
     return np.asarray(np.minimum(counts, share), dtype=np.int64)
 
 
-def _scaled_weights(
-    weights: FloatArray, starts: NDArray[np.int64], totals: FloatArray
-) -> FloatArray:
-    """Return the weights of each group scaled to its total."""
-    held = np.add.reduceat(weights, starts[:-1])
-    return weights * np.repeat(totals / held, np.diff(starts))
+def _first_of_each(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return ``counts[k]`` positions from ``begins[k]`` on, group after group."""
+    pairs = zip(begins, counts, strict=True)
+    return np.concatenate([np.arange(low, low + size) for low, size in pairs])
 
 
 def first_rows(
@@ -432,9 +416,7 @@ def first_rows(
     order = _canonical_order(X, y, weight)
     counts = np.bincount(y[order])
     take = stratified_counts(counts, limit, ROWS.smallest_group)
-    begins = np.cumsum(counts) - counts
-    pairs = zip(begins, take, strict=True)
-    return np.sort(np.concatenate([order[low : low + size] for low, size in pairs]))
+    return np.sort(order[_first_of_each(np.cumsum(counts) - counts, take)])
 
 
 def _copy_rows(
@@ -519,9 +501,20 @@ def _mark_repeats(X, y, order, first):  # type: ignore[no-untyped-def]
 
 
 class OfSamples:
-    """Mixin of engines that have ``samples``: the properties that need no pass."""
+    """Mixin of engines that have ``samples``: the members that need no pass."""
 
     samples: Samples
+
+    def with_samples(self, samples: Samples) -> Self:
+        """Return the engine of other samples of the same shape."""
+        return cast(Self, replace(cast(Any, self), samples=samples))
+
+    def reweighed(self, seed: int, power: float) -> Self:
+        shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
+        return self.with_samples(self.samples.with_weights(self.samples.weights * shares**power))
+
+    def of_group(self, k: int) -> Self:
+        return self.with_samples(self.samples.of_group(k))
 
     @property
     def n_rows(self) -> int:

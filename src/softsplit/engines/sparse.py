@@ -20,9 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.base import RowEngine, Sums
-from softsplit.engines.gram import Metric
-from softsplit.engines.samples import Samples
+from softsplit.engines.base import RowEngine
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import DEVIATIONS, SMALLEST_SPAN, Scaling, rank_curve
 
@@ -73,13 +71,13 @@ class SparseColumns:
         for j in range(X.shape[1]):
             span = slice(columns.indptr[j], columns.indptr[j + 1])
             values, of = columns.data[span], weight[columns.indices[span]]
-            known = np.append(values[of > 0], 0.0)
-            found, place = np.unique(known, return_inverse=True)
+            counted = np.append(values[of > 0], 0.0)
+            distinct, place = np.unique(counted, return_inverse=True)
             rest = total - of.sum()
             held = np.bincount(place, np.append(of[of > 0], rest)).astype(float)
             if held[place[-1]] <= 0:  # no row is zero here
-                found, held = np.delete(found, place[-1]), np.delete(held, place[-1])
-            curve = rank_curve(found, held)
+                distinct, held = np.delete(distinct, place[-1]), np.delete(held, place[-1])
+            curve = rank_curve(distinct, held)
             base[j] = np.interp(0.0, *curve)
             columns.data[span] = np.interp(values, *curve) - base[j]
         return cls(columns.tocsr(), base)
@@ -157,6 +155,11 @@ class SparseTable:
         return SparseRows(self, columns, self.place(columns))
 
 
+def _of_block(name: str) -> Any:
+    """Return a property of a working set that its block has."""
+    return property(lambda rows: getattr(rows.block, name))
+
+
 @dataclass(frozen=True, eq=False)
 class SparseRows:
     """The engine of a working set: a dense block of ``columns``, with the table they are from.
@@ -197,46 +200,18 @@ class SparseRows:
             raise AttributeError(name)
         return getattr(self.placed.engine, name)
 
-    # --- as of RowEngine --------------------------------------------------------------------------
-
-    @property
-    def n_rows(self) -> int:
-        return self.block.n_rows
-
-    @property
-    def n_features(self) -> int:
-        return self.block.n_features
-
-    @property
-    def n_groups(self) -> int:
-        return self.block.n_groups
-
-    @property
-    def group_totals(self) -> FloatArray:
-        return self.block.group_totals
-
-    @property
-    def mean_weight(self) -> float:
-        return self.block.mean_weight
-
-    @property
-    def group_samples(self) -> Samples:
-        return self.block.group_samples
-
-    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
-        return self.block.evaluate(splits, table, outer, steepness)
-
-    def metric(self) -> Metric:
-        return self.block.metric()
-
-    def sample(self, limit: int | None = None) -> Samples:
-        return self.block.sample(limit)
-
-    def reweighed(self, seed: int, power: float) -> RowEngine:
-        return self.block.reweighed(seed, power)
-
-    def of_group(self, k: int) -> RowEngine:
-        return self.block.of_group(k)
+    # As of RowEngine: written out for whoever asks the class.
+    n_rows = _of_block("n_rows")
+    n_features = _of_block("n_features")
+    n_groups = _of_block("n_groups")
+    group_totals = _of_block("group_totals")
+    mean_weight = _of_block("mean_weight")
+    group_samples = _of_block("group_samples")
+    evaluate = _of_block("evaluate")
+    metric = _of_block("metric")
+    sample = _of_block("sample")
+    reweighed = _of_block("reweighed")
+    of_group = _of_block("of_group")
 
 
 def dense_block(X: Any, columns: NDArray[np.intp]) -> FloatArray:

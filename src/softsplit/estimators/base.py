@@ -110,9 +110,8 @@ def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> Mod
 
 def training_run(estimator: SoftTreeBase) -> Run:
     """Check the parameters of an estimator and return its run; the clock starts now."""
-    given = estimator.get_params(deep=False)
-    checked(type(estimator), given)
-    return Run.of(given)
+    checked(type(estimator), vars(estimator))  # on Dask some are no parameters of the user's
+    return Run.of(estimator.get_params(deep=False))
 
 
 def keep(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +26,12 @@ from softsplit.support.messages import shown
 Asked = Mapping[Any, tuple[float, ...] | None]
 """Columns, with where they are cut; as of ``asked_columns``."""
 
+Combination = tuple[Any, ...]
+"""A class, and the value of each column: None where it is missing, else a flag and the value. The
+flag keeps True apart from 1, which Python calls equal."""
+
 MOST_VALUES = 1_000
 """Values of a column in a partition of which each is told apart."""
-
-
-class Seen(NamedTuple):
-    """Combinations of class and values in a partition, with the weights of their rows.
-
-    ``codes`` (n_combinations, n_columns) are positions in the ``values`` of each column, -1 where
-    they are missing.
-    """
-
-    labels: NDArray[Any]
-    codes: NDArray[np.intp]
-    values: list[list[Any]]
-    weights: FloatArray
 
 
 @dataclass(frozen=True)
@@ -51,18 +42,15 @@ class CellRows:
     ----------
     asked : mapping
     classes : array of shape (n_groups,)
-    places : list of dict
-        Position of each value of each column.
-    keys : array of int, shape (n_combinations,)
-        Combinations as numbers, in ascending order.
+    cells : dict
+        The cell of each combination.
     rated : RatedRows
-        Their cells, and the requirements.
+        The cells, and the requirements.
     """
 
     asked: Asked
     classes: NDArray[Any]
-    places: list[dict[Any, int]]
-    keys: NDArray[np.int64]
+    cells: dict[Combination, int]
     rated: RatedRows
 
     def of(self, X: Any, sensitive: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -70,35 +58,41 @@ class CellRows:
 
         Rows of weight zero may have a combination that was not counted; they get any cell.
         """
-        codes = np.empty((len(labels), len(self.asked)), dtype=np.intp)
-        for n, column in enumerate(_columns(self.asked, X, sensitive, len(labels))):
-            known = [self.places[n].get(_key(value), -1) for value in column.values]
-            codes[:, n] = np.array([*known, -1], dtype=np.intp)[column.codes]
-        at = np.searchsorted(self.classes, labels).clip(max=len(self.classes) - 1)
-        keys = _numbers(at, codes, self.places)
-        found = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
-        return self.rated.cells[found].astype(np.int64)
+        places, combinations = _combined(self.asked, X, sensitive, labels)
+        cells = [self.cells.get(combination, 0) for combination in combinations]
+        return np.array(cells, dtype=np.int64)[places]
 
 
 def seen_part(
     asked: Asked, X: Any, sensitive: Any, labels: NDArray[Any], weights: FloatArray
-) -> Seen:
-    """The combinations of a partition that have rows of positive weight."""
+) -> dict[Combination, float]:
+    """Return the weight of each combination of a partition; those without any are left out."""
+    places, combinations = _combined(asked, X, sensitive, labels)
+    totals = np.bincount(places, weights, len(combinations)).tolist()
+    return {one: total for one, total in zip(combinations, totals, strict=True) if total > 0}
+
+
+def _combined(
+    asked: Asked, X: Any, sensitive: Any, labels: NDArray[Any]
+) -> tuple[NDArray[np.intp], list[Combination]]:
+    """Return the combinations of a partition, and which of them each row has."""
     columns = _columns(asked, X, sensitive, len(labels))
-    counted = weights > 0
-    classes, at = np.unique(labels[counted], return_inverse=True)
-    lines = np.column_stack([at, *(column.codes[counted] for column in columns)]).astype(np.intp)
-    if not len(lines):
-        return Seen(labels[:0], lines[:, 1:], [[] for _ in columns], weights[:0])
-    found, place = np.unique(lines, axis=0, return_inverse=True)
-    totals = np.bincount(place.ravel(), weights[counted], len(found)).astype(float)
-    values = [list(column.values) for column in columns]
-    return Seen(classes[found[:, 0]], found[:, 1:], values, totals)
+    classes, at = np.unique(labels, return_inverse=True)
+    lines = np.column_stack([at, *(column.codes for column in columns)])
+    distinct, places = np.unique(lines, axis=0, return_inverse=True)
+    keys = [classes.tolist()]
+    for column in columns:
+        flagged = [(isinstance(value, bool | np.bool_ | str), value) for value in column.values]
+        keys.append([*flagged, None])  # code -1: missing
+    combinations = [
+        tuple(own[code] for own, code in zip(keys, line, strict=True)) for line in distinct.tolist()
+    ]
+    return places.ravel(), combinations
 
 
 def _columns(asked: Asked, X: Any, sensitive: Any, n_rows: int) -> list[Grouped]:
-    """The columns of a partition; values between two cuts are all the upper one of these."""
-    find, found = find_column(X, sensitive, n_rows), []
+    """Return the columns of a partition; values between two cuts are all the upper one of these."""
+    find, columns = find_column(X, sensitive, n_rows), []
     for name, cuts in asked.items():
         codes, values = find(name)
         if cuts is not None and all(_is_number(value) for value in values):
@@ -111,8 +105,8 @@ def _columns(asked: Asked, X: Any, sensitive: Any, n_rows: int) -> list[Grouped]
                 f"column {shown(name)} has {len(values)} values in one partition, too many to tell "
                 "apart; give a cut, or name a column of fewer values."
             )
-        found.append(Grouped(codes, values))
-    return found
+        columns.append(Grouped(codes, values))
+    return columns
 
 
 def check_columns(asked: Asked, X: Any, sensitive: Any) -> None:
@@ -127,7 +121,7 @@ def check_columns(asked: Asked, X: Any, sensitive: Any) -> None:
 
 def cell_rows(
     asked: Asked,
-    parts: Sequence[Seen],
+    parts: Sequence[Mapping[Combination, float]],
     requirements: Sequence[Requirement],
     classes: NDArray[Any],
     minimum: FloatArray,
@@ -136,54 +130,32 @@ def cell_rows(
 
     Raises ValueError, in one sentence, for what cannot be required of the table.
     """
-    values: list[list[Any]] = []
-    for n in range(len(asked)):
-        each = [part.values[n][code] for part in parts for code in np.unique(part.codes[:, n])
-                if code >= 0]  # fmt: skip
-        values.append(_in_order({_key(value): value for value in each}))
-    places = [{_key(value): at for at, value in enumerate(own)} for own in values]
-    keys, weights = [], []
+    # 1. All combinations, with the weights of their rows in all partitions.
+    weights: dict[Combination, float] = {}
     for part in parts:
-        codes = np.empty_like(part.codes)
-        for n, own in enumerate(part.values):
-            known = [places[n].get(_key(value), -1) for value in own]
-            codes[:, n] = np.array([*known, -1], dtype=np.intp)[part.codes[:, n]]
-        keys.append(_numbers(np.searchsorted(classes, part.labels), codes, places))
-        weights.append(part.weights)
-    every, place = np.unique(np.concatenate(keys), return_inverse=True)
-    totals = np.bincount(place, np.concatenate(weights), len(every)).astype(float)
-    rest, columns = every, {}
-    for name, own in reversed(list(zip(asked, values, strict=True))):
-        rest, code = np.divmod(rest, len(own) + 1)
-        columns[name] = Grouped((code - 1).astype(np.intp), own)
-    table = RatedTable(rest.astype(np.int64), classes, totals, columns.__getitem__)
+        for combination, weight in part.items():
+            weights[combination] = weights.get(combination, 0.0) + weight
+    # 2. Requirements on a table with one row for each combination.
+    labels = np.searchsorted(classes, np.array([one[0] for one in weights], dtype=classes.dtype))
+    columns = {name: _grouped([one[n] for one in weights]) for n, name in enumerate(asked, start=1)}
+    totals = np.array(list(weights.values()))
+    table = RatedTable(labels.astype(np.int64), classes, totals, columns.__getitem__)
     rated = rated_rows(requirements, table, minimum)
     assert rated is not None
-    return CellRows(asked, classes, places, every, rated)
+    return CellRows(asked, classes, dict(zip(weights, rated.cells.tolist(), strict=True)), rated)
 
 
-def _numbers(
-    labels: NDArray[np.intp], codes: NDArray[np.intp], places: Sequence[Mapping[Any, int]]
-) -> NDArray[np.int64]:
-    """Combinations as numbers: class first, then the values of each column, 0 where missing."""
-    found = np.asarray(labels, dtype=np.int64)
-    for n, own in enumerate(places):
-        found = found * (len(own) + 1) + codes[:, n] + 1
-    return found
-
-
-def _key(value: Any) -> tuple[bool, Any]:
-    """A value as a key; the flag keeps True apart from 1, which Python calls equal."""
-    return isinstance(value, bool | np.bool_ | str), value
+def _grouped(keys: Sequence[Any]) -> Grouped:
+    """Return a column by its values in their order; texts and numbers together in that of texts."""
+    held = {key for key in keys if key is not None}
+    try:
+        order = sorted(held, key=lambda key: key[1])
+    except TypeError:
+        order = sorted(held, key=lambda key: str(key[1]))
+    places = {key: place for place, key in enumerate(order)}
+    codes = np.array([places.get(key, -1) for key in keys], dtype=np.intp)
+    return Grouped(codes, [value for _, value in order])
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _in_order(values: Mapping[Any, Any]) -> list[Any]:
-    """The values in their order; texts and numbers together in that of their texts."""
-    try:
-        return sorted(values.values())
-    except TypeError:
-        return sorted(values.values(), key=str)

@@ -24,13 +24,17 @@ from softsplit.estimators.base import SoftTreeBase, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations.rates import as_requirements, asked_columns
-from softsplit.on_dask.table import collections, is_dask, stored_table
+from softsplit.on_dask.partitions import is_dask, one_block_wide, partitions
+from softsplit.on_dask.table import stored_table
 from softsplit.settings.checks import knot_count
 from softsplit.support.arguments import precision
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
 from softsplit.support.version import __version__
 from softsplit.training.rows import Rows, TrainingRows
+
+PLACES = ("engine", "device")
+"""Parameters of the local estimators that say where rows are."""
 
 
 def dask_needed() -> Any:
@@ -93,11 +97,11 @@ def _check_client(client: Any, distributed: Any) -> None:
             "a worker of the Dask cluster cannot import softsplit; install the same version of "
             "softsplit[dask] on every machine."
         ) from None
-    for address, found in there.items():
+    for address, installed in there.items():
         for name, version in here.items():
-            if found[name] != version:
+            if installed[name] != version:
                 raise ValueError(
-                    f"worker {address} has {name} {found[name]} and this process {version}; "
+                    f"worker {address} has {name} {installed[name]} and this process {version}; "
                     "install the same versions everywhere."
                 )
 
@@ -128,6 +132,7 @@ class DaskTree(SoftTreeBase):
         that these name and that are no features: a dask array, series or frame.
         """
         dask_needed()
+        # 1. A wrong parameter is told before anything is read.
         if self.solver != "native":
             raise ValueError(
                 f"solver {shown(self.solver)} needs all rows in one process; on Dask use "
@@ -137,13 +142,13 @@ class DaskTree(SoftTreeBase):
             raise ValueError(
                 "curves is for rows in memory: on Dask effects are straight; leave it at 'auto'."
             )
-        # a wrong parameter is told before anything is read
         asked_columns(as_requirements(self.constraints, self.fairness))
         run = training_run(self)
-        found = collections(X, y, sample_weight, sensitive)
+        # 2. The table goes to the workers, and the local estimator trains on it.
+        given = partitions(X, y, sample_weight, sensitive)
         with (
             working_client(self.client, run.n_jobs) as client,
-            stored_table(client, found, self, weighted=sample_weight is not None) as table,
+            stored_table(client, given, self, weighted=sample_weight is not None) as table,
         ):
             self.local_class.fit(self, table, None)
         return self
@@ -152,15 +157,16 @@ class DaskTree(SoftTreeBase):
         self, X: Any, y: Any, sample_weight: Any, sensitive: Any = None
     ) -> tuple[Rows, TrainingRows]:
         """A sample to compare settings on, and the table to train on."""
-        known: dict[str, Any] = self.__dict__
+        fitted: dict[str, Any] = self.__dict__
         for name in ("coding_", "feature_names_in_"):
-            known.pop(name, None)
+            fitted.pop(name, None)
+        names, named = X.names, X.names is not None
+        fitted["n_features_in_"] = len(X.moments.low)
         if X.coding is not None:
-            known["coding_"] = X.coding
-        names = X.names if X.coding is None else np.array(X.coding.names, dtype=object)
-        known["n_features_in_"] = len(X.moments.low) if X.coding is None else len(names)
-        if names is not None and (X.coding is None or X.coding.named):
-            known["feature_names_in_"] = names
+            names, named = np.array(X.coding.names, dtype=object), X.coding.named
+            fitted |= {"coding_": X.coding, "n_features_in_": len(names)}
+        if named:
+            fitted["feature_names_in_"] = names
         return X.sample(ROWS.compared), X
 
     def predict(self, X: Any) -> Any:
@@ -184,8 +190,8 @@ class DaskTree(SoftTreeBase):
         if not is_dask(X):
             return float(super().score(X, y, sample_weight))
         dask, _ = dask_needed()
-        said, true, weight = dask.compute(self.predict(X), y, sample_weight)
-        return float(accuracy_score(np.asarray(true), np.asarray(said), sample_weight=weight))
+        called, true, weight = dask.compute(self.predict(X), y, sample_weight)
+        return float(accuracy_score(np.asarray(true), np.asarray(called), sample_weight=weight))
 
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
         """The report of the local estimator, on rows in memory."""
@@ -196,17 +202,17 @@ class DaskTree(SoftTreeBase):
         check_is_fitted(self, "tree_")
         given = self.get_params(deep=False)
         del given["client"]
-        made = self.local_class(**given)
-        known = {k: v for k, v in vars(self).items() if k not in (*given, "client")}
-        made.__dict__.update(known)
-        return made
+        local = self.local_class(**given)
+        fitted = {k: v for k, v in vars(self).items() if k not in (*given, "client")}
+        local.__dict__.update(fitted)
+        return local
 
     def __sklearn_clone__(self) -> Self:
         """A client is no part of a model, and cannot be copied: the clone has the same one."""
         given = self.get_params(deep=False)
         client = given.pop("client")
-        made: Any = type(self)
-        return made(client=client, **{k: clone(v, safe=False) for k, v in given.items()})
+        make: Any = type(self)
+        return make(client=client, **{k: clone(v, safe=False) for k, v in given.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the client, which belongs to this process."""
@@ -214,19 +220,18 @@ class DaskTree(SoftTreeBase):
 
 
 def _refuse_places(parameters: dict[str, Any]) -> None:
-    for name in ("engine", "device"):
+    for name in PLACES:
         if name in parameters:
             raise TypeError(f"{name} is no setting on Dask, where rows stay with the workers.")
 
 
 def _signature(plain: type[SoftTreeBase]) -> inspect.Signature:
     """The parameters of an estimator without Dask, but for where rows are, and the client."""
-    known = inspect.signature(plain).parameters.values()
-    kept = [one for one in known if one.name not in ("engine", "device")]
-    kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in kept]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    plain_ones = inspect.signature(plain).parameters.values()
+    kept = [one.replace(kind=keyword) for one in plain_ones if one.name not in PLACES]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-    return inspect.Signature([own, *kept, client])
+    return inspect.Signature([own, *kept, inspect.Parameter("client", keyword, default=None)])
 
 
 class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):  # type: ignore[misc]
@@ -297,13 +302,10 @@ def _by_partition(method: Any, X: Any, empty: Any, names: Any) -> Any:
     import pandas as pd
 
     if isinstance(X, da.Array):
-        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        X = one_block_wide(X)
         wide = {"drop_axis": 1} if empty.ndim == 1 else {"chunks": (X.chunks[0], empty.shape[1:])}
         return X.map_blocks(partial(_block, method, empty), dtype=empty.dtype, meta=empty, **wide)
-    if empty.ndim == 1:
-        meta: Any = pd.Series(empty, name=names)
-    else:
-        meta = pd.DataFrame(empty, columns=names)
+    meta = pd.Series(empty, name=names) if empty.ndim == 1 else pd.DataFrame(empty, columns=names)
     return X.map_partitions(partial(_frame, method, meta), meta=meta)
 
 
@@ -314,6 +316,5 @@ def _block(method: Any, empty: Any, X: Any) -> Any:
 def _frame(method: Any, meta: Any, X: Any) -> Any:
     if not len(X):
         return meta
-    if meta.ndim == 1:
-        return type(meta)(method(X), index=X.index, name=meta.name)
-    return type(meta)(method(X), index=X.index, columns=meta.columns)
+    names = {"name": meta.name} if meta.ndim == 1 else {"columns": meta.columns}
+    return type(meta)(method(X), index=X.index, **names)

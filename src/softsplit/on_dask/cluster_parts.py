@@ -100,9 +100,9 @@ class DaskParts:
             for _ in range(CLEARED):
                 if self.client.status != "running" or not self.client.nthreads():
                     break
-                known = sorted(self._folders), self.folder
-                found = self.client.run(remove, *known, on_error="ignore")
-                if not any(found.values()):
+                folders = sorted(self._folders), self.folder
+                removed = self.client.run(remove, *folders, on_error="ignore")
+                if not any(removed.values()):
                     break
                 time.sleep(SETTLED)  # what was cancelled may still be writing
 
@@ -110,9 +110,9 @@ class DaskParts:
         delayed = [self._stores[number](number, self.folder) for number in numbers]
         with self._answering():
             self._wait_for_workers()
-            found = self._gathered(self.client.compute(delayed), {})
+            pairs = self._gathered(self.client.compute(delayed), {})
         facts = []
-        for number, pair in zip(numbers, found, strict=True):
+        for number, pair in zip(numbers, pairs, strict=True):
             if pair is None:
                 raise ClusterLost(
                     f"workers died while they read partition {number}; give them more memory, or "
@@ -146,9 +146,9 @@ class DaskParts:
                     )
                     asked.append(batch)
             homes_of = {f.key: self._parts[b[0]].home for f, b in zip(futures, asked, strict=True)}
-            found = self._gathered(futures, homes_of)
+            batches = self._gathered(futures, homes_of)
         answers: dict[int, Any] = dict.fromkeys(numbers)
-        for batch, given in zip(asked, found, strict=True):
+        for batch, given in zip(asked, batches, strict=True):
             answers |= dict(zip(batch, given or [None] * len(batch), strict=True))
         return answers
 

@@ -94,7 +94,8 @@ class DaskRows:
         if self.drawn.n_rows == self.n_rows <= limit:
             return self.drawn
         take = stratified_counts(self.moments.counts, limit)
-        return self.drawn.first_scaled(np.minimum(np.diff(self.drawn.starts), take))
+        some = self.drawn.first(np.minimum(np.diff(self.drawn.starts), take))
+        return some.with_totals(self.group_totals)
 
     def summed(self, work: Callable[[Samples], FloatArray]) -> FloatArray:
         return reduce(np.add, self.parts.ask(part_summed, self.reading, work))
@@ -130,16 +131,13 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
         share = here * (wanted[at] / counts[at])
         more = np.ceil(share + SPREAD * np.sqrt(share) + SPREAD).astype(np.int64)
         quotas.append(np.where(wanted[at] == counts[at], here, np.minimum(here, more)))
-    found = parts.ask(first_rows, each=quotas)
+    features, weights = zip(*parts.ask(first_rows, each=quotas), strict=True)
     labels = [
         np.repeat(np.searchsorted(moments.classes, part.classes), quota)
         for part, quota in zip(parts.parts, quotas, strict=True)
     ]
     ordered = Samples.from_arrays(
-        np.hstack([features for features, _ in found]).T,
-        np.concatenate(labels),
-        len(counts),
-        np.concatenate([weights for _, weights in found]),
+        np.hstack(features).T, np.concatenate(labels), len(counts), np.concatenate(weights)
     )
     kept = ordered.first(np.minimum(wanted, np.diff(ordered.starts)))
     return replace(kept, group_totals=moments.totals)

@@ -40,8 +40,8 @@ from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import DEVIATIONS, SMALLEST_SPAN, LinearScaling, Scaling
 
-Moment = tuple[FloatArray, FloatArray, FloatArray]
-"""Weight, mean and squares, which broadcast against one another."""
+Moment = tuple[float, FloatArray, FloatArray]
+"""Weight, means and squares of a class."""
 
 
 @dataclass(frozen=True)
@@ -87,28 +87,21 @@ class Moments:
         )  # fmt: skip
 
     @classmethod
-    def added(cls, parts: Iterable[Moments]) -> Moments:
+    def added(cls, parts: Sequence[Moments]) -> Moments:
         """Those of several parts together, in this order."""
-        return reduce(cls._plus, parts)
-
-    def _plus(self, other: Moments) -> Moments:
-        classes = np.unique(np.concatenate([self.classes, other.classes]))
-        one, two = self.spread(classes), other.spread(classes)
-        totals, means, squares = _together(one, two)
-        counts = np.zeros(len(classes), dtype=np.int64)
-        for part in (self, other):
-            counts[np.searchsorted(classes, part.classes)] += part.counts
-        return Moments(
-            classes, counts, totals[:, 0], np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high), self.whole & other.whole, means, squares,
-        )  # fmt: skip
-
-    def spread(self, classes: NDArray[Any]) -> Moment:
-        """Weights, means and squares by the classes of a larger table."""
-        at, shape = np.searchsorted(classes, self.classes), (len(classes), len(self.low))
-        totals, means, squares = np.zeros((len(classes), 1)), np.zeros(shape), np.zeros(shape)
-        totals[at, 0], means[at], squares[at] = self.totals, self.means, self.squares
-        return totals, means, squares
+        classes = np.concatenate([part.classes for part in parts])
+        every, labels = np.unique(classes, return_inverse=True)
+        stacked = cls(
+            classes,
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.totals for part in parts]),
+            np.min([part.low for part in parts], axis=0),
+            np.max([part.high for part in parts], axis=0),
+            np.all([part.whole for part in parts], axis=0),
+            np.concatenate([part.means for part in parts]),
+            np.concatenate([part.squares for part in parts]),
+        )
+        return stacked.joined(labels, every)
 
     def joined(self, labels: NDArray[np.intp], classes: NDArray[Any]) -> Moments:
         """Those of the same rows by ``classes``, of which ``labels`` are those of these ones."""
@@ -150,13 +143,10 @@ class Moments:
 
 
 def _together(one: Moment, two: Moment) -> Moment:
-    """The formulas above; of two weights one may be zero."""
+    """The formulas above."""
     (w1, m1, s1), (w2, m2, s2) = one, two
-    w = np.where(w1 + w2 > 0, w1 + w2, 1.0)
-    apart = m2 - m1
-    mean = np.where(w1 > 0, m1 + apart * (w2 / w), m2)
-    both = (w1 > 0) & (w2 > 0)
-    return w1 + w2, mean, s1 + s2 + np.where(both, apart**2 * (w1 * (w2 / w)), 0.0)
+    w, apart = w1 + w2, m2 - m1
+    return w, m1 + apart * (w2 / w), s1 + s2 + apart**2 * (w1 * (w2 / w))
 
 
 @dataclass(frozen=True)
@@ -234,25 +224,17 @@ class Part:
         """Features (n_columns, n_rows) and weights of some rows in a row."""
         begin, count = rows.start, min(rows.stop, self.n_rows) - rows.start
         chosen = range(self.n_features) if columns is None else columns.tolist()
-        found = np.empty((len(chosen), count), dtype=self.kind)
         weights = np.ones(count)
-        with open(self.path, "rb", buffering=0) as file:
-            for line, column in zip(found, chosen, strict=True):
-                _fill(file, self._offset(column, begin), line)
+        with open(self.path, "rb") as file:
+            lines = []
+            for column in chosen:
+                file.seek(self._offset(column, begin))
+                lines.append(np.fromfile(file, self.kind, count))
             if self.weighted:
-                _fill(file, self._offset(self.n_features, 0) + 8 * begin, weights)
-        return found.astype(np.float64, copy=False), weights
-
-
-def _fill(file: Any, offset: int, line: NDArray[Any]) -> None:
-    """Read a line of numbers from a place of a file."""
-    file.seek(offset)
-    room = line.view(np.uint8).data
-    while len(room):
-        n_read = file.readinto(room)
-        if not n_read:
-            raise OSError(f"{file.name} is shorter than it was when it was written.")
-        room = room[n_read:]
+                file.seek(self._offset(self.n_features, 0) + 8 * begin)
+                weights = np.fromfile(file, float, count)
+        features = np.reshape(lines, (len(lines), count))
+        return features.astype(np.float64, copy=False), weights
 
 
 @dataclass(frozen=True)
@@ -315,9 +297,9 @@ class Reading:
 
     def scaled(self, features: FloatArray) -> FloatArray:
         """Features (n_columns, n_rows) in scaled units."""
-        made: FloatArray = np.ascontiguousarray(self.scaling.transform(features.T).T)
-        made += 0.0  # -0.0 becomes 0.0
-        return made
+        scaled: FloatArray = np.ascontiguousarray(self.scaling.transform(features.T).T)
+        scaled += 0.0  # -0.0 becomes 0.0
+        return scaled
 
     def of_columns(self, columns: NDArray[np.intp]) -> Reading:
         """The same with some of the columns that are read now."""
@@ -344,15 +326,18 @@ def part_sums(
     )
 
 
-def added(answers: Any) -> Sums:
+def added(answers: Iterable[Sums]) -> Sums:
     """Sums of sums, in the order in which they come."""
-    value, arrays = 0.0, None
-    for found in answers:
-        value += found.value
-        new = found.splits, found.mass, found.table
-        arrays = new if arrays is None else tuple(a + b for a, b in zip(arrays, new, strict=True))
-    assert arrays is not None, "parts are never empty"
-    return Sums(value, *arrays)
+
+    def plus(one: Sums, two: Sums) -> Sums:
+        return Sums(
+            one.value + two.value,
+            one.splits + two.splits,
+            one.mass + two.mass,
+            one.table + two.table,
+        )
+
+    return reduce(plus, answers)
 
 
 def part_summed(part: Part, reading: Reading, work: Callable[[Samples], FloatArray]) -> FloatArray:
@@ -374,16 +359,16 @@ def part_below(part: Part, knots: Sequence[FloatArray]) -> list[tuple[FloatArray
 
     Together they are the exact ranks of the knots among all values.
     """
-    found = [(np.zeros(len(values)), np.zeros(len(values))) for values in knots]
+    sums = [(np.zeros(len(values)), np.zeros(len(values))) for values in knots]
     for begin in range(0, part.n_rows, PIECE):
         features, weights = part.read(slice(begin, begin + PIECE))
-        for (below, at), line, values in zip(found, features, knots, strict=True):
+        for (below, at), line, values in zip(sums, features, knots, strict=True):
             order = np.argsort(line)
             line, totals = line[order], np.append(0.0, np.cumsum(weights[order]))
             first = totals[np.searchsorted(line, values, side="left")]
             below += first
             at += totals[np.searchsorted(line, values, side="right")] - first
-    return found
+    return sums
 
 
 def first_rows(part: Part, counts: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
@@ -391,12 +376,10 @@ def first_rows(part: Part, counts: NDArray[np.int64]) -> tuple[FloatArray, Float
 
     Features (n_features, n_rows) and weights, class after class.
     """
-    found = [
-        part.read(slice(low, low + size))
+    empty = np.zeros((part.n_features, 0)), np.zeros(0)
+    groups = [
+        part.read(slice(low, low + size)) if size else empty
         for low, size in zip(part.starts[:-1].tolist(), counts.tolist(), strict=True)
-        if size
     ]
-    if not found:
-        return np.zeros((part.n_features, 0)), np.zeros(0)
-    features, weights = zip(*found, strict=True)
+    features, weights = zip(*groups, strict=True)
     return np.hstack(features), np.concatenate(weights)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
 from softsplit.on_torch.backend import enough_memory
-from softsplit.on_torch.grouping import canonical_order, first_of_equal
+from softsplit.on_torch.grouping import grouped
 from softsplit.on_torch.pieces import LARGEST, Pieces
 from softsplit.on_torch.rows import DeviceRows
 from softsplit.support.arrays import FloatArray
@@ -51,9 +51,9 @@ class SamplesThere(Samples):
     def of(
         cls, pieces: Pieces, starts: NDArray[np.int64], weights: FloatArray, totals: FloatArray
     ) -> SamplesThere:
-        made = cls.__new__(cls)
-        vars(made).update(pieces=pieces, starts=starts, weights=weights, group_totals=totals)
-        return made
+        samples = cls.__new__(cls)
+        vars(samples).update(pieces=pieces, starts=starts, weights=weights, group_totals=totals)
+        return samples
 
     @cached_property
     def features(self) -> Any:
@@ -80,8 +80,8 @@ class SamplesThere(Samples):
     def _fetched(self, rows: NDArray[np.intp]) -> torch.Tensor:
         """Chosen rows, on the device, (n_features, n)."""
         firsts = np.array([low for _, low, _ in self.pieces.runs])
-        classes = np.searchsorted(self.starts, rows, side="right") - 1
-        places = torch.from_numpy(rows - self.starts[classes] + firsts[classes])
+        groups = np.searchsorted(self.starts, rows, side="right") - 1
+        places = torch.from_numpy(rows - self.starts[groups] + firsts[groups])
         return self.pieces.features.index_select(1, places.to(self.pieces.features.device))
 
 
@@ -109,18 +109,10 @@ def arrive(
         scaling = LinearScaling.between(low, high)
         if kind == "standard":
             scaling = _standard(scaling, values, torch.from_numpy(counts).to(device))
-        classes, weights = torch.from_numpy(y).to(device), torch.from_numpy(weight).to(device)
-        order = canonical_order(values, classes, weights)
-        first = first_of_equal(values, classes, order)
-        rows, merged = order[first], weights[order].cpu().numpy()
-        if len(rows) < len(order):
-            merged = np.add.reduceat(merged, torch.nonzero(first).flatten().cpu().numpy())
-        sizes = torch.bincount(classes[rows], minlength=n_groups).cpu().numpy()
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        pieces = Pieces.empty(sizes, X.shape[1], device, values.dtype)
-        means = _fill(pieces, values, rows, starts, scaling, merged)
-        totals = np.add.reduceat(merged, starts[:-1])
-    samples = SamplesThere.of(pieces, starts, merged, totals)
+        rows, starts, weights, totals = grouped(values, y, n_groups, weight)
+        pieces = Pieces.empty(np.diff(starts), X.shape[1], device, values.dtype)
+        means = _fill(pieces, values, rows, starts, scaling, weights)
+    samples = SamplesThere.of(pieces, starts, weights, totals)
     there = DeviceRows(samples, (pieces.with_weights(samples),), device)
     return Arrived(there, scaling, low, high, means, whole)
 

@@ -21,10 +21,10 @@ from softsplit.tree.scaling import LinearScaling
 
 def row_maker(device: Any, single: bool) -> Callable[[Samples], RowEngine]:
     """The function that brings samples to a device, in single or in double precision."""
-    found = find_device(device)
+    target = find_device(device)
     from softsplit.on_torch.rows import DeviceRows
 
-    return partial(DeviceRows.of, device=found, single=single)
+    return partial(DeviceRows.of, device=target, single=single)
 
 
 def make_samples(
@@ -38,10 +38,10 @@ def make_samples(
     stay_single: bool,
 ) -> Samples:
     """Scaled rows in canonical form, put in order on the device."""
-    found = find_device(device)
+    target = find_device(device)
     from softsplit.on_torch.grouping import grouped_samples
 
-    return grouped_samples(X, y, n_groups, weight, scaling, found, stay_single=stay_single)
+    return grouped_samples(X, y, n_groups, weight, scaling, target, stay_single=stay_single)
 
 
 def arrived(
@@ -58,9 +58,9 @@ def arrived(
 
     None if they do not fit, or if that kind of scaling cannot be measured on a device.
     """
-    found = find_device(device)
+    target = find_device(device)
     from softsplit.on_torch.arrival import KINDS, arrive
 
     if kind not in KINDS:
         return None
-    return arrive(X, y, n_groups, weight, kind, found, counts=counts)
+    return arrive(X, y, n_groups, weight, kind, target, counts=counts)

@@ -92,13 +92,12 @@ def _halved(matrices, COUNT: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[
 
 @triton.jit
 def _pass(  # type: ignore[no-untyped-def]
-    features, weights, groups, filled, splits, leaves, found, n_features, width,
+    features, weights, groups, filled, splits, leaves, out, n_features, width,
     DEPTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr,
     OUTER: tl.constexpr,
 ):  # fmt: skip
     BRANCHES: tl.constexpr = 2**DEPTH - 1
     LEAVES: tl.constexpr = 2**DEPTH
-    SIDE: tl.constexpr = LEAVES
     piece = tl.program_id(0)
     group = tl.load(groups + piece)
     n_rows = tl.load(filled + piece)
@@ -113,13 +112,12 @@ def _pass(  # type: ignore[no-untyped-def]
     leaf = ()
     for i in tl.static_range(LEAVES):
         leaf = leaf + (tl.load(leaves + group * LEAVES + i),)
-    side = tl.arange(0, SIDE)
+    side = tl.arange(0, LEAVES)
     lines = tl.load(
         splits + side[:, None] * WIDTH + feature[None, :],
         mask=(side < BRANCHES)[:, None], other=0.0,
     )  # fmt: skip
-    sums = tl.zeros((SIDE, WIDTH), dtype=tl.float32)
-    number = tl.arange(0, LEAVES)
+    sums = tl.zeros((LEAVES, WIDTH), dtype=tl.float32)
     mass = tl.zeros((ROWS, LEAVES), dtype=tl.float32)
     table = tl.zeros((ROWS, LEAVES), dtype=tl.float32)
     value = tl.zeros((ROWS,), dtype=tl.float32)
@@ -171,12 +169,12 @@ def _pass(  # type: ignore[no-untyped-def]
         sums = tl.dot(matrix, tl.trans(x), sums, input_precision="ieee")
 
     SIZE: tl.constexpr = BRANCHES * WIDTH + 2 * LEAVES + 1
-    found += tl.program_id(0).to(tl.int64) * SIZE
+    out += tl.program_id(0).to(tl.int64) * SIZE
     inside = (side < BRANCHES)[:, None]
-    tl.store(found + side[:, None] * WIDTH + feature[None, :], sums, mask=inside)
-    tl.store(found + BRANCHES * WIDTH + LEAVES + number, tl.sum(table, axis=0))
-    tl.store(found + BRANCHES * WIDTH + number, tl.sum(mass, axis=0))
-    tl.store(found + (SIZE - 1), tl.sum(value))
+    tl.store(out + side[:, None] * WIDTH + feature[None, :], sums, mask=inside)
+    tl.store(out + BRANCHES * WIDTH + LEAVES + side, tl.sum(table, axis=0))
+    tl.store(out + BRANCHES * WIDTH + side, tl.sum(mass, axis=0))
+    tl.store(out + (SIZE - 1), tl.sum(value))
 
 
 def fused_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
@@ -187,16 +185,16 @@ def fused_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
     rows, warps = SHALLOW if tree.depth <= 2 else DEEP
     splits = torch.nn.functional.pad(tree.splits, (0, width - pieces.n_features - 1))
     end = n_branches * width
-    found = torch.empty((pieces.n_pieces, end + 2 * n_leaves + 1), device=pieces.features.device)
+    out = torch.empty((pieces.n_pieces, end + 2 * n_leaves + 1), device=pieces.features.device)
     _pass[(pieces.n_pieces,)](
         pieces.features, pieces.weights, pieces.groups, pieces.filled,
-        splits.to(torch.float32).contiguous(), tree.leaves.to(torch.float32).contiguous(), found,
+        splits.to(torch.float32).contiguous(), tree.leaves.to(torch.float32).contiguous(), out,
         pieces.n_features, pieces.width, DEPTH=tree.depth, WIDTH=width,
         ROWS=max(16, rows * 32 // max(width, 32)), PIECE=pieces.piece_rows, OUTER=outer,
         num_warps=warps, num_stages=1,
     )  # fmt: skip
-    whole = found.sum(dim=0, dtype=torch.float64)
-    by_group = pieces.by_group(found[:, end:-1])
+    whole = out.sum(dim=0, dtype=torch.float64)
+    by_group = pieces.by_group(out[:, end:-1])
     return DeviceSums(
         whole[-1],
         whole[:end].view(n_branches, width)[:, : pieces.n_features + 1],

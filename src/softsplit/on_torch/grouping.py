@@ -1,12 +1,12 @@
 """``Samples.from_arrays`` on a device: the same samples, to the bit, of many rows in a moment.
 
 Hashing, sorting, comparing and scaling of ten million rows take a core half a minute. Here the rows
-go to the device and come back grouped by class, ordered by their hashes and scaled.
+go to the device and come back in their groups, ordered by their hashes and scaled.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -41,18 +41,46 @@ def grouped_samples(
     """Scaled rows in canonical form; see ``Samples.from_arrays``."""
     with enough_memory(f"the ordering of {len(X)} rows"):
         values = torch.from_numpy(np.ascontiguousarray(X)).to(device)
-        classes, weights = torch.from_numpy(y).to(device), torch.from_numpy(weight).to(device)
-        order = canonical_order(values, classes, weights)
-        first = first_of_equal(values, classes, order)
-        rows = order[first]
+        rows, starts, weights, totals = grouped(values, y, n_groups, weight)
         single = stay_single and X.dtype == np.float32 and len(X) > ROWS.double_precision
         features = _scaled(values, rows, scaling, torch.float32 if single else torch.float64)
-        counts = torch.bincount(classes[rows], minlength=n_groups).cpu().numpy()
-        merged = weights[order].cpu().numpy()
-        if len(rows) < len(order):
-            merged = np.add.reduceat(merged, torch.nonzero(first).flatten().cpu().numpy())
+    return Samples(features, starts, weights, totals)
+
+
+class Grouped(NamedTuple):
+    """Distinct rows in canonical order; arrays as of ``Samples``."""
+
+    rows: torch.Tensor
+    starts: NDArray[np.int64]
+    weights: FloatArray
+    group_totals: FloatArray
+
+
+def grouped(
+    values: torch.Tensor, y: NDArray[np.int64], n_groups: int, weight: FloatArray
+) -> Grouped:
+    """Rows of positive weight by group, hash and weight; equal ones are merged."""
+    groups = torch.from_numpy(y).to(values.device)
+    weights = torch.from_numpy(weight).to(values.device)
+    # 1. By weight, then by hash, then by group: sorting is stable.
+    order = torch.nonzero(weights > 0).flatten()
+    if bool((weights[order] != weights[order[0]]).any()):
+        order = order[torch.sort(weights[order], stable=True).indices]
+    order = order[torch.sort(_hashes(values)[order] ^ SIGN, stable=True).indices]
+    order = order[torch.sort(groups[order], stable=True).indices]
+    # 2. A row equal to the one before it adds its weight to that one.
+    same = groups[order[1:]] == groups[order[:-1]]
+    for j in range(values.shape[1]):
+        column = values[:, j][order]
+        same &= column[1:] == column[:-1]
+    first = torch.cat([same.new_ones(1), ~same])
+    rows, merged = order[first], weights[order].cpu().numpy()
+    if len(rows) < len(order):
+        merged = np.add.reduceat(merged, torch.nonzero(first).flatten().cpu().numpy())
+    # 3. Where each group begins.
+    counts = torch.bincount(groups[rows], minlength=n_groups).cpu().numpy()
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Samples(features, starts, merged, np.add.reduceat(merged, starts[:-1]))
+    return Grouped(rows, starts, merged, np.add.reduceat(merged, starts[:-1]))
 
 
 def _hashes(values: torch.Tensor) -> torch.Tensor:
@@ -68,28 +96,6 @@ def _hashes(values: torch.Tensor) -> torch.Tensor:
 
 def _signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
-
-
-def canonical_order(
-    values: torch.Tensor, classes: torch.Tensor, weights: torch.Tensor
-) -> torch.Tensor:
-    """Rows of positive weight by class, hash and weight."""
-    order = torch.nonzero(weights > 0).flatten()
-    if bool((weights[order] != weights[order[0]]).any()):
-        order = order[torch.sort(weights[order], stable=True).indices]
-    order = order[torch.sort(_hashes(values)[order] ^ SIGN, stable=True).indices]
-    return order[torch.sort(classes[order], stable=True).indices]
-
-
-def first_of_equal(
-    values: torch.Tensor, classes: torch.Tensor, order: torch.Tensor
-) -> torch.Tensor:
-    """Whether a row of the order differs from the row before it."""
-    same = classes[order[1:]] == classes[order[:-1]]
-    for j in range(values.shape[1]):
-        column = values[:, j][order]
-        same &= column[1:] == column[:-1]
-    return torch.cat([torch.ones_like(same[:1]), ~same]) if len(same) else same.new_ones(1)
 
 
 def _scaled(

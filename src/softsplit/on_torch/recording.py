@@ -61,5 +61,5 @@ class Recorder:
             torch.cuda.device(self._device),
             torch.cuda.graph(graph, capture_error_mode="thread_local"),
         ):
-            found = answer(held)
-        return Recording(graph, held, found)
+            answered = answer(held)
+        return Recording(graph, held, answered)

@@ -108,10 +108,10 @@ class DeviceRows(OfSamples):
         return bool(self.device.type == "cuda") and not self._streamed
 
     def sample(self, limit: int | None = None) -> Samples:
-        found = self.samples if limit is None else self.samples.stratified(limit)
+        some = self.samples if limit is None else self.samples.stratified(limit)
         if self.columns is None:
-            return found
-        return replace(found, features=np.ascontiguousarray(found.features[self.columns]))
+            return some
+        return replace(some, features=np.ascontiguousarray(some.features[self.columns]))
 
     def of_columns(self, columns: NDArray[np.intp]) -> DeviceRows:
         """The same rows with some of their columns."""
@@ -131,13 +131,13 @@ class DeviceRows(OfSamples):
         key = lines.shape, table.shape, outer
         with enough_memory("an evaluation"):
             if self._streamed:
-                found = self._answer(*key, question.to(self.device)).cpu().numpy()
+                sums = self._answer(*key, question.to(self.device)).cpu().numpy()
             else:
                 answer = partial(self._answer, *key)
-                found = self._recorder.ask(key, question, answer).numpy()
+                sums = self._recorder.ask(key, question, answer).numpy()
         end = 1 + lines.size
-        value, by_line = found[0], found[1:end].reshape(lines.shape)
-        mass, by_table = (part.reshape(table.shape) for part in np.split(found[end:], 2))
+        value, by_line = sums[0], sums[1:end].reshape(lines.shape)
+        mass, by_table = (part.reshape(table.shape) for part in np.split(sums[end:], 2))
         by_split = np.column_stack([by_line[:, :-1] * per_weight, -steepness * by_line[:, -1]])
         return Sums(float(value), by_split, mass, by_table)
 
@@ -193,16 +193,11 @@ class DeviceRows(OfSamples):
                 gram += (moves * weights[low : low + GRAM_ROWS]) @ moves.T
         return Metric.of(gram.cpu().numpy())
 
-    def reweighed(self, seed: int, power: float) -> DeviceRows:
-        shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
-        weights = self.samples.weights * shares**power
-        return self._with_weights(self.samples.with_weights(weights))
-
     def of_group(self, k: int) -> DeviceRows:
         slabs = tuple(slab.of_group(k) for slab in self.slabs)
         return replace(self, samples=self.samples.of_group(k), slabs=slabs)
 
-    def _with_weights(self, samples: Samples) -> DeviceRows:
+    def with_samples(self, samples: Samples) -> DeviceRows:
         """The same rows on the device with the weights of ``samples``."""
         low, slabs = 0, []
         for slab in self.slabs:

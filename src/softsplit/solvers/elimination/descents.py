@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums, columns_drawn_from, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.engines.samples import DrawnRows, Samples, centred
+from softsplit.engines.samples import Samples, centred
 from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.rates import RateLimits
@@ -131,7 +131,7 @@ class RowDescents:
         self,
         problem: TrainingProblem,
         budget: Budget,
-        samples: Samples | DrawnRows,
+        samples: Samples,
         options: EliminationOptions = DEFAULTS,
         *,
         compared: bool = False,

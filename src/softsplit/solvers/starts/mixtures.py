@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.base import drawn_from
-from softsplit.engines.samples import DrawnRows, Samples, centred
+from softsplit.engines.samples import Samples, centred
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.starts.grouping import RIDGES
 from softsplit.solvers.starts.logistic import LOGISTIC, ridge_logistic
@@ -85,7 +85,7 @@ def mixture_trees(
 def _grouped_tree(
     problem: TrainingProblem,
     rows: FloatArray,
-    samples: Samples | DrawnRows,
+    samples: Samples,
     plan: GroupPlan,
     rng: np.random.Generator,
     options: MixtureOptions,
