@@ -9,7 +9,7 @@ import numpy as np
 
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
-from softsplit.engines.outer import outer_terms, outer_values
+from softsplit.engines.outer import outer_values
 from softsplit.engines.samples import Samples
 from softsplit.tree.routing import gate_probabilities, node_reach
 
@@ -50,44 +50,6 @@ class Half:
             classes.T @ (self.weights * arriving).T,
             classes.T @ (chain * arriving).T,
         )
-
-    def curvature(self, splits, table, outer, steepness):
-        """All second derivatives by the splits, (n_branches (n_features + 1)) squared."""
-        n_branches, width = splits.shape
-        moves = np.column_stack([self.features / (width - 1), -np.ones(len(self.labels))])
-        scores = splits @ moves.T
-        left, right = gate_probabilities(scores, steepness)
-        reach = node_reach(left, right)
-        values = np.empty_like(reach)
-        values[n_branches:] = table[self.labels].T
-        for t in range(n_branches - 1, -1, -1):
-            values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
-        terms = np.array([outer_terms(outer, v) for v in values[0]])
-        below = values[1:].reshape(-1, 2, len(self.labels))
-        plain = reach[:n_branches] * steepness * left * right * (below[:, 0] - below[:, 1])
-        found = np.zeros((n_branches, width, n_branches, width))
-        for t in range(n_branches):
-            for s in range(n_branches):
-                factor = terms[:, 2] * plain[t] * plain[s]
-                if s == t:
-                    factor += terms[:, 1] * steepness * (right[t] - left[t]) * plain[t]
-                else:
-                    factor += terms[:, 1] * self._pair(s, t, left, right, steepness, plain)
-                found[t, :, s, :] = moves.T @ ((self.weights * factor)[:, None] * moves)
-        return found.reshape(splits.size, splits.size)
-
-    @staticmethod
-    def _pair(s, t, left, right, steepness, plain):
-        """d2 V / dz_s dz_t: only branches on one path have one."""
-        for above, node in ((s, t), (t, s)):
-            lower = node
-            while node > 0:
-                parent = (node - 1) // 2
-                if parent == above:
-                    gate = right[above] if node == 2 * above + 1 else -left[above]
-                    return steepness * gate * plain[lower]
-                node = parent
-        return 0.0
 
     def gram(self):
         """sum of weight v v' with v = (x / n_features, -1)."""
@@ -138,8 +100,16 @@ class TwoHalves:
         return Sums(*(a + b for a, b in zip(one, other, strict=True)))
 
     def curvature(self, splits, table, outer, steepness):
-        one, other = (half.curvature(splits, table, outer, steepness) for half in self.halves)
-        return one + other
+        """By central differences of the derivative, (n_branches (n_features + 1)) squared."""
+        lines = []
+        for index in np.ndindex(splits.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = splits.copy()
+                moved[index] += step
+                ends.append(self.evaluate(moved, table, outer, steepness).splits.ravel())
+            lines.append((ends[0] - ends[1]) / 2e-6)
+        return np.array(lines)
 
     def metric(self):
         return Metric.of(self.halves[0].gram() + self.halves[1].gram())

@@ -54,23 +54,6 @@ def test_derivatives_are_those_of_finite_differences(make, outer):
             assert slope == pytest.approx(slopes[index], rel=1e-5, abs=1e-5)
 
 
-@every_outer
-def test_curvature_is_that_of_finite_differences(make, outer):
-    samples, splits, table = drawn(depth=2)
-    rows, step = make(samples), 1e-5
-    if not hasattr(rows, "curvature"):
-        pytest.skip("has no second derivatives")
-    found = rows.curvature(splits, table, outer, 5.0)
-    for line, index in enumerate(np.ndindex(splits.shape)):
-        ends = []
-        for sign in (1, -1):
-            moved = splits.copy()
-            moved[index] += sign * step
-            ends.append(rows.evaluate(moved, table, outer, 5.0).splits.ravel())
-        expected = (ends[0] - ends[1]) / (2 * step)
-        assert_allclose(found[line], expected, rtol=1e-4, atol=1e-4)
-
-
 def test_facts_are_those_of_the_rows(make):
     samples = drawn()[0]
     rows, plain = make(samples), CompiledRows(samples)

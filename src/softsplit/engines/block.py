@@ -162,6 +162,7 @@ class CollapsedRows(OfSamples, InMemory):
     def of(cls, cache: GateCache, block: Block) -> CollapsedRows:
         """Return the rows of ``block`` around the tree of ``cache``."""
         topology, samples = cache.topology, cache.rows.samples
+        # 1. The forest: the next free branch above each, and the gates between.
         branches = np.array(sorted(set(block.branches)), dtype=np.int64)
         place = {int(t): position for position, t in enumerate(branches)}
         parents, on_left = np.full(len(branches), -1), np.zeros(len(branches), dtype=bool)
@@ -174,6 +175,7 @@ class CollapsedRows(OfSamples, InMemory):
                     break
                 gates.append((cache.left if step.goes_left else cache.right)[step.branch])
             paths.append(gates)
+        # 2. Rows that reach a free branch, with the product of the fixed gates above each.
         rows = _reaching(samples.n_rows, [g for g, s in zip(paths, parents, strict=True) if s < 0])
         kept = samples if rows is None else samples.part(rows)
         factors = np.empty((len(branches), kept.n_rows))
@@ -181,6 +183,8 @@ class CollapsedRows(OfSamples, InMemory):
             factors[position] = _product(gates, rows, kept.n_rows)
             if parents[position] < 0:
                 factors[position] *= kept.weights
+        # 3. The leaves that no further free branch leads to: their shares, and the mass of the
+        # leaves below no free branch at all.
         sides = tuple(
             (
                 _side(cache, 2 * int(t) + 1, place, rows, kept.n_rows),
@@ -251,12 +255,12 @@ class CollapsedRows(OfSamples, InMemory):
         """
         self._check(outer, steepness)
         key = splits[self.branches].tobytes() + np.ascontiguousarray(table).tobytes()
-        found = self._recent.get(key)
-        if found is None:
+        sums = self._recent.get(key)
+        if sums is None:
             while len(self._recent) >= MEMOISED:
                 self._recent.pop(next(iter(self._recent)), None)
-            found = self._recent[key] = self._evaluate(splits, table)
-        return found
+            sums = self._recent[key] = self._evaluate(splits, table)
+        return sums
 
     def forget(self) -> None:
         """Drop the memoised results."""
@@ -317,6 +321,7 @@ class CollapsedRows(OfSamples, InMemory):
 
     def leaf_mass(self, scores: FloatArray) -> FloatArray:
         """Return the leaf masses for scores of the free branches, shape (n_groups, n_leaves)."""
+        # Downwards, each free branch after the one above it; the mass of its own leaves on the way.
         left, right = gate_probabilities(scores, self.steepness)
         sides_reach: list[tuple[FloatArray, FloatArray]] = []  # (left, right) of each free branch
         mass = self.fixed_mass.copy()

@@ -224,6 +224,7 @@ class CompiledRows(OfSamples, InMemory):
         slopes = np.zeros((n_features + 1, len(splits)))
         chunk = self.options.chunk_rows
         for begin in range(0, samples.n_rows, chunk):
+            # 1. Scores of a chunk.
             rows, starts = slice(begin, begin + chunk), samples.starts
             features = samples.features[:, rows]
             if samples.n_rows > chunk:
@@ -231,6 +232,7 @@ class CompiledRows(OfSamples, InMemory):
             # matmul takes lines of some rows as they are, where dot would copy them
             scores, part = np.matmul(scaled, features), np.empty_like(table)
             scores -= splits[:, -1:]
+            # 2. The pass, which writes slopes over the scores, and the derivative by the splits.
             value += tree_pass(
                 scores, scores, starts, samples.weights[rows], table, float(steepness), outer, part,
                 NOTHING,

@@ -183,15 +183,15 @@ def _add_block(  # type: ignore[no-untyped-def]
         first, second = weighted[mine[a], :size], weighted[mine[two], :size]
         for b in range(a if t == other else 0, n_theirs, 4):
             last = n_theirs - 1
-            found = eight_sums(
+            sums = eight_sums(
                 first, second, lines[theirs[b], :size], lines[theirs[min(b + 1, last)], :size],
                 lines[theirs[min(b + 2, last)], :size], lines[theirs[min(b + 3, last)], :size],
             )  # fmt: skip
             for k in range(min(4, n_theirs - b)):
                 j = theirs[b + k]
-                _add_entry(index, signs, t, mine[a], other, j, found[k], matrix)
+                _add_entry(index, signs, t, mine[a], other, j, sums[k], matrix)
                 if two > a and not (t == other and b + k < two):
-                    _add_entry(index, signs, t, mine[two], other, j, found[4 + k], matrix)
+                    _add_entry(index, signs, t, mine[two], other, j, sums[4 + k], matrix)
 
 
 @compiled_uncounted

@@ -96,19 +96,21 @@ class HingedLines(NDArrayOperatorsMixin):
             raise IndexError("lines[columns, rows] takes a slice of rows, or np.ix_.")
         chosen = np.arange(len(self))[columns]
         if chosen.ndim == 0:
-            return self._made(chosen[None], rows)[0]
-        return self._made(chosen, rows)
+            return self._lines(chosen[None], rows)[0]
+        return self._lines(chosen, rows)
 
-    def _made(self, columns: NDArray[np.intp], rows: Any) -> FloatArray:
+    def _lines(self, columns: NDArray[np.intp], rows: Any) -> FloatArray:
         n_rows = np.arange(self.values.shape[1])[rows].shape
-        made = np.zeros((len(columns), *n_rows), dtype=self.dtype)
-        home, values = -1, made[:0]
-        for line, j in zip(made, columns, strict=True):
+        lines = np.zeros((len(columns), *n_rows), dtype=self.dtype)
+        home, values = -1, lines[:0]
+        for line, j in zip(lines, columns, strict=True):
             if self.homes[j] < 0:
                 continue
+            # 1. The value, in the units of the table.
             if self.homes[j] != home:  # a value and its hinges follow one another
                 home = int(self.homes[j])
                 values = self.values[home, rows]
+            # 2. Its hinge, and the scaled line.
             x = values
             if self.knots[j] > -np.inf:
                 x = values - values.dtype.type(self.knots[j])
@@ -116,7 +118,7 @@ class HingedLines(NDArrayOperatorsMixin):
             scaled = x.astype(float, copy=False) - self.low[j]
             scaled /= self.span[j]
             np.add(scaled, 0.0, out=line, casting="same_kind")  # -0.0 becomes 0.0
-        return made
+        return lines
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return all lines as an array."""
@@ -126,5 +128,5 @@ class HingedLines(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Operators see the array of all lines."""
-        known = [np.asarray(one) if isinstance(one, HingedLines) else one for one in inputs]
-        return getattr(ufunc, method)(*known, **options)
+        arrays = [np.asarray(one) if isinstance(one, HingedLines) else one for one in inputs]
+        return getattr(ufunc, method)(*arrays, **options)

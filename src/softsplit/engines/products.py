@@ -121,11 +121,11 @@ def _sum_features(slopes, t, features, begin, end, gradient):  # type: ignore[no
     first, second = slopes[t, begin:end], slopes[two, begin:end]
     for j in range(0, n_features, 4):
         w, x, y, z = _four_lines(features, j, begin, end)
-        found = eight_sums(first, second, w, x, y, z)
+        sums = eight_sums(first, second, w, x, y, z)
         for k in range(min(4, n_features - j)):
-            gradient[t, j + k] += found[k]
+            gradient[t, j + k] += sums[k]
             if two > t:
-                gradient[two, j + k] += found[4 + k]
+                gradient[two, j + k] += sums[4 + k]
 
 
 @compiled_sums
@@ -159,10 +159,10 @@ def upper_products(lines, others, matrix):  # type: ignore[no-untyped-def]
     for a in range(0, last + 1, 2):
         two = min(a + 1, last)
         for b in range(a, last + 1, 4):
-            found = eight_sums(
+            sums = eight_sums(
                 lines[a], lines[two], others[b], others[min(b + 1, last)],
                 others[min(b + 2, last)], others[min(b + 3, last)],
             )  # fmt: skip
             for k in range(min(4, last + 1 - b)):
-                matrix[a, b + k] = found[k]
-                matrix[two, b + k] = found[4 + k] if two > a else found[k]
+                matrix[a, b + k] = sums[k]
+                matrix[two, b + k] = sums[4 + k] if two > a else sums[k]

@@ -24,7 +24,6 @@ EngineMaker = Callable[[Samples], RowEngine]
 ENGINES: dict[str, EngineMaker] = {"memory": CompiledRows}
 """Engines of the core by name; option packages register further ones."""
 
-
 PARTS = (
     "n_rows", "n_features", "n_groups", "group_totals", "mean_weight", "group_samples", "evaluate",
     "metric", "sample", "reweighed", "of_group",
@@ -38,27 +37,27 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
     ``engine`` is a name or such a function. With a ``device``, rows are kept there, in ``single``
     or double precision.
     """
+    maker: EngineMaker
     if device is not None:
         if not (isinstance(engine, str) and engine == "memory"):
             raise ValueError(
                 f"device {shown(device)} and engine {shown(engine)} both say where rows are kept; "
                 "give one of them."
             )
-        made: EngineMaker = _devices(device).row_maker(device, single)
-        return made
-    if isinstance(engine, str) and engine in ENGINES:
-        return ENGINES[engine]
-    provided = options.provided("engines")
-    if isinstance(engine, str) and engine in provided:
-        found: EngineMaker = options.load("engines", engine)
-        return found
-    if callable(engine):
-        maker: EngineMaker = engine
-        return maker
-    raise ValueError(
-        f"engine must be {' or '.join(map(repr, (*ENGINES, *provided)))}, or a function that makes "
-        f"an engine of training rows, got {shown(engine)}."
-    )
+        maker = _devices(device).row_maker(device, single)
+    elif isinstance(engine, str) and engine in ENGINES:
+        maker = ENGINES[engine]
+    elif isinstance(engine, str) and engine in options.provided("engines"):
+        maker = options.load("engines", engine)
+    elif callable(engine):
+        maker = engine
+    else:
+        names = (*ENGINES, *options.provided("engines"))
+        raise ValueError(
+            f"engine must be {' or '.join(map(repr, names))}, or a function that makes an engine "
+            f"of training rows, got {shown(engine)}."
+        )
+    return maker
 
 
 def make_samples(
@@ -81,12 +80,11 @@ def make_samples(
         if hinged and stay_single and isinstance(scaling, LinearScaling):
             return Samples.from_hinged(X, y, n_groups, weight, scaling)
         X = np.asarray(X)
+    rows = X, y, n_groups, weight
     if device is not None and len(X) > ROWS.sorted_on_device and isinstance(scaling, LinearScaling):
-        made: Samples = _devices(device).make_samples(
-            X, y, n_groups, weight, scaling, device=device, stay_single=stay_single
-        )
-        return made
-    return Samples.from_arrays(X, y, n_groups, weight, scaling.transform, stay_single=stay_single)
+        place: Callable[..., Samples] = _devices(device).make_samples
+        return place(*rows, scaling, device=device, stay_single=stay_single)
+    return Samples.from_arrays(*rows, scaling.transform, stay_single=stay_single)
 
 
 def arrived(
@@ -125,9 +123,9 @@ def check_engine(rows: RowEngine, n_branches: int) -> None:
         )
     wide = (rows.n_groups, n_branches + 1)
     shapes = {"value": (), "splits": (n_branches, rows.n_features + 1), "mass": wide, "table": wide}
-    found = rows.evaluate(np.zeros(shapes["splits"]), np.ones(wide), IDENTITY, 1.0)
+    sums = rows.evaluate(np.zeros(shapes["splits"]), np.ones(wide), IDENTITY, 1.0)
     for part, shape in shapes.items():
-        answer: Any = getattr(found, part, None)
+        answer: Any = getattr(sums, part, None)
         if np.shape(answer) != shape or not np.all(np.isfinite(np.asarray(answer, dtype=float))):
             raise ValueError(
                 f"evaluate of the engine {name} must return Sums whose {part} is finite and of "

@@ -147,6 +147,7 @@ class Samples:
         """
         if self.per_row <= 1.0:
             return None
+        # 1. Equal rows by their hashes.
         pieces = [slice(low, low + CHUNK) for low in range(0, self.n_rows, CHUNK)]
         keys = np.concatenate([_row_hashes(_fixed(self.features[:, some].T)) for some in pieces])
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
@@ -156,10 +157,12 @@ class Samples:
         )
         if not all(same):  # two rows of one hash, which is not to be expected
             return None
+        # 2. Their weight in each group.
         ends = zip(self.starts, self.starts[1:], strict=False)
         targets = np.array(
             [np.bincount(place[a:b], self.weights[a:b], len(first)) for a, b in ends]
         )
+        # 3. Side by side by the groups in which they have weight.
         order = np.lexsort((*(targets > 0), targets.argmax(axis=0)))
         parts = self.features[:, first[order]], targets[:, order]
         return TargetRows(*map(np.ascontiguousarray, parts))
@@ -307,16 +310,18 @@ class Samples:
     ) -> Samples:
         """Group rows in the order of ``X``; those of equal ``values`` are merged, the first of
         them ``copied``."""
+        # 1. Order by group and hash; the first of equal rows stands for all of them.
         order = _canonical_order(X, groups, weight)
         first = _first_of_equal(values, groups, order)
         features = copied(order[first])
         labels = groups[order[first]]
-        # Integers add exactly in floats, so that weight 3 equals three rows.
+        # 2. Their weights. Integers add exactly in floats, so that weight 3 equals three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
         counts = np.bincount(labels, minlength=n_groups)
         if len(order) == 0 or np.any(counts == 0):
             missing = np.flatnonzero(counts == 0)
             raise ValueError(f"groups {missing.tolist()} have no sample of positive weight.")
+        # 3. Where each group begins.
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         totals = np.add.reduceat(merged, starts[:-1])
         return cls(features, starts, merged, totals)

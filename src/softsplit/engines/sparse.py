@@ -69,6 +69,7 @@ class SparseColumns:
         columns, base = X.tocsc(copy=True), np.zeros(X.shape[1])
         total = weight.sum()
         for j in range(X.shape[1]):
+            # 1. The stored values, and 0 with the weight of all other rows.
             span = slice(columns.indptr[j], columns.indptr[j + 1])
             values, of = columns.data[span], weight[columns.indices[span]]
             counted = np.append(values[of > 0], 0.0)
@@ -77,6 +78,7 @@ class SparseColumns:
             held = np.bincount(place, np.append(of[of > 0], rest)).astype(float)
             if held[place[-1]] <= 0:  # no row is zero here
                 distinct, held = np.delete(distinct, place[-1]), np.delete(held, place[-1])
+            # 2. Their ranks; that of 0 is the base.
             curve = rank_curve(distinct, held)
             base[j] = np.interp(0.0, *curve)
             columns.data[span] = np.interp(values, *curve) - base[j]

@@ -118,11 +118,11 @@ class DaskParts:
                     f"workers died while they read partition {number}; give them more memory, or "
                     "make smaller partitions, with repartition or rechunk."
                 )
-            part, told = pair
+            part, answer = pair
             if part is not None:
                 self._parts[number] = part
                 self._folders.add(str(Path(part.path).parent))
-            facts.append(told)
+            facts.append(answer)
         return facts
 
     def _asked(
@@ -130,10 +130,12 @@ class DaskParts:
     ) -> dict[int, Any]:
         """Answers of those parts whose workers are there; None for others."""
         with self._answering():
+            # 1. Parts by their homes.
             threads = self.client.nthreads()
             homes: dict[str, list[int]] = {}
             for number in numbers:
                 homes.setdefault(self._parts[number].home, []).append(number)
+            # 2. A batch of them for each thread there; none where the home is gone.
             futures, asked = [], []
             for home, here in homes.items():
                 for shift in range(min(threads.get(home, 0), len(here))):
@@ -147,6 +149,7 @@ class DaskParts:
                     asked.append(batch)
             homes_of = {f.key: self._parts[b[0]].home for f, b in zip(futures, asked, strict=True)}
             batches = self._gathered(futures, homes_of)
+        # 3. Answers part by part.
         answers: dict[int, Any] = dict.fromkeys(numbers)
         for batch, given in zip(asked, batches, strict=True):
             answers |= dict(zip(batch, given or [None] * len(batch), strict=True))
@@ -162,12 +165,14 @@ class DaskParts:
         waiting, lonely = list(futures), 0.0
         try:
             while waiting:
+                # 1. Wait for a while.
                 began = time.monotonic()
                 with suppress(TimeoutError):
                     distributed.wait(waiting, timeout=LOOK)
                 waiting = [future for future in waiting if future.status == "pending"]
                 if not waiting:
                     break
+                # 2. Give up what only a lost worker may answer, and a cluster without workers.
                 there = self.client.nthreads()
                 gone = [f for f in waiting if f.key in homes and homes[f.key] not in there]
                 waiting = [future for future in waiting if future not in gone]

@@ -125,12 +125,14 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
     counts, n_features = moments.counts, len(moments.low)
     limit = min(MOST_DRAWN, max(LEAST_DRAWN, DRAWN_CELLS // n_features))
     wanted = stratified_counts(counts, limit, ROWS.group_centre)
+    # 1. How many rows each part is asked for.
     quotas = []
     for part in parts.parts:
         at, here = np.searchsorted(moments.classes, part.classes), np.diff(part.starts)
         share = here * (wanted[at] / counts[at])
         more = np.ceil(share + SPREAD * np.sqrt(share) + SPREAD).astype(np.int64)
         quotas.append(np.where(wanted[at] == counts[at], here, np.minimum(here, more)))
+    # 2. Those rows in canonical order.
     features, weights = zip(*parts.ask(first_rows, each=quotas), strict=True)
     labels = [
         np.repeat(np.searchsorted(moments.classes, part.classes), quota)
@@ -139,5 +141,6 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
     ordered = Samples.from_arrays(
         np.hstack(features).T, np.concatenate(labels), len(counts), np.concatenate(weights)
     )
+    # 3. The first ones, all of which have arrived.
     kept = ordered.first(np.minimum(wanted, np.diff(ordered.starts)))
     return replace(kept, group_totals=moments.totals)

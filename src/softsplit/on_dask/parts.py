@@ -130,8 +130,7 @@ class Moments:
 
     def minmax(self) -> LinearScaling:
         """As ``LinearScaling.minmax`` of all rows."""
-        span = self.high - self.low
-        return LinearScaling(self.low, np.where(span > SMALLEST_SPAN, span, np.inf))
+        return LinearScaling.between(self.low, self.high)
 
     def standard(self) -> LinearScaling:
         """As ``LinearScaling.standard`` of all rows, but for the last digits."""
@@ -279,12 +278,14 @@ class Reading:
 
     def pieces(self, part: Part) -> Iterator[Samples]:
         """The rows of a part in scaled units, PIECE at a time."""
+        # 1. Factors on the weights of all rows of the part, whatever the pieces.
         starts = self.starts(part)
         shares: FloatArray | None = None
         if self.drawn is not None:
             seed, power = self.drawn
             shares = np.random.default_rng([seed, part.number]).standard_exponential(part.n_rows)
             shares **= power
+        # 2. Piece by piece: read, weighed, scaled.
         for begin in range(0, part.n_rows, PIECE):
             rows = slice(begin, begin + PIECE)
             features, weights = part.read(rows, self.columns)

@@ -104,11 +104,13 @@ def arrive(
     if 3 * X.numel() * X.element_size() > DeviceRows.free(device) or X.numel() > LARGEST:
         return None
     with enough_memory(f"{len(X)} rows"):
+        # 1. Ends and scaling.
         values = X.detach().to(device)
         low, high, whole = _ends(values)
         scaling = LinearScaling.between(low, high)
         if kind == "standard":
             scaling = _standard(scaling, values, torch.from_numpy(counts).to(device))
+        # 2. Canonical order; scaled rows in their pieces.
         rows, starts, weights, totals = grouped(values, y, n_groups, weight)
         pieces = Pieces.empty(np.diff(starts), X.shape[1], device, values.dtype)
         means = _fill(pieces, values, rows, starts, scaling, weights)

@@ -98,6 +98,7 @@ def _pass(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     BRANCHES: tl.constexpr = 2**DEPTH - 1
     LEAVES: tl.constexpr = 2**DEPTH
+    # 1. The piece, its leaves and the splits; sums stay in registers.
     piece = tl.program_id(0)
     group = tl.load(groups + piece)
     n_rows = tl.load(filled + piece)
@@ -106,7 +107,7 @@ def _pass(  # type: ignore[no-untyped-def]
     features += first
     weights += first
     at = feature[:, None] * width + row[None, :]  # below 2^31: see pieces.py
-    known = (feature < n_features)[:, None]
+    given = (feature < n_features)[:, None]
     one = tl.where(feature == n_features, 1.0, 0.0)[:, None]
 
     leaf = ()
@@ -124,7 +125,8 @@ def _pass(  # type: ignore[no-untyped-def]
     zero = tl.zeros((ROWS,), dtype=tl.float32)
 
     for begin in range(0, n_rows, ROWS):
-        x = tl.load(features + begin + at, mask=known, other=0.0) + one
+        # 2. Scores and gates of a tile.
+        x = tl.load(features + begin + at, mask=given, other=0.0) + one
         weight = tl.load(weights + begin + row)
         scores = tl.trans(tl.dot(lines, x, input_precision="ieee"))
         columns = (scores,)
@@ -134,7 +136,7 @@ def _pass(  # type: ignore[no-untyped-def]
         for t in tl.static_range(BRANCHES):
             p, q = _gates(columns[t])
             left, right = left + (p,), right + (q,)
-        # Values from the leaves up: before branch t, they are those of nodes t + 1, t + 2, ...
+        # 3. Upwards: before branch t, values are those of nodes t + 1, t + 2, ...
         values = ()
         for i in tl.static_range(LEAVES):
             values = values + (zero + leaf[i],)
@@ -142,6 +144,7 @@ def _pass(  # type: ignore[no-untyped-def]
         for t in tl.static_range(BRANCHES - 1, -1, -1):
             gains = (values[t] - values[t + 1],) + gains
             values = (left[t] * values[t] + right[t] * values[t + 1],) + values
+        # 4. At the root: f and f'.
         mixed = values[0]
         if OUTER == IS_LOGARITHM:
             mixed = tl.maximum(mixed, SMALLEST)
@@ -153,6 +156,7 @@ def _pass(  # type: ignore[no-untyped-def]
         else:
             slope = zero + 1.0
             value += weight * mixed
+        # 5. Downwards: reach and slopes, and the sums of the tile.
         reach = (weight,)
         slopes = ()
         for t in tl.static_range(BRANCHES):
@@ -168,6 +172,7 @@ def _pass(  # type: ignore[no-untyped-def]
         matrix = tl.trans(_matrix(slopes + (zero,), DEPTH, ROWS))
         sums = tl.dot(matrix, tl.trans(x), sums, input_precision="ieee")
 
+    # 6. The sums of the piece.
     SIZE: tl.constexpr = BRANCHES * WIDTH + 2 * LEAVES + 1
     out += tl.program_id(0).to(tl.int64) * SIZE
     inside = (side < BRANCHES)[:, None]

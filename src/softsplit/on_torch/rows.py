@@ -70,12 +70,14 @@ class DeviceRows(OfSamples):
 
         ``room`` is how many bytes rows may take there; what is free if not given.
         """
+        # 1. Whether all rows fit there, and how many of them a slab has.
         dtype = torch.float32 if single else torch.float64
         bytes_of_row = (samples.n_features + 1) * (4 if single else 8)
         if room is None:
             room = cls.free(device)
         streamed = samples.n_rows * bytes_of_row > room
         most = min(SLAB, room // 3) // bytes_of_row if streamed else LARGEST // samples.n_features
+        # 2. Slab by slab.
         slabs = []
         with enough_memory(f"{samples.n_rows} rows"):
             # A piece of every group may be filled up with rows of weight zero.

@@ -1,9 +1,9 @@
-"""Losses: a table of class and leaf, and an outer function of the mixed value of a row.
+"""Losses: a table of group and leaf, and an outer function of the mixed value of a row.
 
     expected cost  E = sum_i weight_i sum_l P_il sum_k cost[y_i, k] c_kl
     log-loss       E = - sum_i weight_i log( sum_l P_il c_{y_i l} )
 
-A loss gives an engine a table ``W[class, leaf]`` and the number of an outer function f
+A loss gives an engine a table ``W[group, leaf]`` and the number of an outer function f
 (engines/outer.py); the engine sums weight_i f(V_i) with V_i = sum_l P_il W[y_i, l]:
 
     expected cost  W = cost @ c,   f = identity
@@ -40,7 +40,7 @@ RULE_PARTS = ("exact", "check", "coverage", "without_features", "step", "gap")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A value and its gradient; ``mass[k, l]`` is the weight of class k that reaches leaf l."""
+    """A value and its gradient; ``mass[k, l]`` is the weight of group k that reaches leaf l."""
 
     value: float
     weights: FloatArray
@@ -65,7 +65,7 @@ class Loss(Protocol):
         """The loss of a typical error, relative to 0.5: the unit of tolerances."""
 
     def table(self, leaf_values: FloatArray) -> FloatArray:
-        """Return W[class, leaf] for the given leaves."""
+        """Return W[group, leaf] for the given leaves."""
 
     def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
         """Return dE / d leaf_values from dE / d table."""
@@ -128,9 +128,9 @@ class ExpectedCost:
         """Return the costs of the paper: the same for every error, 0 on the diagonal."""
         return cls(cost * (1.0 - np.eye(n_groups)))
 
-    def weighted(self, class_weights: FloatArray) -> ExpectedCost:
-        """Return the loss with the costs of each true class multiplied by its weight."""
-        return ExpectedCost(self.costs * class_weights[:, None])
+    def weighted(self, factors: FloatArray) -> ExpectedCost:
+        """Return the loss with the costs of each true class multiplied by its factor."""
+        return ExpectedCost(self.costs * factors[:, None])
 
     @property
     def unit(self) -> float:

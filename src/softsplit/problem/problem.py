@@ -457,11 +457,11 @@ class TrainingProblem:
 
         Negative where a rate is above its minimum.
         """
-        of_classes = self.minimum_rates - self.rates(parameters, mass)
+        of_groups = self.minimum_rates - self.rates(parameters, mass)
         if self.rate_limits is None:
-            return of_classes
+            return of_groups
         said = self.rate_limits.mass(parameters, self.steepness) @ parameters.leaf_values.T
-        return np.concatenate([of_classes, self.rate_limits.shortfalls(said)])
+        return np.concatenate([of_groups, self.rate_limits.shortfalls(said)])
 
     def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
         """Return the largest violation of each family of constraints."""

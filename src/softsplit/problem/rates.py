@@ -249,8 +249,8 @@ class RateLimits:
         few = self.rows.sample(limit).with_totals(self.rows.group_totals)
         first = np.searchsorted(self.labels, np.arange(self.n_groups + 1))
         totals = np.add.reduceat(few.group_totals, first[:-1])
-        by_class = replace(few, starts=few.starts[first], group_totals=totals)
-        return by_class, replace(self, rows=CompiledRows(few))
+        by_group = replace(few, starts=few.starts[first], group_totals=totals)
+        return by_group, replace(self, rows=CompiledRows(few))
 
     def on_leaves(self, mass: FloatArray) -> FloatArray:
         """Coefficients of the lines in c_kl at M = ``mass``, (n_lines, n_groups, n_leaves)."""

@@ -48,14 +48,14 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     probabilities = np.array(minimum, dtype=float)
     probabilities[cheapest] += 1 - minimum.sum()
     spare = problem.topology.n_leaves - problem.n_groups
-    classes = np.sort(np.append(np.arange(problem.n_groups), np.full(spare, cheapest)))
-    counts = np.bincount(classes, minlength=problem.n_groups)
+    groups = np.sort(np.append(np.arange(problem.n_groups), np.full(spare, cheapest)))
+    counts = np.bincount(groups, minlength=problem.n_groups)
     leaf_values = np.zeros((problem.n_groups, problem.topology.n_leaves))
-    leaf_values[classes, np.arange(len(classes))] = 1.0
+    leaf_values[groups, np.arange(len(groups))] = 1.0
     return TreeParameters(
         np.zeros((problem.n_features, problem.topology.n_branches)),
         problem.bounds.project_thresholds(
-            _thresholds(problem.topology, (probabilities / counts)[classes], problem.steepness)
+            _thresholds(problem.topology, (probabilities / counts)[groups], problem.steepness)
         ),
         leaf_values,
     )

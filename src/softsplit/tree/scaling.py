@@ -314,14 +314,14 @@ def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) 
     good = len(whole) > 1 and np.array_equal(whole, starts) and np.all(np.diff(whole) > 0)
     if not good or whole[0] != 0 or not whole[-1] == len(knots) == len(ranks):
         raise ValueError("the starts of a quantile scaling must divide its knots into features.")
-    made = QuantileScaling(knots, ranks, whole)
-    for j in range(made.n_features):
-        at, rank = made.curve(j)
+    scaling = QuantileScaling(knots, ranks, whole)
+    for j in range(scaling.n_features):
+        at, rank = scaling.curve(j)
         if not np.all(np.isfinite(at)) or np.any(np.diff(at) <= 0) or np.any(np.diff(rank) < 0):
             raise ValueError(f"the knots and ranks of feature {j} do not increase.")
     if np.any(ranks < 0) or np.any(ranks > 1):
         raise ValueError("the ranks of a quantile scaling must lie in [0, 1].")
-    return made
+    return scaling
 
 
 def _check_ends(low: FloatArray, high: FloatArray) -> None:
@@ -348,8 +348,8 @@ def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray
     """
     values = column.astype(np.float64) + 0.0  # -0.0 becomes 0.0
     if weight is None or np.all(weight == 1.0):
-        found, counts = np.unique(values, return_counts=True)
-        return found, counts.astype(float)
+        distinct, counts = np.unique(values, return_counts=True)
+        return distinct, counts.astype(float)
     # Weights of equal values are added in ascending order: the bits of the sum depend on the order.
     order = np.lexsort((weight, values))
     values = values[order]

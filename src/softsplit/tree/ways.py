@@ -17,12 +17,12 @@ def needed_in_leaves(
     weights are not zero.
     """
     n_branches = kept.shape[1]
-    found = np.zeros((n_variables, 2 * n_branches + 1), dtype=bool)
+    needed = np.zeros((n_variables, 2 * n_branches + 1), dtype=bool)
     for t in range(n_branches):
-        here = found[:, t].copy()
+        here = needed[:, t].copy()
         here[homes[kept[:, t]]] = True
-        found[:, 2 * t + 1] = found[:, 2 * t + 2] = here
-    return found[:, n_branches:]
+        needed[:, 2 * t + 1] = needed[:, 2 * t + 2] = here
+    return needed[:, n_branches:]
 
 
 def hard_leaves(scores: FloatArray) -> NDArray[np.intp]:
