@@ -111,7 +111,7 @@ def test_descents_take_rows_with_targets_once():
     settings = model_settings(SoftTreeClassifier(depth=2))
     problem = prepare(settings, rows.taught(_targets(rows))).problem
     descents = RowDescents(problem, Budget(), problem.rows.sample())
-    assert descents.taught is not None and descents.taught.features.shape[1] == 200
+    assert descents.soft_targets is not None and descents.soft_targets.features.shape[1] == 200
     assert descents.rows.features.shape[1] == np.count_nonzero(_targets(rows))
     rng = np.random.default_rng(2)
     support = np.ones((3, 4), dtype=bool)
