@@ -153,7 +153,7 @@ def test_the_likelihood_is_a_loss_like_any_other():
     its = by_cost.predict_proba(X)[np.arange(len(y)), y]
     assert -np.sum(np.log(found)) < -np.sum(np.log(np.maximum(its, 1e-300)))
     assert tree.score(X, y) > 0.95
-    bounded = tree.set_params(min_class_rate=0.95).fit(X, y)
+    bounded = tree.set_params(min_class_rate=0.95, steepness="auto").fit(X, y)
     assert bounded.solution_.violation <= 1e-6
     assert min(np.mean(bounded.predict_proba(X)[y == k, k]) for k in (0, 1)) >= 0.95 - 1e-6
 
