@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,8 @@ from places import ROOT
 from softsplit import SoftTreeClassifier
 from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess, path_trees
-from softsplit.report.elements import add, element, rendered
 from softsplit.report.metrics import difference, share
-from softsplit.report.pages import json_for_script, shortened
+from softsplit.report.pages import Table, json_for_script, render, shortened
 from softsplit.report.sections import glossary
 from softsplit.solvers import Budget
 
@@ -39,13 +39,19 @@ def test_names_in_elements_are_text_to_a_browser(name):
         def handle_data(self, data):
             seen.append(data)
 
-    root = element("p", {"title": name}, name)
-    add(root, "b", {}, name)
+    explanation = SimpleNamespace(label="a", note=name, leaf_label=name)
     parser = Parser()
-    parser.feed(rendered(root))
+    parser.feed(
+        render(
+            "notebook.html", kind="explanation", style="", explanation=explanation, asked=[],
+            chances=[], changes=Table(name, [name], [[name]]),
+        )
+    )  # fmt: skip
     parser.close()
-    assert [part for part in seen if isinstance(part, tuple)] == [("p", {"title": name}), ("b", {})]
-    assert "".join(part for part in seen if isinstance(part, str)) == name + name
+    tags = [part for part in seen if isinstance(part, tuple)]
+    box = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": name}
+    assert ("div", box) in tags and len(tags) == (17 if name else 16)
+    assert "".join(part for part in seen if isinstance(part, str)).count(name) >= 5
 
 
 def test_wilson_interval_of_a_textbook_case():

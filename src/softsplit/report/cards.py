@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree as ET
+from typing import TYPE_CHECKING
 
 from softsplit.cards.score_card import QuestionCard, ScoreCard
-from softsplit.report.elements import add, add_table
+from softsplit.report.pages import Table, render
 from softsplit.support.messages import visible
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
-def add_card(parent: ET.Element, card: ScoreCard) -> None:
+
+def card_part(card: ScoreCard) -> Markup:
     """All questions of a card."""
-    if not card.questions:
-        add(parent, "p", {}, f"The tree has no questions; {card}.")
-        return
-    add(
-        parent, "p", {},
-        "The same tree by hand: at each question look up the line of each value, add the points, "
-        "and go where the sum says, until a class is met.",
-    )  # fmt: skip
-    if card.agreement is not None:
-        sentence = f"On the training rows {card.loss_sentence()}."
-        add(parent, "p", {"id": "card-loss"}, sentence)
-    for question in card.questions:
-        _question(parent, card, question)
-    part = add(parent, "details")
-    add(part, "summary", {}, "As CSV")
-    box = add(part, "div", {"class": "code"})
-    shown = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Card as CSV"}
-    add(add(box, "pre", shown), "code", {}, card.to_csv())
-    add(box, "button", {"type": "button", "class": "copy"}, "Copy")
+    questions = [(question.number, card.rules(question), _tables(card, question))
+                 for question in card.questions]  # fmt: skip
+    return render("card.html", card=card, questions=questions)
 
 
-def _question(parent: ET.Element, card: ScoreCard, question: QuestionCard) -> None:
-    add(parent, "h3", {}, f"Question {question.number}")
-    rules = add(parent, "ul")
-    for text, goal in card.rules(question):
-        add(rules, "li", {}, f"{text}: {goal}")
+def _tables(card: ScoreCard, question: QuestionCard) -> list[Table]:
+    """The points of a question, and what sums say, as far as there is something."""
     rows = [
         [visible(block.name) if i == 0 else "", values, str(points)]
         for block in question.blocks
         for i, (values, points) in enumerate(block.lines())
     ]
-    if rows:
-        head = ["feature", "value", "points"]
-        add_table(parent, f"Points at question {question.number}", head, rows, (2,))
+    points = f"Points at question {question.number}"
+    tables = [Table(points, ["feature", "value", "points"], rows, (2,))]
     risks = [[text, f"{risk} %"] for text, risk in card.risk_lines(question)]
-    if risks:
-        what = f"What a sum at question {question.number} says"
-        add_table(parent, what, ["points", card.risk_name], risks, (1,))
+    sums = f"What a sum at question {question.number} says"
+    tables.append(Table(sums, ["points", card.risk_name], risks, (1,)))
+    return [table for table in tables if table.rows]

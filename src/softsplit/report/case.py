@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 
@@ -18,14 +17,11 @@ from softsplit.fitted.model import TreeModel
 from softsplit.fitted.ranges import far_limits
 from softsplit.fitted.summary import BINARY, INTEGER
 from softsplit.fitted.walk import TIE
-from softsplit.reading.equations import decision_notes
 from softsplit.reading.outline import answer_words, outline, side_classes
 from softsplit.reading.palette import class_colour
-from softsplit.report.elements import add
 from softsplit.report.pages import shortened
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
-from softsplit.support.numbers import number
 from softsplit.tree.scaling import FAR, QuantileScaling
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, UNKNOWN
@@ -232,73 +228,5 @@ def _typical(data: ReportData, model: TreeModel, used: list[int]) -> Any:
     return data.matrix[int(np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1)))]
 
 
-def add_case(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> None:
-    """The form and the places of its answers."""
-    add(
-        parent, "p", {},
-        "Change a value: the way through the chosen tree lights up in the drawing above, and "
-        "probabilities and reasons follow. The form begins with a typical row."
-        + " An empty field is a missing value." * any("missing" in f for f in values["fields"]),
-    )  # fmt: skip
-    form = add(parent, "form", {"id": "case", "autocomplete": "off"})
-    for i, field in enumerate(values["fields"]):
-        _field(form, i, field)
-    add(form, "button", {"type": "reset"}, "Back to the typical row")
-    said = add(parent, "div", {"class": "case-said"})
-    add(said, "p", {"id": "case-answer", "class": "headline", "role": "status"}, "")
-    add(said, "p", {"id": "case-sure", "role": "status"}, "")
-    for note in decision_notes(data.drawn(data.chosen)):
-        add(said, "p", {"class": "quiet"}, f"{note[0].upper()}{note[1:]}.")
-    add(said, "ul", {"id": "case-proba", "class": "bars"})
-    add(said, "h3", {}, "Why")
-    add(said, "div", {"id": "case-why"})
-    add(said, "h3", {}, "What would change the answer")
-    add(said, "ul", {"id": "case-changes"})
-    _limits(said, values["fields"])
-    add(said, "noscript", {}, "This part needs scripts, which are switched off here.")
-
-
 WAYS = {"free": "may change", "fixed": "stays", "less": "only less", "more": "only more"}
 """What the form lets a value do in a change."""
-
-
-def _limits(parent: ET.Element, fields: list[dict[str, Any]]) -> None:
-    """Limits for advice: which fields may change, in which direction, and how far."""
-    box = add(parent, "details", {"id": "case-limits"})
-    add(box, "summary", {}, "Limits: what may change, and how far")
-    for i, field in enumerate(fields):
-        line = add(box, "div", {"class": "field"})
-        add(line, "label", {"for": f"limit-{i}"}, field["name"])
-        choice = add(line, "select", {"id": f"limit-{i}", "autocomplete": "off"})
-        levels = "texts" in field
-        for way in ("free", "fixed") if levels else WAYS:
-            add(choice, "option", {"value": way}, WAYS[way])
-        for name, end in () if levels else (("low", "smallest"), ("high", "largest")):
-            given = {
-                "type": "number", "id": f"limit-{name}-{i}", "step": "any", "autocomplete": "off",
-                "inputmode": "decimal", "placeholder": number(field[name]),
-                "aria-label": f"{end} {field['name']}",
-            }  # fmt: skip
-            add(line, "input", given)
-
-
-def _field(form: ET.Element, i: int, field: dict[str, Any]) -> None:
-    box = add(form, "div", {"class": "field"})
-    key = f"case-{i}"
-    label = add(box, "label", {"for": key}, field["name"])
-    if "texts" in field:
-        choice = add(box, "select", {"id": key, "name": key})
-        for n, text in enumerate(field["texts"]):
-            chosen = {"selected": "selected"} if n == field["now"] else {}
-            add(choice, "option", {"value": str(n), **chosen}, text)
-        return
-    low, high = field["low"], field["high"]
-    span = f"{number(low)} to {number(high)}"
-    add(label, "span", {"class": "quiet"}, f" ({span})")
-    given = {
-        "type": "number", "id": key, "name": key, "step": "1" if field["whole"] else "any",
-        "value": repr(int(field["now"]) if field["whole"] else field["now"]),
-        "inputmode": "decimal", "aria-describedby": f"{key}-said",
-    }  # fmt: skip
-    add(box, "input", given if "missing" in field else given | {"required": "required"})
-    add(box, "span", {"id": f"{key}-said", "class": "far", "hidden": "hidden"})

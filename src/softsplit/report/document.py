@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from softsplit.drift.results import ColumnCheck, TableCheck
 from softsplit.fitted.model import TreeModel
-from softsplit.report.cards import add_card
-from softsplit.report.case import add_case, case_values
+from softsplit.reading.equations import decision_notes
+from softsplit.report import charts, panels, sections
+from softsplit.report.cards import card_part
+from softsplit.report.case import WAYS, case_values
 from softsplit.report.drawing import tree_outline, tree_svg
-from softsplit.report.editor import add_editor, editor_values
-from softsplit.report.elements import add, element, rendered
-from softsplit.report.measures import threshold_values
-from softsplit.report.other_trees import add_alternatives, add_stability
+from softsplit.report.editor import FIGURES, editor_values
+from softsplit.report.measures import quality, threshold_values
+from softsplit.report.other_trees import other_trees, recurring
 from softsplit.report.pages import Table, capital, page, percent, shortened
-from softsplit.report.panels import headline
 from softsplit.report.report_data import ReportData
-from softsplit.report.requirements import add_rates
-from softsplit.report.sections import (
-    add_data,
-    add_explorer,
-    add_quality,
-    add_summary,
-    glossary,
-    section,
-)
+from softsplit.report.requirements import requirements
 from softsplit.support.messages import counted, visible
 from softsplit.support.numbers import number
 from softsplit.variables import Variable
@@ -37,64 +27,32 @@ from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
 
 def render_report(data: ReportData) -> str:
     """The report as HTML."""
+    model = data.tree.tree_
     case = case_values(data)
     editor = None if case is None else editor_values(data)
+    explorer = sections.explorer(data)
+    # A score card takes as long as all the rest of the page: not for a user who waits.
+    card = None if data.interrupted else card_part(data.card)
     points = {
         "chosen": data.chosen,
-        "said": [headline(data, point) for point in range(len(data.trees))],
+        "said": explorer.headlines,
         "threshold": threshold_values(data),
         "case": case,
         "edit": editor,
     }
-    rows, columns = len(data.y), len(data.rows.coding.names)
-    size = f"{rows:,} rows, {columns:,} columns, {len(data.classes)} classes"
-    model = data.tree.tree_
+    size = f"{len(data.y):,} rows, {len(data.rows.coding.names):,} columns"
     return page(
         "report.html", ("report", "tree"), ("report", "tree", "case", "edit"),
         title=f"A tree for {shortened(data.rows.target, 60)}",
-        lead=f"{shortened(data.name, 60)}: {size}",
-        parts=[rendered(part) for part in _parts(data, case, editor)],
-        provenance=[*data.provenance, *_edits(model)],
-        words=glossary(model.labels).items(),
-        points=points,
+        lead=f"{shortened(data.name, 60)}: {size}, {len(data.classes)} classes",
+        data=data, layout=charts.LAYOUT, shown=panels.SHOWN, open_rows=sections.OPEN_ROWS,
+        summary=sections.summary(data), explorer=explorer, case=case,
+        notes=decision_notes(model), ways=WAYS, editor=editor, figures=FIGURES, card=card,
+        quality=quality(data), requirements=requirements(data) if model.rates else None,
+        alternatives=other_trees(data.alternatives or ()), recurring=recurring(data.stability),
+        table_data=sections.table_data(data), provenance=[*data.provenance, *_edits(model)],
+        words=sections.glossary(model.labels).items(), points=points,
     )  # fmt: skip
-
-
-def _parts(
-    data: ReportData, case: dict[str, Any] | None, editor: dict[str, Any] | None
-) -> ET.Element:
-    main = element("main")
-    add_summary(main, data)
-    add_explorer(main, data)
-    if case is not None:
-        add_case(section(main, "try", "Try a case"), data, case)
-    if editor is not None:
-        add_editor(section(main, "change", "Change the tree"), data, editor)
-    card = section(main, "card", "As a score card")
-    if data.interrupted:  # it takes as long as all the rest of the page, and the user waits
-        _missing(card, data, "The score card is missing", data.more("it"))
-    else:
-        add_card(card, data.card)
-    add_quality(main, data)
-    if data.tree.tree_.rates:
-        add_rates(section(main, "requirements", "What must hold"), data)
-    if data.alternatives is not None:
-        add_alternatives(section(main, "alternatives", "Other trees as good"), data.alternatives)
-    elif data.no_alternatives:
-        more = "fit again" if data.interrupted else "fit with more time (--time-limit 0)"
-        part = section(main, "alternatives", "Other trees as good")
-        _missing(part, data, "Other trees as good are missing", more)
-    if data.stability is not None:
-        add_stability(section(main, "stability", "What recurs"), data.stability)
-    elif data.no_resamples:
-        part = section(main, "stability", "What recurs")
-        _missing(part, data, "Trees of resamples are missing", data.more("them"))
-    add_data(main, data)
-    return main
-
-
-def _missing(parent: ET.Element, data: ReportData, what: str, more: str) -> None:
-    add(parent, "p", {"class": "missing"}, f"{what}: {data.cut_by} before; {more}.")
 
 
 def _edits(model: TreeModel) -> list[tuple[str, str]]:
@@ -125,7 +83,7 @@ def model_page(model: TreeModel, facts: Sequence[tuple[str, str]] = ()) -> str:
         outline=tree_outline(model),
         columns=Table("Columns of the training table", head, rows),
         provenance=[*facts, *_edits(model)],
-        words=glossary(model.labels).items(),
+        words=sections.glossary(model.labels).items(),
     )  # fmt: skip
 
 

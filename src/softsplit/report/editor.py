@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from softsplit.editing.edit import read_gate
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import OutlineNode, outline
-from softsplit.report.elements import add
 from softsplit.report.pages import shortened
 from softsplit.report.report_data import ReportData
 
@@ -46,7 +44,7 @@ def editor_values(data: ReportData) -> dict[str, Any] | None:
     model = data.drawn(data.chosen)
     used = np.flatnonzero(np.any(model.parameters.weights, axis=1)).tolist()
     asked = [q for q in outline(model, str).questions() if q.split and q.split.features]
-    questions = [_question(model, found, used) for found in asked]
+    questions = [_question(model, node, used) for node in asked]
     n_terms = sum(len(question["terms"]) for question in questions)
     if not questions or n_terms > OPTIONS.terms or not data.page_rows:
         return None
@@ -64,18 +62,18 @@ def editor_values(data: ReportData) -> dict[str, Any] | None:
     }
 
 
-def _question(model: TreeModel, found: OutlineNode, used: list[int]) -> dict[str, Any]:
+def _question(model: TreeModel, node: OutlineNode, used: list[int]) -> dict[str, Any]:
     """A question in the units of its text, and how its gate depends on the sum.
 
     Terms can be changed where the numbers of the text are those of the gate: in a walk, and not in
     a question on one rank that is printed in the units of the data.
     """
-    split, gate = found.split, read_gate(model, found.node)
+    split, gate = node.split, read_gate(model, node.node)
     assert split is not None
     plain = model.walk is not None and (model.scaling.linear or split.ranked)
     return {
-        "node": found.node,
-        "number": found.number,
+        "node": node.node,
+        "number": node.number,
         "text": shortened(split.condition(), 200),
         "sign": split.sign,
         "threshold": None if split.lefts is not None else split.threshold,
@@ -93,72 +91,3 @@ def _question(model: TreeModel, found: OutlineNode, used: list[int]) -> dict[str
             if plain and split.lefts is None
         ],
     }
-
-
-def add_editor(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> None:
-    """The form and the places of its figures."""
-    shown, total = len(values["rows"]), values["of"]
-    kind = "training" if data.held_out_rows is None else "held-out"
-    part = f"{shown:,} of the" if shown < total else "the"
-    part = f"{part} {total:,} {kind} rows"
-    advice = (
-        "The tree was trained on them, so compare before and after, not with held-out figures."
-        if data.held_out_rows is None
-        else "The tree was not trained on them."
-    )
-    add(
-        parent, "p", {},
-        "Change a threshold or a coefficient of the chosen tree; 0 removes a term. The figures are "
-        f"those of {part}. {advice}",
-    )  # fmt: skip
-    form = add(parent, "form", {"id": "edit", "autocomplete": "off"})
-    for n, question in enumerate(values["questions"]):
-        _fields(form, n, question)
-    add(form, "button", {"type": "reset"}, "Back to the tree as it is")
-    said = add(parent, "div", {"class": "edit-said"})
-    add(said, "p", {"id": "edit-changed", "class": "headline", "role": "status"}, "")
-    caption = f"Figures on {part}"
-    aside = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}
-    table = add(add(said, "div", aside), "table")
-    add(table, "caption", {}, caption)
-    head = add(add(table, "thead"), "tr")
-    for name in ("figure", "before", "after"):
-        add(head, "th", {"scope": "col"}, name)
-    body = add(table, "tbody")
-    for key, name in FIGURES:
-        if key == "area" and len(data.classes) > 2:
-            continue
-        line = add(body, "tr")
-        add(line, "th", {"scope": "row"}, name)
-        for when in ("before", "after"):
-            add(line, "td", {"class": "number", "data-figure": key, "data-when": when}, "")
-    add(said, "p", {"class": "quiet"}, "The same in Python, for the fitted tree:")
-    box = add(said, "div", {"class": "code"})
-    shown_code = {"class": "scroll", "tabindex": "0", "role": "region",
-                  "aria-label": "Python that repeats the edits"}  # fmt: skip
-    add(add(box, "pre", shown_code), "code", {"id": "edit-code"}, "")
-    add(box, "button", {"type": "button", "class": "copy"}, "Copy")
-    add(said, "noscript", {}, "This part needs scripts, which are switched off here.")
-
-
-def _fields(form: ET.Element, n: int, question: dict[str, Any]) -> None:
-    group = add(form, "fieldset")
-    add(group, "legend", {}, f"Question {question['number']}")
-    add(group, "p", {"class": "quiet"}, f"{question['text']}?")
-    if question["threshold"] is None:
-        add(group, "p", {"class": "quiet"}, "It asks whether something holds: no number to change.")
-        return
-    box = add(group, "div", {"class": "fields"})
-    for i, term in enumerate(question["terms"]):
-        _number(box, f"edit-{n}-{i}", term["name"], term["value"])
-    _number(box, f"edit-{n}-threshold", f"threshold ({question['sign']})", question["threshold"])
-
-
-def _number(box: ET.Element, key: str, name: str, value: float) -> None:
-    field = add(box, "div", {"class": "field"})
-    add(field, "label", {"for": key}, name)
-    add(
-        field, "input",
-        {"type": "number", "id": key, "name": key, "step": "any", "value": repr(float(value)),
-         "required": "required", "inputmode": "decimal"},
-    )  # fmt: skip

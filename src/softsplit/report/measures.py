@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-from xml.etree import ElementTree as ET
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softsplit.fitted.conformal import told_decisions
 from softsplit.report.charts import (
-    Line,
-    chart,
+    BY_CHANCE,
+    Chart,
     precision_line,
     reliability_bins,
     reliability_chart,
     roc_line,
+    square_axes,
 )
-from softsplit.report.elements import add, add_table
 from softsplit.report.groups import group_rows
 from softsplit.report.metrics import Interval, MethodMetrics, positive_class
-from softsplit.report.pages import percent, shortened, with_interval
+from softsplit.report.pages import Table, percent, shortened, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES, TITLES
 from softsplit.support.messages import counted
@@ -41,10 +40,29 @@ class MeasureOptions:
 OPTIONS = MeasureOptions()
 
 
-def add_figures(parent: ET.Element, data: ReportData) -> None:
-    """The table of all methods, and what it says in one sentence."""
-    own = data.metrics(data.chosen)
-    rows = [[data.own_title, *_cells(own, "")]]
+@dataclass(frozen=True)
+class Quality:
+    """The part "How good it is"; parts that cannot be made are None."""
+
+    figures: Table
+    missing: list[str]
+    curves: Curves | None
+    threshold: Threshold | None
+    referral: Referral | None
+    groups: Table | None
+
+
+def quality(data: ReportData) -> Quality:
+    """All figures on held-out rows."""
+    missing = [TITLES[name] for name in BASELINES if data.baseline_metrics(name) is None]
+    return Quality(
+        _figures(data), missing, _curves(data), _threshold(data), _referral(data), _groups(data)
+    )
+
+
+def _figures(data: ReportData) -> Table:
+    """The table of all methods."""
+    rows = [[data.own_title, *_cells(data.metrics(data.chosen), "")]]
     for name in BASELINES:
         ahead = _points(data.against(name))
         rows.append([TITLES[name], *_cells(data.baseline_metrics(name), ahead)])
@@ -55,38 +73,24 @@ def add_figures(parent: ET.Element, data: ReportData) -> None:
     ]  # fmt: skip
     if data.rare is not None:  # what the page leads with comes first
         rows = [[row[0], row[4], row[2], row[3], row[1], *row[5:]] for row in rows]
-    found = data.assessment
-    where = f"{len(found.labels):,} held-out rows"
-    where += f", in {found.n_folds} parts" if found.n_folds > 1 else ""
-    add_table(parent, f"On {where}, with 95 % intervals", head, rows, range(1, 8))
-    missing = [TITLES[name] for name in BASELINES if data.baseline_metrics(name) is None]
-    if missing:
-        add(
-            parent, "p", {"class": "missing"},
-            f"Not judged: {', '.join(missing)}. {data.cut_by[0].upper()}{data.cut_by[1:]} before; "
-            f"{data.more('all methods')}.",
-        )  # fmt: skip
-    add(
-        parent, "p", {"class": "quiet"},
-        "Accuracy: share of correct predictions. Balanced accuracy: the mean of the accuracies "
-        "within each class. Areas: 1 is perfect; by chance the ROC area is 0.5, the "
-        "precision-recall area the share of the class. Log-loss: 0 is perfect, small is good. "
-        "Gradient boosting is not interpretable; it shows what a large model reaches here.",
-    )  # fmt: skip
+    parts = data.assessment.n_folds
+    where = f"{len(data.assessment.labels):,} held-out rows"
+    where += f", in {parts} parts" if parts > 1 else ""
+    return Table(f"On {where}, with 95 % intervals", head, rows, range(1, 8))
 
 
-def _cells(found: MethodMetrics | None, ahead: str) -> list[str]:
-    if found is None:
+def _cells(metrics: MethodMetrics | None, ahead: str) -> list[str]:
+    if metrics is None:
         return ["not judged", ahead, "", "", "", "", ""]
     return [
-        with_interval(found.accuracy), ahead, number(found.features, 3),
-        with_interval(found.balanced), _plain(found.roc), _plain(found.precision_recall),
-        _plain(found.log_loss),
+        with_interval(metrics.accuracy), ahead, number(metrics.features, 3),
+        with_interval(metrics.balanced), _plain(metrics.roc), _plain(metrics.precision_recall),
+        _plain(metrics.log_loss),
     ]  # fmt: skip
 
 
-def _plain(found: Interval) -> str:
-    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+def _plain(area: Interval) -> str:
+    return f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})"
 
 
 def _points(difference: Interval | None) -> str:
@@ -100,33 +104,34 @@ def _points(difference: Interval | None) -> str:
 def class_sentence(data: ReportData, point: int) -> str | None:
     """The base rate, what share of each class is found, and how many such predictions are right."""
     k = data.watched
-    found = None if k is None else data.class_metrics(point, k)
-    if k is None or found is None or found.found is None:
+    metrics = None if k is None else data.class_metrics(point, k)
+    if k is None or metrics is None or metrics.found is None:
         return None
+    recall = metrics.found
     name, (most, base) = shortened(data.classes[k], 60), data.base_rate
-    share = percent(found.rows / len(data.assessment.labels), 1)
+    share = percent(metrics.rows / len(data.assessment.labels), 1)
     text = f"Class {name} is {'rare (' if k == data.rare else ''}{share} of the held-out rows"
     text += ")" if k == data.rare else ""
     text += (
         f", and predicting {shortened(most, 60)} for all rows is right on {percent(base)}. The "
-        f"tree finds {round(found.rows * found.found.value):,} of "
-        f"{counted(found.rows, 'row')} of class {name} ({percent(found.found.value, 0)}, "
-        f"between {percent(found.found.low, 0)} and "
-        f"{percent(found.found.high, 0)})"
+        f"tree finds {round(metrics.rows * recall.value):,} of "
+        f"{counted(metrics.rows, 'row')} of class {name} ({percent(recall.value, 0)}, "
+        f"between {percent(recall.low, 0)} and "
+        f"{percent(recall.high, 0)})"
     )
-    if found.trusted is None or found.alarms is None:
+    if metrics.trusted is None or metrics.alarms is None:
         return text + (
             ": it predicts this class for no row. Trained with class_weight='balanced' "
             "(--class-weight balanced), or with a higher cost of missing the class (--cost), a "
             "tree does."
         )
     text += (
-        f"; its only prediction of {name} is {'right' if found.trusted.value > 0.5 else 'wrong'}"
-        if found.predicted == 1
-        else f"; of its {found.predicted:,} predictions of {name} "
-        f"{percent(found.trusted.value, 0)} are right"
+        f"; its only prediction of {name} is {'right' if metrics.trusted.value > 0.5 else 'wrong'}"
+        if metrics.predicted == 1
+        else f"; of its {metrics.predicted:,} predictions of {name} "
+        f"{percent(metrics.trusted.value, 0)} are right"
     )
-    alarms = percent(found.alarms.value, 0 if found.alarms.value >= 0.01 else 2)
+    alarms = percent(metrics.alarms.value, 0 if metrics.alarms.value >= 0.01 else 2)
     text += f", and {alarms} of the other rows are false positives."
     others = [(i, data.class_metrics(point, i)) for i in range(len(data.classes)) if i != k]
     listed = [
@@ -191,72 +196,51 @@ def _beside(difference: Interval, what: str) -> str:
     return f"not distinguishable from L1 logistic regression on this many rows {what}"
 
 
-def add_curves(parent: ET.Element, data: ReportData) -> None:
+@dataclass(frozen=True)
+class Curves:
+    """Charts with their titles, the last of them of reliability, and the keys of their lines."""
+
+    charts: list[tuple[str, Chart]]
+    keys: list[tuple[str, str]]
+    bins: Table
+
+
+def _curves(data: ReportData) -> Curves | None:
     """ROC, precision over recall and reliability on held-out rows."""
-    found = data.assessment
-    if not found.judged(data.chosen):
-        return
-    own, labels = found.trees[data.chosen], found.labels
-    two = len(data.classes) == 2
-    row = add(parent, "div", {"class": "curves"})
-    if two:
+    assessment = data.assessment
+    if not assessment.judged(data.chosen):
+        return None
+    own, labels = assessment.trees[data.chosen], assessment.labels
+    charts, keys = [], []
+    if len(data.classes) == 2:
         k = positive_class(data.labels)
         positive, name = labels == k, shortened(data.classes[k], 30)
-        others = {n: j for n, j in found.baselines.items() if n != "majority" and j.complete}
-        pairs = [*((n, j.proba[:, k]) for n, j in others.items()), ("own", own.proba[:, k])]
-        by_chance = np.array([0.0, 1.0])
-        _curve(
-            row, "Recall against false alarms (ROC)",
-            chart(
-                f"ROC curve of class {name}", "false positive rate", "found",
-                [Line("diagonal", by_chance, by_chance),
-                 *(roc_line(n, scores, positive) for n, scores in pairs)],
-            ),
+        others = {n: j for n, j in assessment.baselines.items() if n != "majority" and j.complete}
+        scores = [*((n, j.proba[:, k]) for n, j in others.items()), ("own", own.proba[:, k])]
+        roc = Chart(
+            f"ROC curve of class {name}", "false positive rate", "found", *square_axes(),
+            [BY_CHANCE, *(roc_line(n, values, positive) for n, values in scores)],
         )  # fmt: skip
-        _curve(
-            row, "Precision and recall",
-            chart(
-                f"Precision over recall of class {name}", "recall", "precision",
-                [precision_line(n, scores, positive) for n, scores in pairs],
-            ),
+        precision = Chart(
+            f"Precision over recall of class {name}", "recall", "precision", *square_axes(),
+            [precision_line(n, values, positive) for n, values in scores],
         )  # fmt: skip
-        said, true, what = own.proba[:, k], positive, f"probability of {name}"
+        charts += [("Recall against false alarms (ROC)", roc), ("Precision and recall", precision)]
+        keys = [("own", data.own_title), *((n, TITLES[n]) for n in others)]
+        proba, true, what = own.proba[:, k], positive, f"probability of {name}"
     else:
         best = np.argmax(own.proba, axis=1)
-        said, true = own.proba[np.arange(len(labels)), best], best == labels
+        proba, true = own.proba[np.arange(len(labels)), best], best == labels
         what = "probability of the most probable class"
-    bins = reliability_bins(said, true)
-    figure = _curve(row, f"Is the {what} calibrated?", reliability_chart("Reliability", bins))
-    add(
-        figure, "p", {"class": "quiet"},
-        "Points on the line: of rows with a predicted probability of 70 %, 70 % are of the "
-        "class. Bars are 95 % intervals.",
-    )  # fmt: skip
-    if two:
-        legend = add(parent, "p", {"class": "quiet keys"})
-        for kind, title in [("own", data.own_title), *((n, TITLES[n]) for n in others)]:
-            key = add(legend, "span", {"class": f"key {kind}"})
-            add(key, "span", {}, title)
-    details = add(parent, "details")
-    add(details, "summary", {}, "Reliability as a table")
+    bins = reliability_bins(proba, true)
+    charts.append((f"Is the {what} calibrated?", reliability_chart("Reliability", bins)))
     rows = [
-        [percent(b.said), f"{b.rows:,}", f"{percent(b.true)} ({100 * b.low:.0f} to "
-         f"{100 * b.high:.0f})"] for b in bins
+        [percent(b.said), f"{b.rows:,}",
+         f"{percent(b.true)} ({100 * b.low:.0f} to {100 * b.high:.0f})"]
+        for b in bins
     ]  # fmt: skip
-    add_table(
-        details,
-        "Predicted and observed frequencies",
-        ["predicted", "rows", "observed"],
-        rows,
-        (1, 2),
-    )
-
-
-def _curve(parent: ET.Element, title: str, drawn: ET.Element) -> ET.Element:
-    figure = add(parent, "figure")
-    add(figure, "figcaption", {}, title)
-    figure.append(drawn)
-    return figure
+    head = ["predicted", "rows", "observed"]
+    return Curves(charts, keys, Table("Predicted and observed frequencies", head, rows, (1, 2)))
 
 
 # --- cases for a person, groups -----------------------------------------------------------------
@@ -265,58 +249,49 @@ LEVELS = (0.8, 0.9, 0.95, 0.99)
 """Confidences that the page compares."""
 
 
+class Referral(NamedTuple):
+    """Which cases go to a person, at the asked confidence and at others."""
+
+    sentence: str
+    levels: Table
+
+
 def refer_sentence(data: ReportData, confidence: float) -> str | None:
     """How many held-out rows go to a person, and how good the tree is on the rest."""
-    found = data.referred(confidence)
-    if found is None:
+    referred = data.referred(confidence)
+    if referred is None:
         return None
-    passed, rows, right = found
+    passed, rows, right = referred
     if right is None:
         return f"{told_decisions('case', passed, rows, None)}."
     ends = f" ({100 * right.low:.0f} to {100 * right.high:.0f})"
     return f"{told_decisions('case', passed, rows, percent(right.value, 0), ends)}."
 
 
-def add_referral(parent: ET.Element, data: ReportData) -> None:
-    """Which cases go to a person, at the asked confidence and at others."""
-    said = refer_sentence(data, data.refer)
-    if said is None or data.edited:  # the cases of other trees
-        return
-    box = add(parent, "div", {"id": "refer"})
-    add(box, "h3", {}, "Which cases go to a person")
-    add(box, "p", {"id": "refer-said"}, f"At {percent(data.refer, 0)} confidence {said}")
+def _referral(data: ReportData) -> Referral | None:
+    sentence = refer_sentence(data, data.refer)
+    if sentence is None or data.edited:  # the cases of other trees
+        return None
     lines = []
     for level in sorted({*LEVELS, data.refer}):
         passed, rows, right = data.referred(level) or (0, 1, None)
         figures = [f"{passed:,}", percent(passed / rows), with_interval(right)]
         lines.append([percent(level, 0), *figures])
-    add_table(
-        box, "Cases for a person on held-out rows",
-        ["confidence", "cases for a person", "of all", "right among the rest"], lines, range(1, 4),
-    )  # fmt: skip
-    add(
-        box, "p", {"class": "quiet"},
-        "A case goes to a person if its prediction set (the classes that hold the true one with "
-        "this confidence) is not exactly the predicted class: others are possible, or none fits.",
-    )  # fmt: skip
+    head = ["confidence", "cases for a person", "of all", "right among the rest"]
+    table = Table("Cases for a person on held-out rows", head, lines, range(1, 4))
+    return Referral(sentence, table)
 
 
-def add_groups(parent: ET.Element, data: ReportData) -> None:
+def _groups(data: ReportData) -> Table | None:
     """Figures by group on held-out rows."""
-    found = data.by_group
-    if found is None or data.by is None:
-        return
+    figures = data.by_group
+    if figures is None or data.by is None:
+        return None
     k = data.watched if data.watched is not None else positive_class(data.labels)
-    head, lines = group_rows(found, data.classes[k])
+    head, lines = group_rows(figures, data.classes[k])
     lines = [[shortened(line[0], 40), *line[1:]] for line in lines]
     head = [shortened(title, 60) for title in head]
-    add_table(parent, f"By {shortened(data.by[0], 40)}, on held-out rows", head, lines, range(1, 8))
-    add(
-        parent, "p", {"class": "quiet"},
-        "With 95 % intervals. Found: rows of the class that are predicted as such (recall); "
-        "false alarms: other rows that are predicted as the class; the last column is 0 where the "
-        "mean probability equals the observed share. Among many groups some differ by chance.",
-    )  # fmt: skip
+    return Table(f"By {shortened(data.by[0], 40)}, on held-out rows", head, lines, range(1, 8))
 
 
 # --- threshold ----------------------------------------------------------------------------------
@@ -324,11 +299,11 @@ def add_groups(parent: ET.Element, data: ReportData) -> None:
 
 def threshold_values(data: ReportData) -> dict[str, Any] | None:
     """Counts at each threshold of the chosen tree, for two classes; the script reads them."""
-    found = data.assessment
-    if len(data.classes) != 2 or not found.judged(data.chosen):
+    assessment = data.assessment
+    if len(data.classes) != 2 or not assessment.judged(data.chosen):
         return None
     k = positive_class(data.labels)
-    scores, positive = found.trees[data.chosen].proba[:, k], found.labels == k
+    scores, positive = assessment.trees[data.chosen].proba[:, k], assessment.labels == k
     # Thresholds where something changes: even steps, and between scores where they are dense.
     own = data.tree.tree_.decision_threshold(k)
     dense = np.quantile(scores, np.linspace(0, 1, OPTIONS.thresholds))
@@ -343,37 +318,21 @@ def threshold_values(data: ReportData) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def add_threshold(parent: ET.Element, data: ReportData) -> None:
-    """From which probability on to predict the class one looks for, with costs."""
+class Threshold(NamedTuple):
+    """The slider of the threshold, and what the costs of the tree come to."""
+
+    name: str
+    last: int
+    start: int
+    miss: str
+    alarm: str
+
+
+def _threshold(data: ReportData) -> Threshold | None:
     values = threshold_values(data)
     if values is None:
-        return
-    name = values["name"]
-    box = add(parent, "div", {"id": "threshold-box"})
-    add(box, "h3", {}, f"When to predict {name}")
-    add(
-        box, "label", {"for": "threshold"}, f"Predict {name} from this probability on",
-    )  # fmt: skip
-    slider = {
-        "type": "range", "id": "threshold", "min": "0", "step": "1", "autocomplete": "off",
-        "max": str(len(values["at"]) - 1), "value": str(values["start"]),
-    }  # fmt: skip
-    add(box, "input", slider)
-    add(box, "p", {"id": "threshold-said", "role": "status", "class": "headline"}, "")
-    costs = add(box, "div", {"class": "costs"})
-    own = data.tree.tree_.decision_threshold(values["position"])  # what its costs come to
+        return None
+    own = data.tree.tree_.decision_threshold(values["position"])
     miss = (1.0 - own) / own if own > 0 else 1.0
-    for key, text, price in (
-        ("miss-cost", f"A missed {name} costs", max(miss, 1.0)),
-        ("alarm-cost", "A false alarm costs", max(1.0 / miss, 1.0)),
-    ):
-        field = add(costs, "div")
-        add(field, "label", {"for": key}, text)
-        given = {"type": "number", "id": key, "min": "0", "step": "any", "value": f"{price:.4g}"}
-        add(field, "input", given | {"inputmode": "decimal", "autocomplete": "off"})
-    add(costs, "button", {"type": "button", "id": "cheapest"}, "Go to the cheapest")
-    add(box, "p", {"id": "cost-said"}, "")
-    code = add(box, "div", {"class": "code"})
-    shown = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "In Python"}
-    add(add(code, "pre", shown), "code", {"id": "threshold-line"}, "")
-    add(code, "button", {"type": "button", "class": "copy"}, "Copy")
+    prices = f"{max(miss, 1.0):.4g}", f"{max(1.0 / miss, 1.0):.4g}"
+    return Threshold(values["name"], len(values["at"]) - 1, values["start"], *prices)

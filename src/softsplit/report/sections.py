@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-from xml.etree import ElementTree as ET
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softsplit.reading.outline import answer_words, outline
-from softsplit.reading.palette import class_colour
-from softsplit.report.charts import path_chart
-from softsplit.report.elements import add, add_table
-from softsplit.report.measures import (
-    add_curves,
-    add_figures,
-    add_groups,
-    add_referral,
-    add_threshold,
-    class_sentence,
-    verdict,
-)
-from softsplit.report.pages import percent, shortened, with_interval
-from softsplit.report.panels import headline, panel, strength_text
+from softsplit.report.charts import PathChart, path_chart
+from softsplit.report.measures import class_sentence, verdict
+from softsplit.report.metrics import Interval
+from softsplit.report.pages import Table, percent, shortened, with_interval
+from softsplit.report.panels import Panel, headline, panel, strength_text
 from softsplit.report.report_data import ReportData
-from softsplit.support.messages import counted, visible
+from softsplit.support.messages import counted
 from softsplit.support.numbers import number
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
@@ -33,103 +24,95 @@ OPEN_ROWS = 20
 """Tables up to this length are shown open."""
 
 
-def add_summary(parent: ET.Element, data: ReportData) -> None:
-    part = section(parent, "summary", "In short")
-    found, tree = data.lead(data.metrics(data.chosen)), data.tree
-    cards = add(part, "div", {"class": "cards"})
+class Card(NamedTuple):
+    """A figure in large type."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The part "In short"."""
+
+    cards: list[Card]
+    classes: str | None
+    verdict: str
+
+
+def summary(data: ReportData) -> Summary:
+    """What the page says first."""
+    cards = []
     if data.watched is not None:
         most, base = data.base_rate
         always = f"accuracy of always predicting {shortened(most, 40)}"
-        _card(cards, "base rate", percent(base), always)
-    value = "not judged" if found is None else percent(found.value)
-    note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
-    name = f"{data.measure} on held-out rows"
+        cards.append(Card("base rate", percent(base), always))
     of_others = data.undertrained or data.edited
     if of_others:  # what others reach is no figure of this tree
-        value, note = percent(data.in_training), "more cannot be expected on new rows"
         name = f"{data.measure} on its own training rows"
-    _card(cards, name, value, note)
+        more = "more cannot be expected on new rows"
+        cards.append(Card(name, percent(data.in_training), more))
+    else:
+        figure = data.lead(data.metrics(data.chosen))
+        cards.append(_share_card(f"{data.measure} on held-out rows", figure))
     unseen = data.in_held_out_rows
     if unseen is not None and data.held_out_rows is not None:
-        ends = f"between {percent(unseen.low)} and {percent(unseen.high)}"
-        name = f"accuracy on the {len(data.held_out_rows.y):,} rows given as held out"
-        _card(cards, name, percent(unseen.value), ends)
+        rows = f"{len(data.held_out_rows.y):,}"
+        cards.append(_share_card(f"accuracy on the {rows} rows given as held out", unseen))
     if data.watched is not None and not of_others:
-        one = data.class_metrics(data.chosen, data.watched)
+        metrics = data.class_metrics(data.chosen, data.watched)
         name = shortened(data.classes[data.watched], 40)
-        for share, what in (
-            (one and one.found, f"of class {name} are found (recall)"),
-            (one and one.trusted, f"of predicted {name} are right (precision)"),
+        for figure, what in (
+            (metrics and metrics.found, f"of class {name} are found (recall)"),
+            (metrics and metrics.trusted, f"of predicted {name} are right (precision)"),
         ):
-            if share is not None:
-                ends = f"between {percent(share.low, 0)} and {percent(share.high, 0)}"
-                _card(cards, what, percent(share.value, 0), ends)
-    used = f"{len(tree.selected_features_)} of {data.n_variables}"
-    questions = len(outline(tree.tree_).questions())
-    _card(cards, "features used", used, f"in {counted(questions, 'question')}")
-    told = None if data.edited else class_sentence(data, data.chosen)
-    if told is not None:
-        add(part, "p", {"id": "classes"}, told)
-    add(part, "p", {"id": "verdict"}, verdict(data))
+            if figure is not None:
+                cards.append(_share_card(what, figure, 0))
+    questions = len(outline(data.tree.tree_).questions())
+    used = f"{len(data.tree.selected_features_)} of {data.n_variables}"
+    cards.append(Card("features used", used, f"in {counted(questions, 'question')}"))
+    classes = None if data.edited else class_sentence(data, data.chosen)
+    return Summary(cards, classes, verdict(data))
 
 
-def add_quality(parent: ET.Element, data: ReportData) -> None:
-    part = section(parent, "quality", "How good it is")
-    add_figures(part, data)
-    add_curves(part, data)
-    add_threshold(part, data)
-    add_referral(part, data)
-    if data.by_group is not None:
-        add_groups(section(parent, "groups", "By group"), data)
+def _share_card(name: str, share: Interval | None, digits: int = 1) -> Card:
+    if share is None:
+        return Card(name, "not judged")
+    ends = f"between {percent(share.low, digits)} and {percent(share.high, digits)}"
+    return Card(name, percent(share.value, digits), ends)
 
 
-def add_explorer(parent: ET.Element, data: ReportData) -> None:
-    part = section(parent, "explorer", "Simpler and more detailed trees")
-    n_points = len(data.trees)
-    if n_points > 1:
-        controls = add(part, "div", {"class": "controls"})
-        controls.append(path_chart(data))
-        add(
-            controls, "label", {"for": "slider"},
-            "Strength of the penalty: weak uses more features, strong fewer",
-        )  # fmt: skip
-        slider = {
-            "type": "range", "id": "slider", "min": "0", "max": str(n_points - 1), "step": "1",
-            "value": str(data.chosen), "autocomplete": "off",
-            "aria-valuetext": headline(data, data.chosen),
-        }  # fmt: skip
-        add(controls, "input", slider)
-        add(controls, "button", {"type": "button", "id": "back"}, "Back to the chosen tree")
-    add(
-        part, "p", {"id": "headline", "class": "headline", "role": "status"},
-        headline(data, data.chosen),
-    )  # fmt: skip
-    add(part, "p", {"id": "rule"}, rule_sentence(data))
-    if data.missing:
-        add(
-            part, "p", {"class": "missing"},
-            f"Missing here: {counted(data.missing, 'tree')} at other strengths. "
-            f"{data.cut_by[0].upper()}{data.cut_by[1:]} before; {data.more('all of them')}.",
-        )  # fmt: skip
-    panels = add(part, "div", {"id": "panels"})
-    for point in range(n_points):
-        panels.append(panel(data, point))
-    if n_points > 1:
-        _path_table(part, data)
+@dataclass(frozen=True)
+class Explorer:
+    """The trees of the path with what is said of each; without a chart there is one tree."""
+
+    headlines: list[str]
+    rule: str
+    panels: list[Panel]
+    chart: PathChart | None
+    path: Table
+
+
+def explorer(data: ReportData) -> Explorer:
+    """The part with the slider."""
+    points = range(len(data.trees))
+    headlines, panels = [headline(data, i) for i in points], [panel(data, i) for i in points]
+    return Explorer(headlines, rule_sentence(data), panels, path_chart(data), _path_table(data))
 
 
 def rule_sentence(data: ReportData) -> str:
     """Why this tree and no other, and what the others are."""
     why = dict(data.provenance).get("Settings", "it is the tree that was given")
-    said = f"Why tree {data.chosen + 1}: {why}." if len(data.trees) > 1 else f"Why this one: {why}."
     if len(data.trees) == 1:
-        return said
-    found = [data.lead(data.metrics(i)) for i in range(len(data.trees))]
-    own = None if data.edited else found[data.chosen]
+        return f"Why this one: {why}."
+    sentence = f"Why tree {data.chosen + 1}: {why}."
+    figures = [data.lead(data.metrics(i)) for i in range(len(data.trees))]
+    own = None if data.edited else figures[data.chosen]
     sizes = [len(t.selected_features_) for t in data.trees]
     simpler = [
         i
-        for i, value in enumerate(found)
+        for i, value in enumerate(figures)
         if own is not None
         and value is not None
         and i != data.chosen
@@ -137,66 +120,49 @@ def rule_sentence(data: ReportData) -> str:
         and value.value >= own.value
     ]
     if simpler:
-        i = max(simpler, key=lambda i: (found[i] or own, -sizes[i]))
-        said += (
+        i = max(simpler, key=lambda i: (figures[i] or own, -sizes[i]))
+        sentence += (
             f" On the held-out rows tree {i + 1}, with {counted(sizes[i], 'feature')}, has no "
             f"lower {data.measure}: it may serve as well."
         )
-    return said + (
+    return sentence + (
         " The other stops are the best trees for their number of features; move the slider to see "
         "them."
     )
 
 
-def _path_table(parent: ET.Element, data: ReportData) -> None:
-    details = add(parent, "details", {"id": "path"})
-    add(details, "summary", {}, "All trees of the path as a table")
+def _path_table(data: ReportData) -> Table:
     rows = []
     for i, tree in enumerate(data.trees):
         mark = " (chosen)" if i == data.chosen else ""
         if mark and data.edited:
             mark = f" (chosen; {data.measure} of {data.own_title})"
-        weights = np.count_nonzero(tree.weights_)
         rows.append(
             [
-                f"{i + 1}{mark}",
-                strength_text(tree),
-                with_interval(data.lead(data.metrics(i))),
-                str(len(tree.selected_features_)),
-                str(weights),
+                f"{i + 1}{mark}", strength_text(tree), with_interval(data.lead(data.metrics(i))),
+                str(len(tree.selected_features_)), str(np.count_nonzero(tree.weights_)),
             ]
-        )
+        )  # fmt: skip
     head = ["tree", "strength", data.measure, "features", "coefficients"]
-    add_table(details, "Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
+    return Table("Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
 
 
-def add_data(parent: ET.Element, data: ReportData) -> None:
-    part = section(parent, "data", "The data")
-    counts = np.bincount(data.labels, minlength=len(data.classes))
-    listed = add(part, "ul", {"class": "classes"})
-    for k, name in enumerate(data.classes[:OPEN_ROWS]):
-        item = add(listed, "li")
-        swatch = add(
-            item, "svg", {"class": "swatch", "viewBox": "0 0 10 10", "aria-hidden": "true"}
-        )
-        add(swatch, "rect", {"width": "10", "height": "10", "rx": "2", "fill": class_colour(k)})
-        share = percent(counts[k] / len(data.y), 0)
-        add(
-            item,
-            "span",
-            {"title": visible(name)},
-            f"{shortened(name, 60)}: {counted(counts[k], 'row')}, {share}",
-        )
-    if data.rows.dropped_rows:
-        lost = f"{data.rows.dropped_rows:,} rows without a class were left out."
-        add(part, "p", {}, lost)
-    rows = _column_rows(data)
-    holder = part
-    if len(rows) > OPEN_ROWS:
-        holder = add(part, "details")
-        add(holder, "summary", {}, f"All {len(rows)} columns")
+class TableData(NamedTuple):
+    """Classes with their rows and shares, and the columns of a table."""
+
+    classes: list[tuple[str, int, float]]
+    columns: Table
+
+
+def table_data(data: ReportData) -> TableData:
+    """The part about the data."""
+    counts = np.bincount(data.labels, minlength=len(data.classes)).tolist()
+    classes = [
+        (name, count, count / len(data.y))
+        for name, count in zip(data.classes[:OPEN_ROWS], counts, strict=False)
+    ]
     head = ["column", "kind", "values", "missing"]
-    add_table(holder, "Columns of the table", head, rows, (3,))
+    return TableData(classes, Table("Columns of the table", head, _column_rows(data), (3,)))
 
 
 def _column_rows(data: ReportData) -> list[list[str]]:
@@ -238,21 +204,6 @@ def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
     low, middle, high = (e if isinstance(e, str) else number(e) for e in ends)
     kind = "dates" if variable.kind == DATE else "numbers"
     return kind, f"{low} to {high}, median {middle}"
-
-
-def _card(parent: ET.Element, name: str, value: str, note: str) -> None:
-    card = add(parent, "div", {"class": "card"})
-    add(card, "p", {"class": "value"}, value)
-    add(card, "p", {"class": "what"}, name)
-    if note:
-        add(card, "p", {"class": "quiet"}, note)
-
-
-def section(parent: ET.Element, name: str, title: str) -> ET.Element:
-    """A part of the page with its heading."""
-    made = add(parent, "section", {"id": name, "aria-labelledby": f"{name}-title"})
-    add(made, "h2", {"id": f"{name}-title"}, title)
-    return made
 
 
 # --- Words that the page, the texts and the documents use in one sense each ----------------------
