@@ -11,14 +11,20 @@ from brute_force import cheapest_assignment
 from helpers import SURROGATES, random_case, surrogate_id
 from native_cases import make_engine, make_problem
 from slow_cases import examples
-from softsplit.engines import compiled
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
-from softsplit.solvers.active_set.descent import EVALUATE_ONLY, NEVER, DescentLimits
+from softsplit.solvers.active_set.descent import EVALUATE_ONLY, NEVER, POLISH, DescentLimits
 from softsplit.solvers.base import Cancel
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget, OutOfBudget, StepTimes
+from softsplit.solvers.basin_hopping.run import (
+    ClockOptions,
+    DescentRun,
+    IterationBudget,
+    OutOfBudget,
+    StepTimes,
+)
 from softsplit.solvers.starts.rules import draw_start
+from softsplit.support import bundle
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores
 
@@ -141,19 +147,20 @@ def test_strength_multiplies_the_penalties_alone():
 
 
 def test_a_meter_stops_at_its_iterations_its_time_and_on_request(clock):
-    assert IterationBudget(Budget(), 10).allowance(50, StepTimes(1, 1), NEVER) == 10
+    long, times = POLISH._replace(newton_from=NEVER), StepTimes.of(1, 1, ClockOptions())
+    assert IterationBudget(Budget(), 10).allowed(long, times, 0).max_iter == 10
     spent = IterationBudget(Budget(), 10, iterations=10)
     late = IterationBudget(Budget(time_limit=0.0), 10)
     cancelled = IterationBudget(Budget(cancel=Cancel(True)), 10)
     for work in (spent, late, cancelled):
         with pytest.raises(OutOfBudget):
-            work.allowance(5, StepTimes(1, 1), NEVER)
+            work.allowed(long, times, 0)
     assert late.budget.verdict is Status.TIME_LIMIT
     assert cancelled.budget.verdict is Status.INTERRUPTED
     assert spent.budget.verdict is Status.MAX_ITER
     slow = IterationBudget(Budget(), 1000)
     slow.record(10, 12, clock() - 5.0)  # half a second an iteration: look at the clock after each
-    assert slow.allowance(100, StepTimes(1, 1), NEVER) == 1
+    assert slow.allowed(long, times, 0).max_iter == 1
     assert (slow.iterations, slow.calls) == (10, 12)
 
 
@@ -170,12 +177,12 @@ def test_a_look_costs_no_budget():
     ("cause", "raised"), [(KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), SystemError)]
 )
 def test_an_interruption_inside_numba_is_one(cause, raised, monkeypatch):
-    def broken(bundle):
+    def broken(content):
         raise SystemError("returned a result with an exception set") from cause
 
     problem = make_problem()
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
-    monkeypatch.setattr(compiled, "_passes_reference", broken)
+    monkeypatch.setattr(bundle, "_bundled", broken)
     with pytest.raises(raised):
         engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
 from softsplit.solvers.active_set.descent import EVALUATE_ONLY, NEVER, POLISH
 from softsplit.solvers.base import Draw
-from softsplit.solvers.basin_hopping.perturbations import Perturbed
 from softsplit.solvers.basin_hopping.run import (
     ClockOptions,
     DescentRun,
@@ -94,7 +94,7 @@ def test_nothing_lower_returns_the_very_point():
         key=lambda point: make_engine(problem).descend(*point, EVALUATE_ONLY),
     )
     nowhere = Watched(lambda *_: None)
-    same = Watched(lambda engine, point, number: Perturbed(point[0].copy(), point[1]))
+    same = Watched(lambda engine, point, number: (point[0].copy(), point[1]))
     for move, calls, stop in ((nowhere, 1, Stop.NO_MOVE), (same, 4, Stop.UNLIKELY)):
         # A second descent would lower the last digits: leave it at none.
         still, ends = (
@@ -118,8 +118,8 @@ def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes()
 
     def improve_first(engine, point, number):
         if number == 0:
-            return Perturbed(good.parameters.splits, good.parameters.leaf_values)
-        return Perturbed(point[0].copy(), point[1])
+            return (good.parameters.splits, good.parameters.leaf_values)
+        return (point[0].copy(), point[1])
 
     move = Watched(improve_first)
     hops = BasinHopping(
@@ -140,7 +140,7 @@ def test_a_tree_that_becomes_as_good_as_the_best_is_hopped_from_no_more():
     points = bad_points(problem, 2)
     engine = make_engine(problem)
     good = better_tree(problem, points[0], engine)
-    move = Watched(lambda *_: Perturbed(good.parameters.splits, good.parameters.leaf_values))
+    move = Watched(lambda *_: (good.parameters.splits, good.parameters.leaf_values))
     ends = SoMany(5)
     end = BasinHopping(perturbations=(move,)).improve(engine, points, make_draws(), ends)
     later = [point for point, *_ in move.seen[2:]]
@@ -174,38 +174,50 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
     lowest = engine.descend(*point, EVALUATE_ONLY)
     bad = bad_points(problem, 1)[0]
     hops = BasinHopping(few=DescentPair(EVALUATE_ONLY, POLISH_NEWTON), hopeless=0.0)
-    assert hops.descend(engine, Perturbed(bad[0].copy(), bad[1]), lowest)[0] == np.inf
+    assert hops.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] == np.inf
     generous = replace(hops, hopeless=1e9, slow=1e9)
-    assert generous.descend(engine, Perturbed(bad[0].copy(), bad[1]), lowest)[0] < np.inf
+    assert generous.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] < np.inf
     # And one that comes down too slowly for what is left, after some steps of the second.
     tight = POLISH._replace(max_iter=40, tol=0.0, decrease=0.0)
     slow = BasinHopping(few=DescentPair(EVALUATE_ONLY, tight), hopeless=1e9, slow=0.0)
-    assert slow.descend(engine, Perturbed(bad[0].copy(), bad[1]), -1e9)[0] == np.inf
+    assert slow.descend(engine, (bad[0].copy(), bad[1]), -1e9)[0] == np.inf
 
 
 @pytest.mark.parametrize(
     "move", BasinHopping().perturbations[:-2], ids=lambda move: type(move).__name__
 )
-def test_a_hop_in_one_go_has_the_bits_of_its_descents_one_by_one(move):
+def test_a_hop_in_slices_of_one_step_has_the_bits_of_a_hop_in_one_go(move):
     problem = make_problem(global_=0.2, rows=150, rate=0.3)
-    point, ends = solved_point(problem), []
-    for seconds in (1e9, 0.0):
-        clock = ClockOptions(slice_seconds=seconds)
-        for hops in (
-            BasinHopping(hopeless=1e9, slow=1e9),
-            BasinHopping(hopeless=1e9, slow=0.5),
-            BasinHopping(),
-        ):
+    point, aim = solved_point(problem), problem.objective(solve(problem).parameters)
+    for hops in (BasinHopping(hopeless=1e9, slow=1e9), BasinHopping(hopeless=1e9, slow=0.5)):
+        ends = []
+        for seconds in (1e9, 0.0):
+            clock = ClockOptions(slice_seconds=seconds)
             run = DescentRun(problem, IterationBudget(Budget(), 10_000, clock=clock))
-            moved = move.apply(run, point, Draw(7), 0)
-            began = run.work.iterations
-            value, end = hops.descend(run, moved, problem.objective(solve(problem).parameters))
-            ends.append((value, *end, run.work.iterations - began))
-    for once, one_by_one in zip(ends[:3], ends[3:], strict=True):
-        assert once[0] == one_by_one[0]
-        np.testing.assert_array_equal(once[1], one_by_one[1])
-        np.testing.assert_array_equal(once[2], one_by_one[2])
-        assert once[3] == one_by_one[3]
+            value, end = hops.descend(run, move.apply(run, point, Draw(7), 0), aim)
+            ends.append((value, *end, run.work.iterations))
+        for once, sliced in zip(*ends, strict=True):
+            np.testing.assert_array_equal(once, sliced)
+
+
+def test_compiled_leaf_choice_is_that_of_any_loss():
+    """Descents of the expected cost choose leaves in compiled code, all others in Python."""
+    problem = make_problem(global_=0.2, rate=0.3)
+    changed = 0
+    for seed, limits in product(range(8), (EVALUATE_ONLY, POLISH)):
+        tree = draw_start("uniform", problem, np.random.default_rng(seed)).parameters
+        ends = []
+        for in_python in (False, True):
+            engine, theta = make_engine(problem), tree.splits
+            leaves = np.roll(tree.leaf_values, seed, axis=0)
+            if in_python:
+                engine._costs = np.zeros((0, 0))
+            value = engine.descend(theta, leaves, limits, choose=True)
+            ends.append((value, engine.chosen_value, theta, leaves))
+        for one, other in zip(*ends, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        changed += not np.array_equal(leaves, np.roll(tree.leaf_values, seed, axis=0))
+    assert 0 < changed < 16
 
 
 def test_limits_in_two_parts_are_those_of_the_whole():
@@ -226,7 +238,7 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
     def improve_then_stop(engine, point, number):
         if number == 1:
             raise error
-        return Perturbed(good.parameters.splits, good.parameters.leaf_values)
+        return (good.parameters.splits, good.parameters.leaf_values)
 
     budget = Budget()
     engine = DescentRun(problem, IterationBudget(budget, 10_000))

@@ -25,7 +25,7 @@ from softsplit.solvers.basin_hopping.perturbations import (
     refit,
 )
 from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
-from softsplit.solvers.basin_hopping.stages import LogWarmUp, carry_out
+from softsplit.solvers.basin_hopping.stages import LogWarmUp
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 
@@ -41,15 +41,6 @@ MOVES = [
     Reweigh(3.0, 2.0),
     OtherStrength((4.0, 0.2)),
 ]
-
-
-def landed(move, engine, point, draw, turn):
-    """theta and leaf classes where a move leads in to; None if it does not move."""
-    moved = move.apply(engine, point, draw, turn)
-    if moved is None or not moved.lead.steps:
-        return moved and (moved.theta, moved.leaf_values)
-    carry_out(engine, moved.lead, moved.theta, moved.leaf_values, rows=moved.rows)
-    return moved.theta, moved.leaf_values
 
 
 def move_id(move):
@@ -68,7 +59,7 @@ def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
     point, draw = solved_point(problem), Draw(7)
     before = [part.copy() for part in point]
     engine = make_engine(problem)
-    moved = landed(move, engine, point, draw, 0)
+    moved = move.apply(engine, point, draw, 0)
     for part, old in zip(point, before, strict=True):
         np.testing.assert_array_equal(part, old)
     if moved is None:
@@ -86,9 +77,9 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
     problem = make_problem(global_=0.2)
     point, draws = solved_point(problem), [Draw(7), Draw(8)]
     used = make_engine(problem)
-    landed(OtherStrength((4.0, 2.0, 8.0)), used, point, draws[1], 2)
-    one = landed(move, make_engine(problem), point, draws[0], 1)
-    two = landed(move, used, point, draws[0], 1)
+    OtherStrength((4.0, 2.0, 8.0)).apply(used, point, draws[1], 2)
+    one = move.apply(make_engine(problem), point, draws[0], 1)
+    two = move.apply(used, point, draws[0], 1)
     for first, second in zip(one, two, strict=True):
         np.testing.assert_array_equal(first, second)
 
@@ -97,7 +88,7 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
 def test_replant_keeps_the_leaves_and_lands_elsewhere(move):
     problem = make_problem(depth=2, global_=0.2)
     point = solved_point(problem)
-    ends = [landed(move, make_engine(problem), point, Draw(seed), 0) for seed in (7, 8)]
+    ends = [move.apply(make_engine(problem), point, Draw(seed), 0) for seed in (7, 8)]
     for theta, leaves in ends:
         np.testing.assert_array_equal(leaves, point[1])
         assert not np.allclose(theta, point[0])
@@ -110,7 +101,7 @@ def test_replant_leaves_fixed_branches_alone():
     free = problem.restrict(Block((1,), ()), tree)
     engine = DescentRun(free, IterationBudget(Budget(), 10_000))
     point, draw = (tree.splits, tree.leaf_values), Draw(7)
-    theta, _ = landed(Redraw(), engine, point, draw, 0)
+    theta, _ = Redraw().apply(engine, point, draw, 0)
     np.testing.assert_array_equal(theta[[0, 2]], tree.splits[[0, 2]])
 
 
@@ -118,20 +109,20 @@ def test_replant_leaves_fixed_branches_alone():
 def test_there_is_nothing_to_regrow_or_relabel_in_a_tree_of_one_branch(move):
     problem = make_problem(classes=2, depth=1)
     point, draw = solved_point(problem), Draw(7)
-    assert landed(move, make_engine(problem), point, draw, 0) is None
+    assert move.apply(make_engine(problem), point, draw, 0) is None
 
 
 def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
     problem = make_problem(rows=200)
     draw = Draw(7)
     engine = make_engine(problem)
-    theta, leaves = landed(Fresh(), engine, None, draw, 0)
+    theta, leaves = Fresh().apply(engine, None, draw, 0)
     splits, classes = fresh_tree(engine, draw)
     np.testing.assert_array_equal(theta, splits)
     np.testing.assert_array_equal(leaves, classes)
 
     warm = LogWarmUp((4.0,), rounds=3, max_iter=30)
-    theta, leaves = landed(Warmed(warm), engine, None, draw, 0)
+    theta, leaves = Warmed(warm).apply(engine, None, draw, 0)
     plain = {"steepness": 4.0, "strength": 0.0, "rate_weight": 0.0, "loss": LogLoss()}
     after = engine.descend(theta, leaves, EVALUATE_ONLY, **plain)
     soft = 0.98 * classes + 0.02 / problem.n_groups
@@ -144,7 +135,7 @@ def test_regrow_takes_the_subtrees_in_turn(turn, expected):
     draw = Draw(7)
     theta = np.full((7, 5), 0.25)
     for later in (turn, turn + 7):
-        moved, _ = landed(Regrow(), make_engine(problem), (theta, np.zeros((3, 8))), draw, later)
+        moved, _ = Regrow().apply(make_engine(problem), (theta, np.zeros((3, 8))), draw, later)
         changed = np.flatnonzero(np.any(moved != theta, axis=1))
         assert changed.tolist() == list(expected)
         np.testing.assert_array_equal(
@@ -166,13 +157,13 @@ def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_
                 rises.append((problem.cost(TreeParameters.from_splits(theta, other)), k, leaf))
     engine = make_engine(problem)
     for turn, (_, k, leaf) in enumerate(sorted(rises)[:4]):
-        moved, labels = landed(Relabel(), engine, point, draw, turn)
+        moved, labels = Relabel().apply(engine, point, draw, turn)
         expected = leaves.copy()
         expected[:, leaf] = np.eye(3)[k]
         np.testing.assert_array_equal(labels, expected)
         changed = np.flatnonzero(np.any(moved != theta, axis=1))
         assert set(changed) <= {(7 + leaf - 1) // 2}
-        again = landed(Relabel(), engine, point, draw, turn + 4)
+        again = Relabel().apply(engine, point, draw, turn + 4)
         np.testing.assert_array_equal(again[0], moved)
 
 
@@ -180,7 +171,7 @@ def test_relabel_keeps_the_last_leaf_of_a_class():
     problem = make_problem(classes=4, depth=2)
     draw = Draw(7)
     point = (fresh_tree(make_engine(problem), draw)[0], np.eye(4))
-    assert landed(Relabel(), make_engine(problem), point, draw, 0) is None
+    assert Relabel().apply(make_engine(problem), point, draw, 0) is None
 
 
 def test_relabel_leaves_what_a_restricted_problem_holds_fixed():
@@ -188,13 +179,13 @@ def test_relabel_leaves_what_a_restricted_problem_holds_fixed():
     point, draw = solved_point(whole), Draw(7)
     part = whole.restrict(Block((1, 3, 4), (0, 1, 2, 3)), TreeParameters.from_splits(*point))
     for turn in range(4):
-        moved = landed(Relabel(), make_engine(part), point, draw, turn)
+        moved = Relabel().apply(make_engine(part), point, draw, turn)
         np.testing.assert_array_equal(moved[1][:, 4:], point[1][:, 4:])
     only_leaves = whole.restrict(Block((), tuple(range(8))), TreeParameters.from_splits(*point))
-    moved = landed(Relabel(), make_engine(only_leaves), point, draw, 0)
+    moved = Relabel().apply(make_engine(only_leaves), point, draw, 0)
     np.testing.assert_array_equal(moved[0], point[0])
     nothing = whole.restrict(Block((0,), ()), TreeParameters.from_splits(*point))
-    assert landed(Relabel(), make_engine(nothing), point, draw, 0) is None
+    assert Relabel().apply(make_engine(nothing), point, draw, 0) is None
 
 
 def test_a_warm_up_leaves_fixed_leaves_alone():
@@ -210,7 +201,7 @@ def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
     problem = make_problem(surrogate=linear(), global_=0.05, rows=120)
     point = solved_point(problem)
     ends = {
-        name: landed(move, make_engine(problem), point, Draw(seed), 0)[0]
+        name: move.apply(make_engine(problem), point, Draw(seed), 0)[0]
         for name, move, seed in [
             ("one", Reweigh(), 1),
             ("two", Reweigh(), 2),
@@ -240,7 +231,7 @@ def test_overshoot_drops_features_and_takes_its_factors_in_turn():
     def used(theta):
         return np.sum(np.any(theta[:, :-1] != 0, axis=0))
 
-    ends = [landed(OtherStrength((1.0, 30.0)), engine, point, draw, turn)[0] for turn in range(3)]
+    ends = [OtherStrength((1.0, 30.0)).apply(engine, point, draw, turn)[0] for turn in range(3)]
     assert used(ends[1]) < used(point[0])
     np.testing.assert_array_equal(ends[0], ends[2])
     assert used(ends[0]) > used(ends[1])

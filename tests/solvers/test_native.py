@@ -19,7 +19,6 @@ from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Start, Status
 from softsplit.solvers.active_set.descent import DONE, NEVER, DescentLimits
-from softsplit.solvers.active_set.program import ANEW, NEWTON_FROM
 from softsplit.solvers.basin_hopping import run as engine_module
 from softsplit.solvers.basin_hopping.run import ClockOptions
 from softsplit.solvers.basin_hopping.stages import Approach, LogWarmUp, Polish, restore_rates
@@ -317,19 +316,16 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
     engine = make_engine(problem)
     limits = DescentLimits(60, 0.0, 0.0, 60, 20)
     slices = []
-    plain = engine_module.follow
+    plain = engine_module.descend_in_memory
 
-    def seen(*arguments):
-        lines = arguments[0]
-        before = 0 if lines[0, ANEW] else int(engine.state.counters[DONE])
+    def watched(*arguments):
         plain(*arguments)
-        slices.append((before, int(engine.state.counters[DONE])))
+        slices.append(int(engine.state.counters[DONE]))
 
-    monkeypatch.setattr(engine_module, "follow", seen)
+    monkeypatch.setattr(engine_module, "descend_in_memory", watched)
     start = draw_start("points", problem, np.random.default_rng(0)).parameters
     engine.descend(start.splits, start.leaf_values, limits)
-    ends = [end for _, end in slices]
-    assert (limits.newton_from in ends and limits.newton_from + 1 in ends) == cut
+    assert (limits.newton_from in slices and limits.newton_from + 1 in slices) == cut
     assert cut or len(slices) == 1
 
 
@@ -339,15 +335,14 @@ def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, cloc
     engine = engine_module.DescentRun(
         problem, engine_module.IterationBudget(Budget(time_limit=limit), 1)
     )
-    seen, real = [], engine_module.follow
+    asked, plain = [], engine_module.descend_in_memory
 
-    def spy(lines, *others):
-        seen.append(int(lines[0, NEWTON_FROM]))
-        lines[0, NEWTON_FROM] = NEVER
-        real(lines, *others)
+    def watched(*arguments):
+        asked.append(arguments[6].newton_from)
+        plain(*arguments[:6], arguments[6]._replace(newton_from=NEVER), *arguments[7:])
 
-    monkeypatch.setattr(engine_module, "follow", spy)
+    monkeypatch.setattr(engine_module, "descend_in_memory", watched)
     shape = (problem.topology.n_branches, problem.n_features + 1)
     leaves = np.eye(problem.n_groups)[:, np.arange(problem.topology.n_leaves) % problem.n_groups]
     engine.descend(np.zeros(shape), leaves, DescentLimits(1, 1e-6, 1e-11, 8, 0))
-    assert seen == [NEVER if first_order else 0]
+    assert asked == [NEVER if first_order else 0]

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from likelihood_cases import random_problem
 from softsplit.problem.leaves import SMOOTHING
-from softsplit.solvers.active_set.program import expect, soften
+from softsplit.solvers.active_set.soft_leaves import expect, soften
 
 
 def test_softening_mixes_a_share_of_every_class():

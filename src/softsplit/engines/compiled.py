@@ -17,8 +17,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core import types
-from numba.experimental import structref
 from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
@@ -29,7 +27,6 @@ from softsplit.engines.samples import OfSamples, Samples, TargetRows
 from softsplit.engines.target_pass import target_pass
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, from_python
 from softsplit.support.row_budgets import ROWS as BUDGETS
 from softsplit.tree.routing import TILE
 
@@ -87,43 +84,6 @@ class Passes(NamedTuple):
     chosen: NDArray[np.uint64]  # (CHUNK,) or fewer: see curvature.py, like the next two
     lines: FloatArray  # (2, n_features + 1, CHUNK)
     chunk: FloatArray  # (4, CHUNK)
-
-
-@structref.register
-class PassesType(types.StructRef):
-    """Compiled type of a ``PassesReference``."""
-
-
-class PassesReference(structref.StructRefProxy):
-    """The fields of ``Passes`` behind one pointer, for compiled functions.
-
-    Numba passes a named tuple as all of its arrays, and functions that pass it on take twice as
-    long to compile.
-    """
-
-
-structref.define_proxy(PassesReference, PassesType, Passes._fields)
-
-
-@compiled
-def _passes_reference(p):  # type: ignore[no-untyped-def]
-    return PassesReference(*p)
-
-
-@compiled
-def passes_of(p):  # type: ignore[no-untyped-def]
-    """Return the arrays of a ``PassesReference``, for functions compiled without refcounts."""
-    return Passes(
-        p.rows, p.table, p.leaf_values, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
-        p.outer_curvature, p.mass, p.correct_mass, p.price, p.priced, p.gates, p.room, p.chosen,
-        p.lines, p.chunk,
-    )  # fmt: skip
-
-
-def passes_reference(passes: Passes) -> PassesReference:
-    """Return ``passes`` as compiled functions take it; the arrays are shared."""
-    made: PassesReference = from_python(_passes_reference, passes)
-    return made
 
 
 class InMemory(ABC):
@@ -295,9 +255,11 @@ class CompiledRows(OfSamples, InMemory):
     ) -> Passes:
         passes.table[...] = table
         passes.leaf_values[...] = leaf_values
-        if passes.steepness == steepness and passes.rows.weights is self.samples.weights:
+        rows = passes.rows
+        if rows.weights is not self.samples.weights:
+            rows = rows._replace(weights=self.samples.weights)
+        elif passes.steepness == steepness:
             return passes
-        rows = passes.rows._replace(weights=self.samples.weights)
         return passes._replace(rows=rows, steepness=steepness)
 
     def mass(self, passes: Passes) -> FloatArray:

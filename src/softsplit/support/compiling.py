@@ -26,7 +26,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
-from softsplit.support.interruption import is_interruption
 from softsplit.support.messages import announce
 
 KNOWN_NUMBA = ((0, 60), (0, 68))
@@ -159,20 +158,6 @@ def compiled_by_type(
         return update_wrapper(by_type, declared)
 
     return decorate
-
-
-def from_python(make: Callable[[Any], Any], bundle: Any) -> Any:
-    """Call a compiled function that takes a named tuple of arrays.
-
-    Numba runs some Python to unpack the tuple; Ctrl-C in there becomes a ``SystemError``, which is
-    turned back.
-    """
-    try:
-        return make(bundle)
-    except SystemError as error:
-        if is_interruption(error):
-            raise KeyboardInterrupt from None
-        raise
 
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ Curvature pairs come from the smooth part alone, so that they survive a change o
 A descent does not know where the rows are. ``propose`` says what it wants next, the smooth part
 at ``state.moved`` or a Newton direction at theta; ``taken`` and ``receive`` or
 ``receive_direction`` take the answer. The loop around them stands twice: compiled, for rows in
-memory (``follow`` of program.py), and in Python for rows elsewhere (``descend_elsewhere``). All
+memory (``descend_in_memory``), and in Python for rows elsewhere (``descend_elsewhere``). All
 that a descent knows is coefficient-sized and lies in its state: one cut into slices takes the same
 steps as a whole one.
 
@@ -32,10 +32,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba.core import types
-from numba.experimental import structref
 from numpy.typing import NDArray
 
+from softsplit.problem.leaves import cheapest_labels
 from softsplit.solvers.active_set.faces import (
     FIXED,
     Sparse,
@@ -45,13 +44,17 @@ from softsplit.solvers.active_set.faces import (
     snap_near_kinks,
     subgradient_in,
 )
-from softsplit.solvers.active_set.newton import MAX_VARIABLES, direction_from
-from softsplit.solvers.active_set.objective import RemoteObjective
+from softsplit.solvers.active_set.newton import MAX_VARIABLES, direction_from, newton_direction
+from softsplit.solvers.active_set.objective import (
+    RemoteObjective,
+    Terms,
+    smooth_derivative,
+    smooth_value,
+)
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import (
     compiled,
     compiled_uncounted,
-    from_python,
 )
 from softsplit.support.linear_algebra import add_line
 
@@ -128,6 +131,13 @@ POLISH_NEWTON = POLISH._replace(newton_from=0)
 """The same end with Newton steps from the beginning."""
 
 
+class Added(NamedTuple):
+    """What is added to the loss of the rows."""
+
+    terms: Terms
+    sparse: Sparse
+
+
 # The state of a descent.
 
 MEMORY = 10
@@ -139,9 +149,9 @@ whether the last Newton direction failed, its phase (0 at the beginning), iterat
 this slice, cuts of the present step, whether that is a Newton step, and whether the descent has
 ended by itself."""
 
-VALUE, LENGTH, GAIN, TRIED = range(4)
-"""Numbers of a descent: F, length of the present step, what it promises, and F where it was last
-asked for."""
+VALUE, LENGTH, GAIN, TRIED, CHOSEN = range(5)
+"""Numbers of a descent: F, length of the present step, what it promises, F where it was last
+asked for, and F with the leaves that were chosen."""
 
 
 class DescentState(NamedTuple):
@@ -174,39 +184,6 @@ class DescentState(NamedTuple):
     system: FloatArray  # room for two matrices of MAX_VARIABLES or fewer, and two vectors
 
 
-@structref.register
-class StateType(types.StructRef):
-    """Compiled type of a ``StateReference``."""
-
-
-class StateReference(structref.StructRefProxy):
-    """The fields of a ``DescentState`` for compiled functions, which hand it on as one pointer."""
-
-
-structref.define_proxy(StateReference, StateType, DescentState._fields)
-
-
-@compiled
-def _state_reference(s):  # type: ignore[no-untyped-def]
-    return StateReference(*s)
-
-
-@compiled
-def state_of(s):  # type: ignore[no-untyped-def]
-    """The arrays of a ``StateReference``, for functions that do not count references."""
-    return DescentState(
-        s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
-        s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor, s.scratch, s.shares, s.variables, s.signs, s.tied, s.members, s.system,
-    )  # fmt: skip
-
-
-def state_reference(state: DescentState) -> StateReference:
-    """What compiled functions take of a state; the arrays are the same."""
-    made: StateReference = from_python(_state_reference, state)
-    return made
-
-
 def new_state(
     free: NDArray[np.bool_], n_groups: int, floor: FloatArray, inverse: FloatArray,
     diagonal: FloatArray,
@@ -217,7 +194,7 @@ def new_state(
     most = min(shape[0] * shape[1], MAX_VARIABLES)
     return DescentState(
         counters=np.zeros(10, dtype=np.int64),
-        numbers=np.zeros(4),
+        numbers=np.zeros(5),
         gradient=empty[0],
         fresh=empty[1],
         slope=empty[2],
@@ -388,9 +365,9 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-def]
-    """Go on after CURVATURE: ``state.direction`` is a Newton direction if ``found``."""
-    if found and dot(state.slope, state.direction) < 0.0:
+def receive_direction(theta, state, sparse, downwards):  # type: ignore[no-untyped-def]
+    """Go on after CURVATURE: ``state.direction`` is a Newton direction if ``downwards``."""
+    if downwards and dot(state.slope, state.direction) < 0.0:
         _begin_step(theta, state, sparse, True)
     else:
         _first_order(theta, state, sparse)
@@ -536,6 +513,99 @@ def _count_step(counters, damping):  # type: ignore[no-untyped-def]
         damping[0] = min(raised, MOST_DAMPING)
 
 
+@compiled
+def descend_in_memory(  # type: ignore[no-untyped-def]
+    theta, leaves, costs, passes, added, state, limits, choose
+):
+    """Descend from ``theta``, in place, over rows in memory, until the descent or its limits end.
+
+    ``passes``, ``added`` and ``state`` are bundles; ``passes`` must hold the leaves. With
+    ``choose`` it begins with ``_choose_leaves``.
+    """
+    terms, sparse = added.content.terms, added.content.sparse
+    if choose:
+        _choose_leaves(theta, leaves, costs, state.content, sparse, passes.content, terms)
+    _descend(theta, state.content, sparse, limits, passes.content, terms)
+
+
+@compiled
+def _choose_leaves(theta, leaves, costs, state, sparse, passes, terms):  # type: ignore[no-untyped-def]
+    """Take the cheapest leaves, in place, if they lower F with its rate terms.
+
+    ``costs`` are those of the expected cost, (n_groups, n_groups).
+    """
+    counters, numbers, mass = state.counters, state.numbers, passes.mass
+    look = DescentLimits(0, 0.0, 0.0, 1, NEVER, 0.0)
+    _descend(theta, state, sparse, look, passes, terms)
+    numbers[CHOSEN] = numbers[VALUE]
+    prices, cheapest = np.zeros(mass.shape), np.zeros(leaves.shape)
+    for k in range(costs.shape[1]):
+        for y in range(costs.shape[0]):
+            for leaf in range(mass.shape[1]):
+                prices[k, leaf] += costs[y, k] * mass[y, leaf]
+    labels = cheapest_labels(prices)
+    differ = False
+    for leaf in range(leaves.shape[1]):
+        cheapest[labels[leaf], leaf] = 1.0
+        differ = differ or leaves[labels[leaf], leaf] != 1.0
+    if differ:
+        _put_leaves(cheapest, costs, passes)
+        counters[PHASE] = BEGIN
+        _descend(theta, state, sparse, look, passes, terms)
+        if numbers[VALUE] <= numbers[CHOSEN]:
+            leaves[:, :] = cheapest
+            numbers[CHOSEN] = numbers[VALUE]
+        else:
+            _put_leaves(leaves, costs, passes)
+            counters[PHASE] = BEGIN
+    counters[CALLS] = 0
+
+
+@compiled_uncounted
+def _put_leaves(leaves, costs, passes):  # type: ignore[no-untyped-def]
+    """Put these leaves, and the table of their expected costs, into ``passes``."""
+    table = passes.table
+    for y in range(table.shape[0]):
+        for leaf in range(table.shape[1]):
+            passes.leaf_values[y, leaf] = leaves[y, leaf]
+            table[y, leaf] = 0.0
+            for k in range(leaves.shape[0]):
+                table[y, leaf] += costs[y, k] * leaves[k, leaf]
+
+
+@compiled_uncounted
+def _descend(theta, state, sparse, limits, passes, terms):  # type: ignore[no-untyped-def]
+    while True:
+        wanted = propose(theta, state, sparse, limits)
+        if wanted == END:
+            return
+        if wanted == CURVATURE:
+            downwards = newton_direction(theta, passes, terms, sparse, state)
+            receive_direction(theta, state, sparse, downwards)
+            continue
+        smooth = smooth_value(state.moved, passes, terms, state.free, state.active, state.fresh)
+        if taken(state, sparse, smooth):
+            smooth_derivative(state.moved, passes, terms, state.free, state.active, state.fresh)
+        receive(theta, state, sparse, limits)
+
+
+@compiled
+def forget(state, metric, steepness):  # type: ignore[no-untyped-def]
+    """Drop the curvature pairs; set the preconditioner for gates of this steepness.
+
+    The curvature of a gate is of the order of its squared steepness.
+    """
+    own = state.content
+    own.counters[PAIRS] = 0
+    own.damping[0] = 0.0
+    scale = 16.0 / (steepness * steepness)
+    for i in range(own.inverse.shape[0]):
+        for j in range(own.inverse.shape[1]):
+            own.inverse[i, j] = metric.inverse[i, j] * scale
+    for j in range(own.diagonal.size):
+        own.diagonal[j] = metric.diagonal[j] * scale
+
+
 def descend_elsewhere(
     theta: FloatArray,
     value_at: RemoteObjective,
@@ -554,10 +624,10 @@ def descend_elsewhere(
     while (wanted := propose(theta, state, sparse, limits)) != END:
         if wanted == CURVATURE:
             few = np.sum(state.faces != FIXED) <= MAX_VARIABLES
-            found = few and direction_from(
+            downwards = few and direction_from(
                 theta, value_at.hessian(theta, state.active), sparse, state
             )
-            receive_direction(theta, state, sparse, bool(found))
+            receive_direction(theta, state, sparse, bool(downwards))
         else:
             smooth = value_at(state.moved, state.fresh, state.active)
             taken(state, sparse, smooth)

@@ -2,19 +2,16 @@
 
 A perturbation changes which features or which classes a branch is about, which no descent does by
 itself. It takes the run, the point, what was drawn for it and the number of its turn, and returns
-another point with the program of descents that leads in from there, or None if it cannot change
-the tree.
+another point, led in by short descents of other functions, or None if it cannot change the tree.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from softsplit.engines.base import RowEngine
 from softsplit.solvers.active_set.descent import (
     EVALUATE_ONLY,
     LEAD_IN,
@@ -22,7 +19,6 @@ from softsplit.solvers.active_set.descent import (
     ROUGH_NEWTON,
     DescentLimits,
 )
-from softsplit.solvers.active_set.program import Descend, Forget, Program, joined
 from softsplit.solvers.base import Draw
 from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import LogWarmUp, lead_in
@@ -34,22 +30,6 @@ Point = tuple[FloatArray, FloatArray]
 """theta and leaf classes."""
 
 
-NO_DESCENT = Program()
-"""The program that leaves a point where it is."""
-
-
-class Perturbed(NamedTuple):
-    """A perturbed point, and the program ``lead`` of descents that leads in from there.
-
-    ``rows`` are for its reweighed descents.
-    """
-
-    theta: FloatArray
-    leaf_values: FloatArray
-    lead: Program = NO_DESCENT
-    rows: RowEngine | None = None
-
-
 def fresh_tree(run: DescentRun, draw: Draw) -> Point:
     """Return a greedy tree of any structure."""
     return run.greedy.fresh(np.random.default_rng(draw.seed))
@@ -58,16 +38,16 @@ def fresh_tree(run: DescentRun, draw: Draw) -> Point:
 class Perturbation(Protocol):
     """A way to leave the basin of a tree."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
-        """Return another point and how it is led in; ``point`` itself stays as it is."""
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        """Return another point; ``point`` itself stays as it is."""
 
 
 @dataclass(frozen=True)
 class Fresh:
     """The freshly drawn tree itself."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
-        return Perturbed(*fresh_tree(run, draw))
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        return fresh_tree(run, draw)
 
 
 @dataclass(frozen=True)
@@ -84,7 +64,7 @@ class Redraw:
     steepness: tuple[float, ...] = ()
     other: bool = False
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         problem, leaves = run.problem, point[1]
         if len(point[0]) == 1:
             return None
@@ -92,8 +72,12 @@ class Redraw:
             theta, leaves = fresh_tree(run, draw)
         else:
             theta, _ = run.greedy.like(leaves, np.random.default_rng(draw.seed))
-        gentle = lead_in(self.steepness, problem.steepness)
-        return Perturbed(theta, leaves, joined(gentle, _weak(self.strengths)))
+        lead_in(run, theta, leaves, self.steepness)
+        run.forget(problem.steepness)
+        for strength in self.strengths:
+            run.descend(theta, leaves, LEAD_IN, strength=strength)
+        run.descend(theta, leaves, ROUGH_FIRST_ORDER)
+        return theta, leaves
 
 
 @dataclass(frozen=True)
@@ -105,16 +89,16 @@ class Warmed:
 
     warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         theta, leaves = fresh_tree(run, draw)
-        return Perturbed(theta, self.warm_up.apply(run, theta, leaves))
+        return theta, self.warm_up.apply(run, theta, leaves)
 
 
 @dataclass(frozen=True)
 class Regrow:
     """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         if len(point[0]) == 1:
             return None
         theta, (other, _) = point[0].copy(), fresh_tree(run, draw)
@@ -123,7 +107,7 @@ class Regrow:
             if branch < len(theta):
                 theta[branch] = other[branch]
                 below += [2 * branch + 1, 2 * branch + 2]
-        return Perturbed(theta, point[1])
+        return theta, point[1]
 
 
 @dataclass(frozen=True)
@@ -140,7 +124,7 @@ class Relabel:
     rows: int = 5000
     """Most rows of the regression."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         theta, leaves = point
         n_branches = len(theta)
         if n_branches == 1:
@@ -168,7 +152,7 @@ class Relabel:
         if refitted is not None and run.problem.free_branches[above]:
             moved[above] = refitted
             moved = run.problem.bounds.project_splits(moved)
-        return Perturbed(moved, labels)
+        return moved, labels
 
 
 @dataclass(frozen=True)
@@ -182,11 +166,12 @@ class Reweigh:
     strength: float = 1.0
     power: float = 1.0
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta, leaves = point[0].copy(), point[1]
         rows = run.rows.reweighed(draw.seed, self.power)
-        return Perturbed(
-            point[0].copy(), point[1], _on_other_function(ROUGH_NEWTON, self.strength, True), rows
-        )
+        run.forget(run.problem.steepness)
+        run.descend(theta, leaves, ROUGH_NEWTON, strength=self.strength, rows=rows)
+        return theta, leaves
 
 
 @dataclass(frozen=True)
@@ -199,24 +184,12 @@ class OtherStrength:
     factors: tuple[float, ...]
     limits: DescentLimits = ROUGH_NEWTON
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta, leaves = point[0].copy(), point[1]
+        run.forget(run.problem.steepness)
         strength = self.factors[turn % len(self.factors)]
-        return Perturbed(
-            point[0].copy(), point[1], _on_other_function(self.limits, strength, False)
-        )
-
-
-@cache
-def _weak(strengths: tuple[float, ...]) -> Program:
-    """Short descents at growing strengths, and one at full strength."""
-    weak = (Descend(LEAD_IN, strength=strength) for strength in strengths)
-    return Program(Forget(), *weak, Descend(ROUGH_FIRST_ORDER))
-
-
-@cache
-def _on_other_function(limits: DescentLimits, strength: float, reweighed: bool) -> Program:
-    """A descent on another function: other penalties, or other row weights."""
-    return Program(Forget(), Descend(limits, strength=strength, reweighed=reweighed))
+        run.descend(theta, leaves, self.limits, strength=strength)
+        return theta, leaves
 
 
 def refit(

@@ -1,8 +1,4 @@
-"""Descents on one problem: the engine of its rows answers, and a clock is looked at in between.
-
-Whole programs of descents (program.py) run in one call where they surely end before the clock has
-to be looked at; the bits are those of their descents one by one.
-"""
+"""Descents on one problem: the engine of its rows answers, and a clock is looked at in between."""
 
 from __future__ import annotations
 
@@ -13,50 +9,39 @@ from typing import NamedTuple
 import numpy as np
 
 from softsplit.engines.base import RowEngine
-from softsplit.engines.compiled import (
-    CompiledRows,
-    InMemory,
-    Passes,
-    PassesReference,
-    passes_reference,
-)
+from softsplit.engines.compiled import NO_ROWS, CompiledRows, InMemory, Passes
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.problem.leaves import RATE_SLACK, ClassAssignment
 from softsplit.problem.loss import ExpectedCost, Loss
-from softsplit.problem.penalties import of_single_features
+from softsplit.problem.penalties import Surrogate, of_single_features
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.active_set.descent import (
     CALLS,
-    DONE,
+    CHOSEN,
     ENDED,
+    EVALUATE_ONLY,
     NEVER,
     PAIRS,
+    PHASE,
     STEPS,
+    TURN,
     VALUE,
+    Added,
     DescentLimits,
     DescentState,
     descend_elsewhere,
+    descend_in_memory,
+    forget,
     new_state,
-    state_reference,
 )
 from softsplit.solvers.active_set.faces import Sparse
 from softsplit.solvers.active_set.objective import RemoteObjective, Terms, rate_terms
-from softsplit.solvers.active_set.program import (
-    ANEW,
-    EVALUATIONS,
-    GIVEN_UP,
-    ITERATIONS,
-    OBJECTIVE,
-    Program,
-    follow,
-    forget,
-    line_of,
-)
 from softsplit.solvers.active_set.rated import RatedObjective
 from softsplit.solvers.base import Budget, OutOfBudget, Solution
 from softsplit.solvers.starts.grouping import GreedyTrees
 from softsplit.support.arrays import FloatArray
+from softsplit.support.bundle import Bundle, bundled
 
 
 @dataclass(frozen=True)
@@ -82,28 +67,17 @@ class ClockOptions:
     """A step may end so much after the time limit."""
 
 
-@dataclass(frozen=True)
-class StepTimes:
-    """Estimated seconds of steps over ``n_rows`` rows and ``size`` coefficients."""
+class StepTimes(NamedTuple):
+    """Estimated seconds of a first-order step, and of a Newton step on a slow machine."""
 
-    size: int
-    n_rows: int
-    clock: ClockOptions = ClockOptions()
+    first_order: float
+    newton: float
 
-    @property
-    def first_order(self) -> float:
-        """Of a first-order step."""
-        return self.clock.first_order_seconds * self.n_rows * self.size
-
-    @property
-    def newton(self) -> float:
-        """Of a Newton step, on a slow machine."""
-        return self.clock.newton_seconds * self.size**2 * (self.n_rows + self.size)
-
-    def within_a_slice(self, steps: int, newton: int) -> bool:
-        """Return whether so many steps and Newton steps will usually end within a slice."""
-        seconds = steps * self.first_order + newton * self.clock.usual_part * self.newton
-        return seconds <= self.clock.slice_seconds
+    @classmethod
+    def of(cls, size: int, n_rows: int, clock: ClockOptions) -> StepTimes:
+        """Return those of steps over ``n_rows`` rows and ``size`` coefficients."""
+        first_order = clock.first_order_seconds * n_rows * size
+        return cls(first_order, clock.newton_seconds * size**2 * (n_rows + size))
 
 
 @dataclass
@@ -127,39 +101,30 @@ class IterationBudget:
         if self.left <= 0 or self.budget.exhausted:
             raise OutOfBudget
 
-    def allowance(self, wanted: int, times: StepTimes, before_newton: int) -> int:
-        """Return the iterations that may be run before the clock is looked at again.
+    def allowed(self, limits: DescentLimits, times: StepTimes, done: int) -> DescentLimits:
+        """Return the limits of the steps that may be made before the clock is looked at again.
 
-        ``times`` are used until an iteration has been measured; ``before_newton`` of them come
-        before the first Newton step. That may cost far more than others: it is then timed by
-        itself.
+        ``times`` are used until an iteration has been measured. So many steps are ``done``. A
+        Newton step may cost far more than those before the first: it is then timed by itself, and
+        none is made that would end too long after the time limit.
         """
         self.check()
         seconds = self.clock.slice_seconds
         pace = max(self.seconds_per_iteration or times.first_order, 1e-9)
-        allowed = max(1, min(wanted, self.left, int(seconds / pace)))
-        if before_newton >= 0 and times.newton * allowed > seconds:
-            return min(allowed, max(1, before_newton))
-        return allowed
-
-    def too_late(self, times: StepTimes) -> bool:
-        """Return whether a Newton step would end too long after the time limit."""
+        steps = max(1, min(limits.max_iter - done, self.left, int(seconds / pace)))
+        before_newton = limits.newton_from - done
+        if before_newton >= 0 and times.newton * steps > seconds:
+            steps = min(steps, max(1, before_newton))
         late = self.budget.remaining + self.clock.late_seconds
-        return self.clock.usual_part * times.newton > late
+        if self.clock.usual_part * times.newton > late:
+            limits = limits._replace(newton_from=NEVER)
+        return limits if steps == limits.max_iter else limits._replace(max_iter=steps)
 
     def record(self, iterations: int, calls: int, began: float) -> None:
         """Record that so much was done since ``began`` of the clock."""
         self.iterations += iterations
         self.calls += calls
         self.seconds_per_iteration = (self.budget.now() - began) / max(iterations, 1)
-
-
-class ProgramEnd(NamedTuple):
-    """Where a program has ended: F, the leaves, and whether it was given up."""
-
-    value: float
-    leaf_values: FloatArray
-    given_up: bool
 
 
 class DescentRun:
@@ -201,7 +166,7 @@ class DescentRun:
             free = np.ones(len(self._branches), dtype=bool)
             centre = np.ascontiguousarray(centre[self._branches]) if len(centre) else centre
         self.state = new_state(free, self.n_rates, problem.global_floor, *self._metric)
-        self._reference = state_reference(self.state)
+        self._bundled_state = bundled(self.state)
         groups = problem.feature_groups or of_single_features(problem.n_features)
         self._rows_of_weights = groups.places(len(free))
         self._prices = np.ones(problem.n_features)
@@ -222,22 +187,24 @@ class DescentRun:
             problem.ridge,
         )
         self.passes: Passes | None = None
-        self._last: tuple[Passes, PassesReference] | None = None
-        self._penalties: dict[float, Sparse] = {}
-        self._scaled: dict[DescentLimits, DescentLimits] = {}
-        self._others: tuple[Passes, FloatArray, PassesReference] | None = None
-        self._result = np.zeros(4)
-        self._no_leaves = np.zeros((problem.n_groups, problem.topology.n_leaves))
-        self._costs = _costs_of(problem.loss)
-        known = len(self._costs) > 0 and problem.block is None
-        self._whole = known and compiled and isinstance(self.rows, CompiledRows)
         self._remote: RemoteObjective | None = None
+        self._bundles: dict[tuple[int, float], tuple[Passes, Bundle]] = {}
+        self._sums: dict[tuple[float, float | None], tuple[Added, Bundle]] = {}
+        self._scaled: dict[DescentLimits, DescentLimits] = {}
+        self._costs = NO_ROWS
+        if isinstance(self._machine, CompiledRows) and problem.block is None:
+            self._costs = _costs_of(problem.loss)
         self.forget(problem.steepness)
 
     @cached_property
     def greedy(self) -> GreedyTrees:
         """Greedy trees of this problem, from which a search draws."""
         return GreedyTrees(self.problem)
+
+    @cached_property
+    def _times(self) -> StepTimes:
+        n_rows = self.rows.n_rows if self.passes is None else self.passes.scores.shape[1]
+        return StepTimes.of(self.state.gradient.size, n_rows, self.work.clock)
 
     def on_few_rows(self, limit: int) -> DescentRun:
         """Descents over a sample of about ``limit`` rows in this process; itself if that is all."""
@@ -249,7 +216,7 @@ class DescentRun:
 
     def forget(self, steepness: float) -> None:
         """Drop the curvature pairs; set the preconditioner for gates of this steepness."""
-        forget(self._reference, self._metric, float(steepness))
+        forget(self._bundled_state, self._metric, float(steepness))
 
     @property
     def by_table(self) -> FloatArray:
@@ -277,6 +244,7 @@ class DescentRun:
         self._terms = self._terms._replace(
             multipliers=np.concatenate([prices[n_groups:], prices[minimum]])
         )
+        self._sums.clear()
 
     @property
     def multipliers(self) -> FloatArray:
@@ -322,91 +290,91 @@ class DescentRun:
         rate_weight: float | None = None,
         rows: RowEngine | None = None,
         loss: Loss | None = None,
+        seen: bool = False,
+        choose: bool = False,
     ) -> float:
         """Lower loss + rate terms + ``strength`` x penalties over ``theta``, in place; F.
 
-        ``rows`` and ``loss`` replace those of the problem; ``rows`` differ in weights only.
+        ``rows`` and ``loss`` replace those of the problem; ``rows`` differ in weights only. With
+        ``seen`` the last descent has ended at this point, and on this function: it is not evaluated
+        again. With ``choose`` the cheapest leaves come first, in place, if they lower F with its
+        rate terms: they may starve a rare class, which the rate terms then cannot mend.
         """
-        loss = self.problem.loss if loss is None else loss
-        steepness = self.problem.steepness if steepness is None else float(steepness)
-        terms = self._terms
-        if multipliers is not None:
-            terms = terms._replace(multipliers=multipliers)
-        if rate_weight is not None:
-            terms = terms._replace(rate_weight=float(rate_weight))
-        table = loss.table(leaf_values)
-        sparse, engine = self._sparse(strength), self.rows if rows is None else rows
-        if self.limits is not None and terms.rate_weight > 0:
-            self._remote = RatedObjective(
-                self.limits, table, leaf_values, steepness, terms, self.state.free, rows
+        self.ended = False
+        if choose and len(self._costs) == 0:
+            self._choose_leaves(theta, leaf_values, seen)
+            seen, choose = True, False
+        if seen and limits.max_iter == 0 and not choose:
+            return self.value
+        added = self._added(strength, multipliers, rate_weight)
+        if not seen:
+            self._ask_for(
+                leaf_values,
+                self.problem.loss if loss is None else loss,
+                self.problem.steepness if steepness is None else float(steepness),
+                added[0].terms,
+                rows,
+                limits,
             )
-            return self._run(theta, None, terms, sparse, limits)
-        if self._machine is None:
-            self._remote = RemoteObjective(
-                engine, table, leaf_values, loss.outer, steepness, terms, self.state.free
-            )
-            return self._run(theta, None, terms, sparse, limits)
-        assert isinstance(engine, InMemory)
-        self.passes = self._room(
-            engine, loss.outer, terms.rate_weight > 0 or limits.newton_from < NEVER
-        )
-        self.passes = engine.with_table(self.passes, table, leaf_values, steepness)
         if self._branches is None:
-            return self._run(theta, self.passes, terms, sparse, limits)
+            return self._run(theta, leaf_values, added, limits, seen, choose)
         if len(self._branches) == 0:
             self.ended = True
-            return self._without_branches(self.passes, terms)
+            assert self.passes is not None
+            return self._without_branches(self.passes, added[0].terms)
         part = np.ascontiguousarray(theta[self._branches])
         try:
-            return self._run(part, self.passes, terms, sparse, limits)
+            return self._run(part, leaf_values, added, limits, seen)
         finally:
             theta[self._branches] = part  # a descent that is cut off has come this far
 
-    def in_one_go(
+    def _choose_leaves(self, theta: FloatArray, leaf_values: FloatArray, seen: bool) -> None:
+        """Take the cheapest leaves, in place, if they lower F; the last evaluation is of these."""
+        value = self.descend(theta, leaf_values, EVALUATE_ONLY, seen=seen)
+        cheapest = self.cheapest_leaves(leaf_values)
+        if np.any(cheapest != leaf_values):
+            other = self.descend(theta, cheapest, EVALUATE_ONLY)
+            if other <= value:
+                leaf_values[...] = cheapest
+            else:
+                self.descend(theta, leaf_values, EVALUATE_ONLY)
+        self.state.numbers[CHOSEN] = min(value, self.value)
+
+    @property
+    def value(self) -> float:
+        """F at the last evaluation that counted."""
+        return float(self.state.numbers[VALUE])
+
+    @property
+    def chosen_value(self) -> float:
+        """F with the leaves that the last descent with ``choose`` began with."""
+        return float(self.state.numbers[CHOSEN])
+
+    def _ask_for(
         self,
-        program: Program,
-        theta: FloatArray,
         leaf_values: FloatArray,
-        aim: float,
-        rows: RowEngine | None = None,
-    ) -> ProgramEnd | None:
-        """Where a program leads from ``theta``, which moves in place; see ``program.Descend``.
-
-        None if it has to go through its descents one by one: it may take longer than a slice or
-        more iterations than are left, or the rows or leaves are not such that compiled code knows.
-        """
-        problem, leaves = self.problem, np.array(leaf_values, dtype=float)
-        lines = program.lines(problem.steepness, problem.cost_unit)
-        short = StepTimes(theta.size, self.rows.n_rows).within_a_slice(
-            lines.iterations, lines.newton
-        )
-        if not self._whole or not short or not 0 < lines.iterations <= self.work.left:
-            return None
-        self.work.check()
-        assert isinstance(self.rows, CompiledRows)
-        self.passes = self.rows.with_table(
-            self._room(self.rows, IDENTITY, True), problem.loss.table(leaves), leaves,
-            problem.steepness,
-        )  # fmt: skip
-        reference = self._referenced(self.passes)
-        others = reference if rows is None else self._reweighed(self.passes, rows)
-        result, began = self._result, self.work.budget.now()
-        follow(
-            lines.array, theta, leaves, float(aim), self._costs, self._metric, reference, others,
-            self._terms, self._sparse(1.0), self._reference, result,
-        )  # fmt: skip
-        self.work.record(int(result[ITERATIONS]), int(result[EVALUATIONS]), began)
-        return ProgramEnd(float(result[OBJECTIVE]), leaves, bool(result[GIVEN_UP]))
-
-    def _reweighed(self, passes: Passes, rows: RowEngine) -> PassesReference:
-        """``passes`` with the row weights of another engine."""
-        assert isinstance(rows, CompiledRows)
-        if self._others is None or self._others[0] is not passes:
-            weights = np.empty(rows.n_rows)
-            other = passes._replace(rows=passes.rows._replace(weights=weights))
-            self._others = passes, weights, passes_reference(other)
-        self._others[1][...] = rows.samples.weights
-        return self._others[2]
+        loss: Loss,
+        steepness: float,
+        terms: Terms,
+        rows: RowEngine | None,
+        limits: DescentLimits,
+    ) -> None:
+        """Prepare the evaluations of a descent."""
+        rated, table = terms.rate_weight > 0, loss.table(leaf_values)
+        if self.limits is not None and rated:
+            self._remote = RatedObjective(
+                self.limits, table, leaf_values, steepness, terms, self.state.free, rows
+            )
+        elif self._machine is None:
+            self._remote = RemoteObjective(
+                self.rows if rows is None else rows, table, leaf_values, loss.outer, steepness,
+                terms, self.state.free,
+            )  # fmt: skip
+        else:
+            engine = self._machine if rows is None else rows
+            assert isinstance(engine, InMemory)
+            room = self._room(engine, loss.outer, rated or limits.newton_from < NEVER)
+            self.passes = engine.with_table(room, table, leaf_values, steepness)
 
     def arguments(self, leaf_values: FloatArray) -> tuple[Passes, Terms, Sparse, DescentState]:
         """What the parts of a descent over rows in memory take, with these leaf classes."""
@@ -415,7 +383,7 @@ class DescentRun:
         passes = self._room(self._machine, problem.loss.outer, True)
         table = problem.loss.table(leaf_values)
         self.passes = self._machine.with_table(passes, table, leaf_values, problem.steepness)
-        return self.passes, self._terms, self._sparse(1.0), self.state
+        return self.passes, self._terms, self._added(1.0, None, None)[0].sparse, self.state
 
     def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
         """Arrays for passes with this outer function, those of the last descent if they will do.
@@ -437,17 +405,38 @@ class DescentRun:
             value += rate_terms(block.rate_constants, terms, none, none.copy())
         return float(value)
 
-    def _sparse(self, fraction: float) -> Sparse:
-        """Both penalties at a part of their strengths; made once for each."""
-        if fraction not in self._penalties:
-            local, global_ = self.problem.penalties.local, self.problem.penalties.global_
-            one, two = local.surrogate, global_.surrogate
-            self._penalties[fraction] = Sparse(
-                one.kind, one.first, one.second, float(fraction * local.strength),
-                two.kind, two.first, two.second, float(fraction * global_.strength),
-                *self._bounds, *self._rows_of_weights, self._prices,
-            )  # fmt: skip
-        return self._penalties[fraction]
+    def _added(
+        self, strength: float, multipliers: FloatArray | None, rate_weight: float | None
+    ) -> tuple[Added, Bundle]:
+        """What is added to the loss, with both penalties at a part of their strengths."""
+        key = strength, rate_weight
+        if multipliers is None and key in self._sums:
+            return self._sums[key]
+        terms = self._terms
+        if multipliers is not None:
+            terms = terms._replace(multipliers=multipliers)
+        if rate_weight is not None:
+            terms = terms._replace(rate_weight=float(rate_weight))
+        local, global_ = self.problem.penalties.local, self.problem.penalties.global_
+        sparse = Sparse(
+            *_kind_of(local.surrogate), float(strength * local.strength),
+            *_kind_of(global_.surrogate), float(strength * global_.strength),
+            *self._bounds, *self._rows_of_weights, self._prices,
+        )  # fmt: skip
+        added = Added(terms, sparse)
+        both = added, bundled(added)
+        if multipliers is None:
+            self._sums[key] = both
+        return both
+
+    def _bundled_passes(self, passes: Passes) -> Bundle:
+        """Return ``passes`` as compiled functions take them; the last of each kind are kept."""
+        kind = passes.outer, passes.steepness
+        last, bundle = self._bundles.get(kind, (None, None))
+        if bundle is None or last is None or last.rows is not passes.rows:
+            bundle = bundled(passes)
+            self._bundles[kind] = passes, bundle
+        return bundle
 
     def _in_cost_units(self, limits: DescentLimits) -> DescentLimits:
         """Limits whose tolerances are those of this problem; made once for each."""
@@ -455,78 +444,58 @@ class DescentRun:
             self._scaled[limits] = limits.in_units(self.problem.cost_unit)
         return self._scaled[limits]
 
-    def _referenced(self, passes: Passes) -> PassesReference:
-        """What compiled functions take of ``passes``; the last one is kept."""
-        if self._last is None or self._last[0] is not passes:
-            self._last = passes, passes_reference(passes)
-        return self._last[1]
-
     def _run(
         self,
         theta: FloatArray,
-        passes: Passes | None,
-        terms: Terms,
-        sparse: Sparse,
+        leaf_values: FloatArray,
+        added: tuple[Added, Bundle],
         limits: DescentLimits,
+        seen: bool,
+        choose: bool = False,
     ) -> float:
         """A descent in slices, with a look at the clock between them."""
-        left, limits = limits.max_iter, self._in_cost_units(limits)
-        counters = self.state.counters
-        if passes is None:
-            counters[PAIRS + 1 :] = 0  # it begins anew, with the curvature that is known
-        elif left == 0:
-            self._descend(theta, passes, terms, sparse, limits, anew=True)
-            self.ended = False
-            return float(self.state.numbers[VALUE])
-        n_rows = self.rows.n_rows if passes is None else passes.scores.shape[1]
-        times, anew = StepTimes(theta.size, n_rows, self.work.clock), True
+        work, counters, passes, done = self.work, self.state.counters, self.passes, 0
+        bundle = None if passes is None else self._bundled_passes(passes)
+        part = limits = self._in_cost_units(limits)
+        counters[PAIRS + 1 :] = 0  # it begins anew, with the curvature that is known
+        if seen:
+            counters[PHASE] = TURN
         while True:
-            part = limits
-            if left > 0:
-                before_newton = limits.newton_from - (0 if anew else int(counters[DONE]))
-                part = limits._replace(max_iter=self.work.allowance(left, times, before_newton))
-                if self.work.too_late(times):
-                    part = part._replace(newton_from=NEVER)
-            began = self.work.budget.now()
-            if passes is None:
-                assert self._remote is not None
+            # 1. As many steps as may be made before the next look at the clock.
+            if limits.max_iter > 0:
+                part = work.allowed(limits, self._times, done)
                 counters[STEPS] = counters[CALLS] = 0
-                descend_elsewhere(
-                    theta, self._remote, sparse, part, self.state,
-                    lambda: self.work.budget.exhausted,
+                began = work.budget.now()
+            # 2. These steps.
+            if bundle is not None:
+                leaves = leaf_values if choose else NO_ROWS
+                descend_in_memory(
+                    theta, leaves, self._costs, bundle, added[1], self._bundled_state, part,
+                    choose,
                 )  # fmt: skip
             else:
-                self._descend(theta, passes, terms, sparse, part, anew)
+                assert self._remote is not None
+                sparse, exhausted = added[0].sparse, lambda: work.budget.exhausted
+                descend_elsewhere(theta, self._remote, sparse, part, self.state, exhausted)
             if limits.max_iter == 0:
-                return float(self.state.numbers[VALUE])
-            anew = False
-            self.work.record(int(counters[STEPS]), int(counters[CALLS]), began)
-            left -= int(counters[STEPS])
-            if counters[ENDED] or left <= 0:
-                self.ended = bool(counters[ENDED])
-                return float(self.state.numbers[VALUE])
+                break
+            # 3. The end, or another slice.
+            steps = int(counters[STEPS])
+            work.record(steps, int(counters[CALLS]), began)
+            done += steps
+            self.ended = bool(counters[ENDED])
+            if self.ended or done >= limits.max_iter:
+                break
+            choose = False
+        return self.value
 
-    def _descend(
-        self,
-        theta: FloatArray,
-        passes: Passes,
-        terms: Terms,
-        sparse: Sparse,
-        limits: DescentLimits,
-        anew: bool,
-    ) -> None:
-        """A descent, or more of the last one: a program of one line."""
-        line = np.array([line_of(limits, passes.steepness, outer=passes.outer)])
-        line[0, ANEW] = anew
-        reference = self._referenced(passes)
-        follow(
-            line, theta, self._no_leaves, 0.0, self._costs, self._metric, reference, reference,
-            terms, sparse, self._reference, self._result,
-        )  # fmt: skip
+
+def _kind_of(surrogate: Surrogate) -> tuple[int, float, float]:
+    return surrogate.kind, surrogate.first, surrogate.second
 
 
 def _costs_of(loss: Loss) -> FloatArray:
     """The costs of the paper's loss, for compiled leaf steps; (0, 0) for any other."""
     if isinstance(loss, ExpectedCost) and isinstance(loss.leaf_rule, ClassAssignment):
         return np.array(loss.costs, dtype=float, order="C")
-    return np.zeros((0, 0))
+    return NO_ROWS

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import inf
 from typing import NamedTuple
 
@@ -33,21 +32,11 @@ from softsplit.solvers.active_set.descent import (
     ROUGH_NEWTON,
     DescentLimits,
 )
-from softsplit.solvers.active_set.program import (
-    Descend,
-    Far,
-    Forget,
-    Leaves,
-    Program,
-    Slow,
-    joined,
-)
 from softsplit.solvers.base import Draw, OutOfBudget, Report, silent
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
     Perturbation,
-    Perturbed,
     Point,
     Redraw,
     Regrow,
@@ -56,7 +45,7 @@ from softsplit.solvers.basin_hopping.perturbations import (
     Warmed,
 )
 from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.basin_hopping.stages import LogWarmUp, carry_out
+from softsplit.solvers.basin_hopping.stages import LogWarmUp
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 
 
@@ -201,24 +190,24 @@ class BasinHopping:
             ends.stop = Stop[run.work.budget.verdict.name]
         return front[lowest]
 
-    def descend(self, run: DescentRun, perturbed: Perturbed, aim: float) -> tuple[float, Point]:
-        """Return where a perturbed tree leads; it is given up if that will not be below ``aim``."""
-        many = perturbed.theta.size > self.many_coefficients
-        onward = _onward(self.many if many else self.few, self.hopeless, self.slow, self.slow_steps)
-        program = joined(perturbed.lead, onward)
-        theta, leaves = perturbed.theta, perturbed.leaf_values
-        end = carry_out(run, program, theta, leaves, aim, perturbed.rows)
-        return GIVEN_UP if end.given_up else end.value, (theta, end.leaf_values)
-
-
-@cache
-def _onward(descents: DescentPair, hopeless: float, slow: float, slow_steps: int) -> Program:
-    """From where a perturbation has led to the end, or until it is given up."""
-    begin, rest = descents.second.parted(slow_steps)
-    near = (Forget(), Leaves(), Descend(descents.first), Far(hopeless), Leaves())
-    if rest.max_iter == 0:
-        return Program(*near, Descend(begin))
-    return Program(*near, Descend(begin), Slow(slow), Descend(rest))
+    def descend(self, run: DescentRun, point: Point, aim: float) -> tuple[float, Point]:
+        """Where a point leads, theta in place; it is given up if that will not be below ``aim``."""
+        theta, leaves = point[0], np.array(point[1], dtype=float, order="C")
+        first, second = self.many if theta.size > self.many_coefficients else self.few
+        begin, rest = second.parted(self.slow_steps)
+        # 1. A rough descent tells whether the tree is near the aim.
+        run.forget(run.problem.steepness)
+        value = run.descend(theta, leaves, first, choose=True)
+        if value > aim + self.hopeless * abs(aim):
+            return GIVEN_UP, (theta, leaves)
+        # 2. The first steps of the second descent tell how fast it comes nearer.
+        value = run.descend(theta, leaves, begin, seen=True, choose=True)
+        if rest.max_iter == 0 or run.ended:
+            return value, (theta, leaves)
+        if value - aim > self.slow * (run.chosen_value - value):
+            return GIVEN_UP, (theta, leaves)
+        # 3. All others.
+        return run.descend(theta, leaves, rest, seen=True), (theta, leaves)
 
 
 def _origin(number: int, lowest: int, count: int) -> int:

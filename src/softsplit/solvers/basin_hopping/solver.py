@@ -32,7 +32,7 @@ from softsplit.solvers.base import (
     silent,
 )
 from softsplit.solvers.basin_hopping.joint import JointPrograms
-from softsplit.solvers.basin_hopping.perturbations import Perturbed, Point
+from softsplit.solvers.basin_hopping.perturbations import Point
 from softsplit.solvers.basin_hopping.run import ClockOptions, DescentRun, IterationBudget
 from softsplit.solvers.basin_hopping.search import BasinHopping
 from softsplit.solvers.basin_hopping.stages import (
@@ -226,7 +226,7 @@ class BasinHoppingSolver(Solver):
         if run.problem.topology.depth > 1:
             warm_up = replace(warm_up, steepness=self.gentle)
         leaves = warm_up.apply(run, theta, start.leaf_values)
-        other, end = self.search.descend(run, Perturbed(theta, leaves), value)
+        other, end = self.search.descend(run, (theta, leaves), value)
         return end if other < value - run.work.budget.tol * run.problem.cost_unit else point
 
     def _finished(self, run: DescentRun, point: Point, best: Solution, began: float) -> Solution:

@@ -1,7 +1,7 @@
 """Stages of a run: warm-up on the log-loss, race of starts, approach, polish.
 
 A stage takes a run and a point (theta, leaf classes), moves theta in place and returns the leaf
-classes it ends with. A recipe is a sequence of stages; ``carry_out`` runs a program of descents.
+classes it ends with. A recipe is a sequence of stages.
 """
 
 from __future__ import annotations
@@ -9,39 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Protocol
 
 import numpy as np
 
-from softsplit.engines.base import RowEngine
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.active_set.descent import (
-    EVALUATE_ONLY,
     LEAD_IN,
     NEVER,
     POLISH,
     SCREEN,
     DescentLimits,
 )
-from softsplit.solvers.active_set.program import (
-    Descend,
-    Expect,
-    Far,
-    Forget,
-    Leaves,
-    Program,
-    ProgramStep,
-    Slow,
-    Soften,
-    expect,
-    joined,
-    soften,
-)
+from softsplit.solvers.active_set.soft_leaves import expect, soften
 from softsplit.solvers.base import OutOfBudget
-from softsplit.solvers.basin_hopping.run import DescentRun, ProgramEnd
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -55,68 +39,14 @@ class RecipeStage(Protocol):
         """Perturbation ``theta`` in place; the leaf classes at the end."""
 
 
-def better_leaves(
-    run: DescentRun, theta: FloatArray, leaf_values: FloatArray
-) -> tuple[FloatArray, float]:
-    """The cheapest leaves if they lower the objective with its rate terms, else the given ones.
-
-    The cheapest leaves may starve a rare class, which the rate terms then cannot mend. The second
-    result is the objective with these leaves.
-    """
-    value = run.descend(theta, leaf_values, EVALUATE_ONLY)
-    cheapest = run.cheapest_leaves(leaf_values)
-    if np.array_equal(cheapest, leaf_values):
-        return leaf_values, value
-    other = run.descend(theta, cheapest, EVALUATE_ONLY)
-    return (cheapest, other) if other <= value else (leaf_values, value)
-
-
-def carry_out(
-    run: DescentRun,
-    program: Program,
-    theta: FloatArray,
-    leaf_values: FloatArray,
-    aim: float = np.inf,
-    rows: RowEngine | None = None,
-) -> ProgramEnd:
-    """Where a program leads from ``theta``, which moves in place.
-
-    ``rows`` are for reweighed descents.
-
-    In one go where that is short, else descent by descent, with the same steps.
-    """
-    found = run.in_one_go(program, theta, leaf_values, aim, rows)
-    if found is not None:
-        return found
-    problem, leaves, value, before = run.problem, leaf_values, np.inf, np.inf
-    for step in program.steps:
-        if isinstance(step, Forget):
-            run.forget(step.steepness or problem.steepness)
-        elif isinstance(step, Leaves):
-            leaves, value = better_leaves(run, theta, leaves)
-            before = value
-        elif isinstance(step, Soften):
-            leaves = leaves.copy()
-            soften(leaves)
-        elif isinstance(step, Expect):
-            leaves = leaves.copy()
-            expect(run.by_table, leaves)
-        elif isinstance(step, Descend):
-            value = run.descend(
-                theta, leaves, step.limits, steepness=step.steepness, strength=step.strength,
-                rows=rows if step.reweighed else None, loss=LOG_LOSS if step.log else None,
-                rate_weight=0.0 if step.log else None,
-            )  # fmt: skip
-        elif isinstance(step, Slow) and run.ended:
-            break
-        else:
-            if isinstance(step, Far):
-                give_up = value > aim + step.part * abs(aim)
-            else:
-                give_up = value - aim > step.times * (before - value)
-            if give_up:
-                return ProgramEnd(value, leaves, True)
-    return ProgramEnd(value, leaves, False)
+def lead_in(
+    run: DescentRun, theta: FloatArray, leaf_values: FloatArray, steepness: tuple[float, ...]
+) -> None:
+    """Short descents at growing steepness: splits see rows far from them before they settle."""
+    for gentle in steepness:
+        if gentle < run.problem.steepness:
+            run.forget(gentle)
+            run.descend(theta, leaf_values, LEAD_IN, steepness=gentle)
 
 
 def restore_rates(
@@ -171,44 +101,21 @@ class LogWarmUp:
     rows: int = 1000
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
-        problem, small = run.problem, run.on_few_rows(self.rows)
-        leaves = carry_out(small, _warming(self, problem.steepness), theta, leaf_values).leaf_values
-        return np.where(problem.free_leaves, leaves, leaf_values)
-
-
-@cache
-def _warming(warm_up: LogWarmUp, steepness: float) -> Program:
-    """Descents on the log-loss alone: neither penalties nor class rates."""
-    steps: list[ProgramStep] = [Soften()]
-    limits = DescentLimits(warm_up.max_iter, 1e-3, 1e-4, 2, NEVER)
-    for gentle in warm_up.steepness:
-        if gentle > steepness:
-            break
-        steps.append(Forget(gentle))
-        for _ in range(warm_up.rounds):
-            steps += [Descend(limits, gentle, strength=0.0, log=True), Expect()]
-    return Program(*steps)
-
-
-@cache
-def lead_in(gentle: tuple[float, ...], steepness: float) -> Program:
-    """Short descents at growing steepness: splits see rows far from them before they settle."""
-    steps: list[ProgramStep] = []
-    for low in gentle:
-        if low < steepness:
-            steps += [Forget(low), Descend(LEAD_IN, low)]
-    return Program(*steps)
-
-
-@cache
-def _short_descent(limits: DescentLimits) -> Program:
-    """A short descent of a race."""
-    return Program(Leaves(), Forget(), Descend(limits))
-
-
-@cache
-def _approaching(limits: DescentLimits) -> Program:
-    return Program(Forget(), Leaves(), Descend(limits))
+        small, leaves = run.on_few_rows(self.rows), np.array(leaf_values, dtype=float)
+        limits = DescentLimits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
+        soften(leaves)
+        for steepness in self.steepness:
+            if steepness > run.problem.steepness:
+                break
+            small.forget(steepness)
+            for _ in range(self.rounds):
+                # The log-loss alone: neither penalties nor class rates.
+                small.descend(
+                    theta, leaves, limits, steepness=steepness, strength=0.0, loss=LOG_LOSS,
+                    rate_weight=0.0,
+                )  # fmt: skip
+                expect(small.by_table, leaves)
+        return np.where(run.problem.free_leaves, leaves, leaf_values)
 
 
 @dataclass(frozen=True)
@@ -226,17 +133,18 @@ class Race:
     ) -> tuple[FloatArray, FloatArray]:
         """theta and leaf classes of the tree that got furthest, within the budget."""
         runs: list[tuple[float, FloatArray, FloatArray]] = []
-        programs = [_short_descent(self.limits)]
+        ways: list[tuple[float, ...]] = [()]
         if self.steepness and run.problem.topology.depth > 1:
-            gentle = lead_in(self.steepness, run.problem.steepness)
-            programs.append(joined(gentle, programs[0]))
+            ways.append(self.steepness)
         with suppress(OutOfBudget):
-            for program in programs:
+            for steepness in ways:
                 for tree in trees:
-                    theta, leaves = tree.splits, tree.leaf_values
+                    theta, leaves = tree.splits, np.array(tree.leaf_values, dtype=float, order="C")
                     runs.append((np.inf, theta, leaves))  # it stays if the budget ends in it
-                    end = carry_out(run, program, theta, leaves)
-                    runs[-1] = (end.value, theta, end.leaf_values)
+                    lead_in(run, theta, leaves, steepness)
+                    run.forget(run.problem.steepness)
+                    value = run.descend(theta, leaves, self.limits, choose=True)
+                    runs[-1] = (value, theta, leaves)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
 
@@ -248,7 +156,10 @@ class Approach:
     limits: DescentLimits = POLISH
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
-        return carry_out(run, _approaching(self.limits), theta, leaf_values).leaf_values
+        leaves = np.array(leaf_values, dtype=float, order="C")
+        run.forget(run.problem.steepness)
+        run.descend(theta, leaves, self.limits, choose=True)
+        return leaves
 
 
 @dataclass(frozen=True)
