@@ -24,10 +24,10 @@ from softsplit import (
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
 from softsplit.solvers.base import Budget, Solution, Status
-from softsplit.solvers.elimination.bounded import ordered_coordinates
+from softsplit.solvers.elimination.bounded import coordinates
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage
-from softsplit.solvers.elimination.penalised import OrderedRates, rates_of
+from softsplit.solvers.elimination.rated_descents import TreeRates
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.preparation import prepare
@@ -173,14 +173,12 @@ def test_slopes_of_rates_in_the_chart_are_those_of_differences(n_classes):
     support = SupportTree.of(drawn, problem)
     rows = RowDescents(problem, Budget(), problem.samples)
     function = rows.function(support, Shrinkage(problem.ridge), support.free)
-    chart = ordered_coordinates(support, problem.order, function, support.free)
-    rates = OrderedRates(rates_of(rows, support), chart)
+    chart = coordinates(support, function, support.free, problem.bounds, problem.order)
+    rates = TreeRates(problem, support, chart)
     inside = chart.begun + 0.1 * (np.isfinite(chart.box[0]) & (chart.begun == 0))
     found = rates.slopes(inside)
     assert np.max(np.abs(found)) > 0.01
-    total = np.zeros(len(inside))
-    rates.shortfalls(inside)
-    rates.add(inside, np.arange(1.0, len(found) + 1), total)
+    total = rates.slope(inside, np.arange(1.0, len(found) + 1))
     assert_allclose(total, np.arange(1.0, len(found) + 1) @ found, atol=1e-10)
     for place in np.flatnonzero(chart.free):
         moved = []

@@ -23,12 +23,13 @@ from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement
 from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.elimination import deletion_costs as parts
+from softsplit.solvers.elimination.bounded import coordinates
 from softsplit.solvers.elimination.deletion_costs import FEATURE, deletion_costs, saturation_costs
-from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, group_shares
+from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.objective import PHI, Shrinkage, value_and_gradient
 from softsplit.solvers.elimination.path import RIDGE, EliminationPath, saturate_idle
-from softsplit.solvers.elimination.penalised import GroupRates, RateTerms, rates_of
 from softsplit.solvers.elimination.race import grown, single_leaf
+from softsplit.solvers.elimination.rated_descents import RateTerms, TreeRates
 from softsplit.solvers.elimination.second_order import DAMPING, inverse_fisher
 from softsplit.solvers.elimination.support_tree import SupportTree
 
@@ -220,32 +221,37 @@ def test_the_fisher_matrix_is_its_formula(depth):
     np.testing.assert_allclose(np.linalg.inv(found), matrix, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("anywhere", [False, True], ids=["arrays", "engine"])
+@pytest.mark.parametrize("cells", [False, True])
 @examples(20)
 @given(shapes, st.integers(0, 2**16))
-def test_terms_of_class_rates(anywhere, case, seed):
-    """Shortfalls are those of the problem, and the derivative is that of the formula."""
-    problem, tree = case
-    support = SupportTree.of(tree, problem)
-    masses = EngineFunction(problem, support) if anywhere else descents_of(problem).masses(support)
-    rng = np.random.default_rng(seed)
-    minimum = rng.uniform(0.2, 0.9, problem.n_groups)
-    x = support.vector
-    terms = RateTerms(GroupRates(masses, minimum), x, float(masses.totals.sum()))
-    terms.multipliers = rng.uniform(0.0, 30.0, problem.n_groups)
-    np.testing.assert_allclose(terms.shortfalls(x), minimum - problem.rates(tree), atol=1e-12)
-    gradient = np.zeros_like(x)
-    terms.add(x, gradient)
-    expected = differences(lambda x: terms.add(x, np.zeros_like(x)), x)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
-
-
-@examples(20)
-@given(shapes, st.integers(0, 2**16))
-def test_terms_of_rates_on_cells(case, seed):
+def test_terms_of_rates(cells, case, seed):
     """Shortfalls are those of the problem; derivatives of all lines and of the terms agree."""
     problem, tree = case
     rng = np.random.default_rng(seed)
+    minimum = rng.uniform(0.2, 0.9, problem.n_groups)
+    problem = replace(problem, minimum_rates=minimum, rate_limits=parity(problem, rng, cells))
+    support = SupportTree.of(tree, problem)
+    space = coordinates(support, None, support.free, problem.bounds, None)
+    rates, x = TreeRates(problem, support, space), support.vector
+    of_classes, lines = np.split(problem.shortfalls(tree), [problem.n_groups])
+    wanted = np.concatenate([lines, of_classes])
+    np.testing.assert_allclose(rates.shortfalls(x), wanted, atol=1e-9)
+    slopes = rates.slopes(x)
+    for q, line in enumerate(slopes):
+        expected = -differences(lambda x, q=q: rates.shortfalls(x)[q], x)
+        np.testing.assert_allclose(line, expected, rtol=1e-5, atol=1e-7)
+    multipliers = rng.uniform(0.0, 30.0, len(slopes))
+    terms = RateTerms(rates, multipliers, float(problem.samples.weights.sum()))
+    gradient = np.zeros_like(x)
+    terms(x, gradient)
+    expected = differences(lambda x: terms(x, np.zeros_like(x)), x)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def parity(problem, rng, cells):
+    """Parity of two random groups of rows, or None."""
+    if not cells:
+        return None
     samples = problem.samples
     cells = np.unique(2 * samples.labels + rng.integers(0, 2, samples.n_rows), return_inverse=True)
     groups = [RateGroup(str(g), tuple(np.flatnonzero(cells[0] % 2 == g).tolist())) for g in (0, 1)]
@@ -253,21 +259,7 @@ def test_terms_of_rates_on_cells(case, seed):
     required = (RateRequirement("parity", 0, held, high=0.05),)
     X = np.ascontiguousarray(samples.features.T)
     engine = CompiledRows(Samples.from_arrays(X, cells[1], len(cells[0]), samples.weights))
-    limits = RateLimits(engine, cells[0] // 2, required, problem.n_groups)
-    problem = replace(problem, rate_limits=limits, minimum_rates=np.full(problem.n_groups, 0.4))
-    support = SupportTree.of(tree, problem)
-    rates, x = rates_of(descents_of(problem), support), support.vector
-    np.testing.assert_allclose(rates.shortfalls(x), problem.shortfalls(tree), atol=1e-9)
-    slopes = rates.slopes(x)
-    for q, line in enumerate(slopes):
-        expected = -differences(lambda x, q=q: rates.shortfalls(x)[q], x)
-        np.testing.assert_allclose(line, expected, rtol=1e-5, atol=1e-7)
-    terms = RateTerms(rates, x, float(samples.weights.sum()))
-    terms.multipliers = rng.uniform(0.0, 30.0, len(slopes))
-    gradient = np.zeros_like(x)
-    terms.add(x, gradient)
-    expected = differences(lambda x: terms.add(x, np.zeros_like(x)), x)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+    return RateLimits(engine, cells[0] // 2, required, problem.n_groups)
 
 
 def test_leaf_steps_lower_the_loss_down_to_no_gap():

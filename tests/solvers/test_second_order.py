@@ -11,7 +11,7 @@ from softsplit.problem.penalties import PenaltyPair, exponential, linear, logari
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage, StandardisedRows
-from softsplit.solvers.elimination.penalised import GroupRates, Penalised, RateTerms
+from softsplit.solvers.elimination.penalised import Penalised
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
     hessian,
@@ -43,18 +43,14 @@ def test_all_second_derivatives(depth):
     assert_allclose(found, expected, atol=1e-7 * np.max(np.abs(expected)))
 
 
-@pytest.mark.parametrize("rates", [False, True])
 @pytest.mark.parametrize("surrogate", [linear(), exponential(), logarithmic(0.1)], ids=str)
-def test_second_derivatives_on_a_face_of_the_penalties(surrogate, rates):
-    """With tied entries and zeros, class rates below their minimum, and one that is met."""
+def test_second_derivatives_on_a_face_of_the_penalties(surrogate):
+    """With tied entries and zeros."""
     problem, tree = random_problem(4, depth=2, n_features=4, n_classes=3, n_rows=80)
     descents = RowDescents(problem, Budget(), problem.samples)
     start = SupportTree.of(tree, problem)
-    wanted = GroupRates(descents.masses(start), np.array([0.9, 0.8, 0.0]))
-    total = float(problem.samples.weights.sum())
-    terms = RateTerms(wanted, start.vector, total) if rates else None
     penalties = PenaltyPair.of(surrogate, 0.3, 0.7)
-    steps = Penalised(descents, start, penalties, 0.4, rates=terms)
+    steps = Penalised(descents, start, penalties, 0.4)
     x = start.vector
     weights = steps.weights(x)
     weights[0], weights[1] = 0.0, [-0.5, 0.5, 0.1]

@@ -327,7 +327,7 @@ def _growth() -> None:
 
 def _likelihood() -> None:
     descents, support = _descents()
-    descents.masses(support).at(support.vector)  # for class rates
+    EngineFunction(descents.problem, support).masses(support.vector)  # for class rates
     train_tiny(tiny_likelihoods())
 
 

@@ -16,7 +16,7 @@ A change of what is removed, or in which order, needs 1 and 2 alone. The rest is
 * ``bounded.py``: descents within bounds and a monotone order.
 * ``second_order.py``: Hessian, Fisher information, Newton steps; ``subsampled_newton.py``: Newton
   steps with the Hessian of a sample.
-* ``penalised.py``: other penalties (proximal gradient) and class rates (augmented Lagrangian).
-* ``rated_descents.py``: how a tree is led to where rates hold, also within a monotone order.
+* ``penalised.py``: other penalties (proximal gradient).
+* ``rated_descents.py``: how a tree is led to where rates hold (augmented Lagrangian).
 * ``options.py``: sizes of samples.
 """

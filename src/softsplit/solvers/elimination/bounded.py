@@ -8,7 +8,7 @@ continuation log-odds of the leaves, as differences along a chain, then the log-
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from scipy.optimize import minimize
 
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.order import MonotoneOrder, OrderedChart
-from softsplit.solvers.elimination.objective import SmoothFunction
+from softsplit.solvers.elimination.objective import Shrinkage, SmoothFunction, StandardisedRows
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
+    hessian,
     newton_affordable,
     newton_descent,
     of_parameters,
@@ -50,13 +51,9 @@ def descent_within(
     limits: Limits,
 ) -> BoundedEnd:
     """Descend from ``tree`` within ``bounds``, and in a monotone ``order`` if there is one."""
-    low, high = tree.vector_bounds(bounds)
-    if order is None:
-        return bounded_descent(function, tree.vector, free, (low, high), check, limits)
-    # what has no room does not move
-    chart = ordered_coordinates(tree, order, function, free & (low < high))
-    end = bounded_descent(chart.function, chart.begun, chart.free, chart.box, check, limits)
-    return end._replace(x=chart.vector(end.x))
+    space = coordinates(tree, function, free, bounds, order)
+    end = bounded_descent(space.function, space.begun, space.free, space.box, check, limits)
+    return end._replace(x=space.vector(end.x))
 
 
 def bounded_descent(
@@ -94,10 +91,29 @@ def bounded_descent(
     return BoundedEnd(spread(end.x), float(end.fun), int(end.nit), end.nit < max_iter)
 
 
-# --- monotone order -------------------------------------------------------------------------------
+class SmoothRows(Protocol):
+    """Rows in memory, as Newton steps see them."""
+
+    bounds: Bounds
+    order: MonotoneOrder | None
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+
+    def on(self, tree: SupportTree) -> StandardisedRows:
+        """The rows of the columns of a tree."""
+
+    def function(
+        self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
+    ) -> SmoothFunction:
+        """The smooth log-loss of trees shaped like ``tree``."""
 
 
-class OrderedCoordinates(NamedTuple):
+# --- coordinates ----------------------------------------------------------------------------------
+
+
+class Coordinates(NamedTuple):
     """Where a descent begins, what may move, its box, and the way back to vectors of a tree.
 
     ``by_coordinates(y, gradient)`` is the chain rule: derivatives by the coordinates at ``y`` from
@@ -112,10 +128,29 @@ class OrderedCoordinates(NamedTuple):
     by_coordinates: Callable[[FloatArray, FloatArray], FloatArray]
 
 
-def ordered_coordinates(
+def coordinates(
+    tree: SupportTree,
+    function: SmoothFunction,
+    free: NDArray[np.bool_],
+    bounds: Bounds,
+    order: MonotoneOrder | None,
+) -> Coordinates:
+    """Return ``function`` of the vector of ``tree`` in coordinates that keep to ``order``.
+
+    Without one they are the vector itself. What has no room within ``bounds`` does not move.
+    """
+    low, high = tree.vector_bounds(bounds)
+    free = free & (low < high)
+    if order is not None:
+        return _ordered(tree, order, function, free)
+    begun = np.clip(tree.vector, low, high)
+    return Coordinates(begun, free, (low, high), function, lambda x: x, lambda x, slope: slope)
+
+
+def _ordered(
     tree: SupportTree, order: MonotoneOrder, function: SmoothFunction, free: NDArray[np.bool_]
-) -> OrderedCoordinates:
-    """Return ``function`` of the vector of ``tree`` in coordinates that keep to ``order``."""
+) -> Coordinates:
+    """The coordinates of a monotone order."""
     chart, shape = chart_of(tree, order), tree.splits.shape
     size, n_groups = tree.splits.size, len(tree.log_odds)
 
@@ -151,7 +186,7 @@ def ordered_coordinates(
     rising[:, chart.differences] = 0.0
     moving = np.concatenate([free[:size], np.full(steps.size, bool(free[size:].any()))])
     begun = np.clip(np.concatenate([slopes.ravel(), steps.ravel()]), low, high)
-    return OrderedCoordinates(begun, moving, (low, high), value_in_chart, vector, by_coordinates)
+    return Coordinates(begun, moving, (low, high), value_in_chart, vector, by_coordinates)
 
 
 def chart_of(tree: SupportTree, order: MonotoneOrder) -> OrderedChart:
@@ -174,23 +209,29 @@ def turned_leaves(tree: SupportTree, order: MonotoneOrder) -> SupportTree:
     return tree.moved_to(np.concatenate([splits.ravel(), log_odds.ravel()]))
 
 
-def sharpened_in_order(
-    tree: SupportTree,
-    order: MonotoneOrder,
-    function: SmoothFunction,
-    tol: float,
-    n_rows: int,
-) -> SupportTree:
-    """Return the tree after Newton steps within its order, as of ``second_order.sharpened``.
+def sharpened(tree: SupportTree, rows: SmoothRows, shrinkage: Shrinkage, tol: float) -> SupportTree:
+    """Return the tree after Newton steps, taken until no derivative is larger than ``tol``.
 
-    Coordinates at a bound stay there. The Hessian is that of differences of ``function``.
+    Coordinates at a bound stay there; steps that would leave the bounds are not taken. Within an
+    order the Hessian is that of differences.
     """
-    chart = ordered_coordinates(tree, order, function, tree.free)
-    low, high = chart.box
-    begun = chart.begun.copy()
-    index = np.flatnonzero(chart.free & (begun > low) & (begun < high))
-    if not newton_affordable(len(index), n_rows, len(tree.splits)):
+    space = coordinates(
+        tree, rows.function(tree, shrinkage, tree.free), tree.free, rows.bounds, rows.order
+    )
+    (low, high), moved = space.box, space.begun.copy()
+    index = np.flatnonzero(space.free & (moved > low) & (moved < high))
+    if not newton_affordable(len(index), rows.n_rows, len(tree.splits)):
         return tree
-    inner = of_parameters(begun, index, chart.function)
-    begun[index] = newton_descent(inner, lambda y: differenced_hessian(inner, y), begun[index], tol)
-    return tree.moved_to(chart.vector(begun)) if np.all((begun >= low) & (begun <= high)) else tree
+    function = of_parameters(space.begun, index, space.function)
+    among_free = np.flatnonzero(np.isin(np.flatnonzero(tree.free), index))
+
+    def curvature(values: FloatArray) -> FloatArray:
+        if rows.order is not None:
+            return differenced_hessian(function, values)
+        moved[index] = values
+        matrix = hessian(tree.moved_to(moved), rows.on(tree), shrinkage.ridge)
+        return matrix[np.ix_(among_free, among_free)]
+
+    moved[index] = newton_descent(function, curvature, space.begun[index], tol)
+    within = np.all((moved >= low) & (moved <= high))
+    return tree.moved_to(space.vector(moved)) if within else tree

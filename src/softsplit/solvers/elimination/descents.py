@@ -42,8 +42,6 @@ from softsplit.solvers.elimination.lbfgs import (
     steps_of,
 )
 from softsplit.solvers.elimination.objective import (
-    GroupMasses,
-    RowMasses,
     Shrinkage,
     SmoothFunction,
     SoftTargetRows,
@@ -88,13 +86,8 @@ class AllRows(Protocol):
     ) -> SmoothFunction:
         """The smooth log-loss of all parameters of trees shaped like ``tree``."""
 
-    def hessian(
-        self, tree: SupportTree, ridge: float, prices: FloatArray | None
-    ) -> FloatArray | None:
+    def hessian(self, tree: SupportTree, ridge: float) -> FloatArray | None:
         """As ``second_order.hessian`` on all rows; None where that is not known."""
-
-    def masses(self, tree: SupportTree) -> GroupMasses:
-        """The class masses of trees shaped like ``tree``."""
 
     def sampled(self) -> AllRows | None:
         """The same over a sample in this process, of the rates too; None if the rows are there."""
@@ -234,15 +227,9 @@ class RowDescents:
         """The smooth log-loss of all parameters of trees shaped like ``tree``."""
         return row_function(tree, self.summed(tree), shrinkage, free)
 
-    def hessian(
-        self, tree: SupportTree, ridge: float, prices: FloatArray | None
-    ) -> FloatArray | None:
+    def hessian(self, tree: SupportTree, ridge: float) -> FloatArray | None:
         """As ``second_order.hessian`` on all rows."""
-        return hessian(tree, self.on(tree), ridge, prices)
-
-    def masses(self, tree: SupportTree) -> GroupMasses:
-        """The class masses of trees shaped like ``tree``."""
-        return RowMasses(self.on(tree), tree.shape)
+        return hessian(tree, self.on(tree), ridge)
 
     def sampled(self) -> None:
         """Return None: the rows are in this process."""
@@ -354,7 +341,7 @@ def _fisher_pays(n_free: int, tree: SupportTree, max_iter: int) -> bool:
 class EngineFunction:
     """The function of objective.py over all rows of an engine, for trees shaped like ``tree``.
 
-    It is a ``GroupMasses`` too. With ``limits`` the rows are grouped by the cells of these.
+    With ``limits`` the rows are grouped by the cells of these.
     """
 
     def __init__(
@@ -407,16 +394,12 @@ class EngineFunction:
 
         return function
 
-    def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As ``GroupMasses.at``."""
+    def masses(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the leaves' distributions, (n_groups, n_leaves), and the weight of each group, or
+        cell, that reaches each leaf."""
         splits, leaves, _ = self.parts(x)
         table = np.zeros((len(self.totals), leaves.shape[1]))  # sums of any table have the masses
         return leaves, self.sums(splits, table, IDENTITY).mass
-
-    def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
-        """As ``GroupMasses.add``."""
-        splits, leaves, _ = self.parts(x)
-        by_split += self.sums(splits, prices[:, None] * leaves, IDENTITY).splits
 
 
 class EngineDescents:
@@ -443,17 +426,11 @@ class EngineDescents:
         self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
     ) -> SmoothFunction:
         """The smooth log-loss of all parameters of trees shaped like ``tree``."""
-        return self.masses(tree).smooth(shrinkage, free)
+        return EngineFunction(self.problem, tree).smooth(shrinkage, free)
 
-    def hessian(
-        self, tree: SupportTree, ridge: float, prices: FloatArray | None
-    ) -> FloatArray | None:
+    def hessian(self, tree: SupportTree, ridge: float) -> FloatArray | None:
         """None: an engine gives no second derivatives of a support."""
         return None
-
-    def masses(self, tree: SupportTree) -> EngineFunction:
-        """The class masses of trees shaped like ``tree``."""
-        return EngineFunction(self.problem, tree)
 
     def sampled(self) -> RowDescents:
         """Descents over a sample that is stratified by the cells of the rates."""

@@ -23,18 +23,18 @@ Derivatives: with T the derivative of the log-loss by c (engines/tree_pass.py) a
 All parameters lie in one vector: the splits (n_branches, n_columns + 1), intercept last, then the
 log-odds of the leaves (n_groups, n_leaves). Entries that are not ``free`` keep their value.
 
-``SmoothFunction`` and ``GroupMasses`` are all that optimisers ask of rows, wherever those are.
+``SmoothFunction`` is all that optimisers ask of rows, wherever those are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.outer import IDENTITY, LOGARITHM, logarithms
+from softsplit.engines.outer import LOGARITHM, logarithms
 from softsplit.engines.products import scores_of, sums_of
 from softsplit.engines.samples import stratified_counts
 from softsplit.engines.target_pass import target_pass
@@ -261,45 +261,3 @@ def shrink(splits, shrinkage, by_split):  # type: ignore[no-untyped-def]
             slope = shrinkage.entry * sizes[t] + shrinkage.group * sizes[n_branches]
             by_split[t, j] += slope * splits[t, j]
     return total
-
-
-class GroupMasses(Protocol):
-    """Class masses of the leaves, M_kl = sum of weight_i P_il over the rows of class k."""
-
-    totals: FloatArray
-    """Weight of each class, (n_groups,)."""
-
-    def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the leaves' distributions c at ``x``, and M, (n_groups, n_leaves) each."""
-
-    def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
-        """Add the derivative of sum_k prices_k sum_l c_kl M_kl by the splits at the last ``x``."""
-
-
-class RowMasses:
-    """``GroupMasses`` of rows in memory, for trees of one shape (n_branches, n_groups)."""
-
-    def __init__(self, rows: StandardisedRows, shape: tuple[int, int]) -> None:
-        self.rows = rows
-        self.totals = np.add.reduceat(rows.weights, rows.starts[:-1])
-        n_branches, n_groups = shape
-        self._scores = np.empty((n_branches, rows.features.shape[1]))
-        self._leaves = np.empty((n_groups, n_branches + 1))
-        self._mass = np.empty_like(self._leaves)
-
-    def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows, n_branches = self.rows, len(self._scores)
-        width = len(rows.features) + 1
-        splits = x[: n_branches * width].reshape(n_branches, width)
-        softmax(x[splits.size :].reshape(self._leaves.shape), rows.pseudo, self._leaves)
-        score_columns(splits, rows.features, self._scores)
-        tree_pass(
-            self._scores, self._scores, rows.starts, rows.weights, self._leaves, 1.0, IDENTITY,
-            self._mass, np.empty(0),
-        )  # fmt: skip
-        return self._leaves, self._mass
-
-    def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
-        slopes = self._scores * np.repeat(prices, np.diff(self.rows.starts))
-        by_split[:, :-1] += slopes @ self.rows.features.T
-        by_split[:, -1] += slopes.sum(axis=1)

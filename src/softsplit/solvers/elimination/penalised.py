@@ -1,6 +1,6 @@
-"""The log-loss under any penalty of the library, and under minimum class rates.
+"""The log-loss under any penalty of the library.
 
-**Penalties.** With f the smooth log-loss of objective.py and g the penalties, a proximal gradient
+With f the smooth log-loss of objective.py and g the penalties, a proximal gradient
 step is
 
     x+ = prox_{g / alpha}(x - grad f(x) / alpha)
@@ -12,35 +12,23 @@ tied. Then L-BFGS-B runs on the *face* that was found, and Newton steps after it
 tied entries move together, and everything else is smooth there. Where that leads to the edge of the
 face, proximal steps look for another one, until the first-order conditions hold.
 
-**Rates.** The expected rate of class k is the mean of V_i, the probability that the tree gives to
-the class of row i, over its rows; other rates are those of any class on any rows
-(problem/rates.py). Below a bound rho_k, f contains the terms
-
-    sum_k (max(0, m_k + weight (rho_k - rate_k))^2 - m_k^2) / (2 weight)
-
-and between descents m_k becomes max(0, m_k + weight (rho_k - rate_k)): an augmented Lagrangian
-(Hestenes 1969, Powell 1969). Its multipliers are those of the certificate (problem/optimality.py).
+Further smooth terms of f may be given, as those of rates are (rated_descents.py).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from softsplit.engines.outer import IDENTITY
-from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair
-from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import OutOfBudget
-from softsplit.solvers.elimination.bounded import OrderedCoordinates
-from softsplit.solvers.elimination.descents import AllRows, EngineFunction
-from softsplit.solvers.elimination.objective import GroupMasses, Shrinkage
+from softsplit.solvers.elimination.descents import AllRows
+from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
     newton_affordable,
@@ -57,225 +45,8 @@ LEAST_ALPHA, MOST_ALPHA = 1e-8, 1e12
 """Range of the spectral step parameter."""
 
 
-class BoundedRates(Protocol):
-    """Rates with lower bounds, as functions of the parameters x of trees of one shape."""
-
-    def shortfalls(self, x: FloatArray) -> FloatArray:
-        """Return bound less rate, (n_rates,): negative where a rate is above its bound."""
-
-    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
-        """Add the derivative of sum_q factors_q rate_q to ``gradient``, at the x asked last."""
-
-    def slopes(self, x: FloatArray) -> FloatArray:
-        """Return the derivatives of all rates, (n_rates, n)."""
-
-    def per_row(self, prices: FloatArray) -> FloatArray | None:
-        """Return prices (n_groups,) with sum_q prices_q rate_q = sum_i weight_i price_{y_i} V_i.
-
-        None if there are none.
-        """
-
-
-class GroupRates:
-    """The minimum rates of the classes, of whose rows a tree gives the class V_i on the mean."""
-
-    def __init__(self, masses: GroupMasses, minimum: FloatArray) -> None:
-        self.masses, self.minimum = masses, minimum
-
-    def shortfalls(self, x: FloatArray) -> FloatArray:
-        self._leaves, self._mass = self.masses.at(x)
-        rates = np.sum(self._mass * self._leaves, axis=1) / self.masses.totals
-        found: FloatArray = self.minimum - rates
-        return found
-
-    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
-        per_row = factors / self.masses.totals
-        by_split = gradient[: -self._leaves.size].reshape(self._leaves.shape[1] - 1, -1)
-        self.masses.add(x, per_row, by_split)
-        _add_by_log_odds(self._leaves, per_row[:, None] * self._mass, gradient)
-
-    def slopes(self, x: FloatArray) -> FloatArray:
-        return _slopes(self, x, np.eye(len(self.minimum)))
-
-    def per_row(self, prices: FloatArray) -> FloatArray:
-        found: FloatArray = prices / self.masses.totals
-        return found
-
-
-class CellRates:
-    """The lines of ``RateLimits``: rates of any class on any rows."""
-
-    def __init__(self, limits: RateLimits, function: EngineFunction) -> None:
-        self.limits, self.function = limits, function
-
-    def shortfalls(self, x: FloatArray) -> FloatArray:
-        self._leaves, self._mass = self.function.at(x)
-        return self.limits.shortfalls(self._mass @ self._leaves.T)
-
-    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
-        self._add(x, self.limits.prices(factors), gradient)
-
-    def slopes(self, x: FloatArray) -> FloatArray:
-        """From those of the groups: there are more pairs of groups than groups."""
-        self.shortfalls(x)
-        found = np.zeros((len(self.limits.of_groups), len(x)))
-        for prices, line in zip(self.limits.of_groups, found, strict=True):
-            self._add(x, prices, line)
-        return self.limits.signs @ found
-
-    def _add(self, x: FloatArray, prices: FloatArray, gradient: FloatArray) -> None:
-        """Add the derivative of sum_gk prices_gk J_gk."""
-        if not np.any(prices):
-            return
-        by_split = gradient[: -self._leaves.size].reshape(self._leaves.shape[1] - 1, -1)
-        splits = self.function.parts(x)[0]
-        by_split += self.function.sums(splits, prices @ self._leaves, IDENTITY).splits
-        _add_by_log_odds(self._leaves, prices.T @ self._mass, gradient)
-
-    def per_row(self, prices: FloatArray) -> None:
-        """Return None: a row has a price for every class."""
-
-
-class AllRates:
-    """Several ``BoundedRates``, one after the other."""
-
-    def __init__(self, parts: Sequence[BoundedRates]) -> None:
-        self.parts = parts
-        self._ends: list[int] = []
-
-    def shortfalls(self, x: FloatArray) -> FloatArray:
-        found = [part.shortfalls(x) for part in self.parts]
-        self._ends = np.cumsum([len(one) for one in found]).tolist()
-        return np.concatenate(found)
-
-    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
-        for part, own in zip(self.parts, np.split(factors, self._ends[:-1]), strict=True):
-            part.add(x, own, gradient)
-
-    def slopes(self, x: FloatArray) -> FloatArray:
-        return np.vstack([part.slopes(x) for part in self.parts])
-
-    def per_row(self, prices: FloatArray) -> None:
-        """Return None, as of ``CellRates``."""
-
-
-class OrderedRates:
-    """``BoundedRates`` as functions of the coordinates of a monotone order, by its chain rule."""
-
-    def __init__(self, rates: BoundedRates, chart: OrderedCoordinates) -> None:
-        self.rates, self.chart = rates, chart
-
-    def shortfalls(self, x: FloatArray) -> FloatArray:
-        return self.rates.shortfalls(self.chart.vector(x))
-
-    def add(self, x: FloatArray, factors: FloatArray, gradient: FloatArray) -> None:
-        vector = self.chart.vector(x)
-        own = np.zeros_like(vector)
-        self.rates.add(vector, factors, own)
-        gradient += self.chart.by_coordinates(x, own)
-
-    def slopes(self, x: FloatArray) -> FloatArray:
-        return self.chart.by_coordinates(x, self.rates.slopes(self.chart.vector(x)))
-
-    def per_row(self, prices: FloatArray) -> None:
-        """Return None: the chart has a curvature of its own."""
-
-
-def _slopes(rates: BoundedRates, x: FloatArray, factors: FloatArray) -> FloatArray:
-    """Derivatives of combinations of rates, one for each line of ``factors``."""
-    rates.shortfalls(x)
-    found = np.zeros((len(factors), len(x)))
-    for one, line in zip(factors, found, strict=True):
-        rates.add(x, one, line)
-    return found
-
-
-def _add_by_log_odds(leaves: FloatArray, by_share: FloatArray, gradient: FloatArray) -> None:
-    """Add the derivative by the log-odds of the leaves, from that by their distributions."""
-    mean = np.sum(leaves * by_share, axis=0)
-    gradient[-leaves.size :] += (leaves * (by_share - mean)).ravel()
-
-
-def rates_of(rows: AllRows, tree: SupportTree) -> BoundedRates:
-    """Return all rates that the problem of ``rows`` bounds, for trees shaped like ``tree``."""
-    problem, limits = rows.problem, rows.problem.rate_limits
-    of_classes = GroupRates(rows.masses(tree), problem.minimum_rates)
-    if limits is None:
-        return of_classes
-    others = CellRates(limits, EngineFunction(problem, tree, limits))
-    return AllRates([of_classes, others] if np.any(problem.minimum_rates > 0) else [others])
-
-
-class RateTerms:
-    """The augmented Lagrangian terms of the rates, for trees of one shape.
-
-    Attributes
-    ----------
-    multipliers : array (n_rates,)
-    """
-
-    def __init__(
-        self,
-        rates: BoundedRates,
-        x: FloatArray,
-        total: float,
-    ) -> None:
-        self.rates = rates
-        self.multipliers = np.zeros(len(rates.shortfalls(x)))
-        self._first = self._weight = 10.0 * total
-        self._last = np.inf
-
-    def shortfalls(self, x: FloatArray) -> FloatArray:
-        """As of ``BoundedRates``."""
-        return self.rates.shortfalls(x)
-
-    def add(self, x: FloatArray, gradient: FloatArray) -> float:
-        """Return the terms at ``x``; add their derivative to ``gradient``."""
-        prices = self._prices(x)
-        self.rates.add(x, -prices, gradient)
-        return float(np.sum(prices**2 - self.multipliers**2)) / (2.0 * self._weight)
-
-    def curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the parts of the Hessian of the terms, prices and root; None if unknown.
-
-        It is that of - sum_i weight_i price_{y_i} V_i, plus root' root with root (n_rates, n).
-        """
-        prices = self._prices(x)
-        per_row = self.rates.per_row(prices)
-        if per_row is None:
-            return None
-        root = np.zeros((len(prices), len(x)))
-        for k in np.flatnonzero(prices > 0.0):
-            one = np.zeros(len(prices))
-            one[k] = np.sqrt(self._weight)
-            self.rates.add(x, one, root[k])
-        return per_row, root
-
-    def _prices(self, x: FloatArray) -> FloatArray:
-        """max(0, m_k + weight (rho_k - rate_k)), the derivative of the terms by - rate_k.
-
-        It is zero for a class without a minimum: a rate is never below zero.
-        """
-        short = self.rates.shortfalls(x)
-        prices: FloatArray = np.maximum(0.0, self.multipliers + self._weight * short)
-        return prices
-
-    def hold(self, short: FloatArray, tol: float) -> bool:
-        """Whether rates that lack ``short`` are met, and those with multipliers exactly."""
-        return bool(np.max(short) <= RATE_SLACK and np.max(self.multipliers * np.abs(short)) <= tol)
-
-    def update(self, x: FloatArray) -> None:
-        """Update the multipliers at the end of a descent."""
-        short = self.shortfalls(x)
-        self.multipliers = np.maximum(0.0, self.multipliers + self._weight * short)
-        worst = float(np.max(short))
-        if worst > self._last / 4.0:
-            self._weight = min(4.0 * self._weight, 1e6 * self._first)
-        self._last = worst
-
-
 class Penalised:
-    """f + g over all columns of a tree, or with ``support`` over its support alone.
+    """f + g over all columns of a tree, with ``terms(x, gradient)`` added to f if there are any.
 
     Attributes
     ----------
@@ -289,15 +60,13 @@ class Penalised:
         tree: SupportTree,
         penalties: PenaltyPair,
         ridge: float,
-        *,
-        rates: RateTerms | None = None,
-        support: bool = False,
+        terms: Callable[[FloatArray, FloatArray], float] | None = None,
     ) -> None:
         self.rows, self.tree, self.penalties = rows, tree, penalties
-        self.shrinkage, self.rates = Shrinkage(ridge), rates
+        self.shrinkage, self.terms = Shrinkage(ridge), terms
         self.best = tree.vector
-        self._free = tree.free if support else np.ones(len(self.best), dtype=bool)
-        self._function = rows.function(tree, self.shrinkage, self._free)
+        every = np.ones(len(self.best), dtype=bool)
+        self._function = rows.function(tree, self.shrinkage, every)
         self._calls = 0
         bounds = rows.problem.bounds
         self._bounds = bounds.restrict(tree.columns) if bounds.finite else bounds
@@ -308,9 +77,8 @@ class Penalised:
         if self._calls % 20 == 0 and self.rows.budget.exhausted:
             raise OutOfBudget
         value, gradient = self._function(x)
-        if self.rates is not None:
-            value += self.rates.add(x, gradient)
-            gradient[~self._free] = 0.0
+        if self.terms is not None:
+            value += self.terms(x, gradient)
         return value, gradient
 
     def weights(self, x: FloatArray) -> FloatArray:
@@ -342,8 +110,7 @@ class Penalised:
         for number in range(ROUNDS if tight else 1):
             before = self._total(self.best)
             steps = min(left, LATER_STEPS if number else STEPS)
-            if any(self.penalties.strengths):  # without a penalty there is one face, the space
-                self._proximal_steps(steps, tol)
+            self._proximal_steps(steps, tol)
             left -= steps
             if max_iter is None or left > 0:
                 self._on_face(tol, tight)
@@ -484,17 +251,9 @@ class Penalised:
         tree, moving = self.tree.moved_to(x), owner >= 0
         splits = moving[: tree.splits.size].reshape(tree.splits.shape)
         tree = replace(tree, support=splits[:, :-1], saturated=~splits[:, -1])
-        prices, root = None, None
-        if self.rates is not None:
-            known = self.rates.curvature(x)
-            if known is None:
-                return None
-            prices, root = known
-        found = self.rows.hessian(tree, self.shrinkage.ridge, prices)
+        found = None if self.terms is not None else self.rows.hessian(tree, self.shrinkage.ridge)
         if found is None:
             return None
-        if root is not None:
-            found = found + root[:, moving].T @ root[:, moving]
         # by the variables: parameters that are tied move together, with their signs
         matrix = np.zeros((owner.max() + 1, int(moving.sum())))
         np.add.at(matrix, (owner[moving], np.arange(matrix.shape[1])), signs[moving])
@@ -529,7 +288,7 @@ class Penalised:
         numbers = np.arange(self.tree.splits.size).reshape(shape)[:, :-1].T
         weights = self.weights(x)
         sizes = np.abs(weights)
-        fixed, bounded = ~self._free, np.zeros(len(x), dtype=bool)
+        fixed, bounded = np.zeros(len(x), dtype=bool), np.zeros(len(x), dtype=bool)
         if self.penalties.local.strength > 0:
             fixed[numbers[sizes == 0]] = True
             bounded[numbers[sizes > 0]] = True

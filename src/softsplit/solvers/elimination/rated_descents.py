@@ -1,9 +1,21 @@
-"""Trees on their way to where rates hold: quadratic programs, Newton steps, multipliers in turn.
+"""Trees where rates hold: an augmented Lagrangian, and Newton steps on its conditions.
 
-The rates and their augmented Lagrangian are those of penalised.py. Within a monotone order all of
-it runs in the coordinates of ordered.py, in which the order is bounds: with x(y) the vector of a
-tree and J its Jacobian, loss and rates have the derivatives J' d by y, so that a tree at the end of
-a descent is in order and holds its rates.
+A problem may bound rates from below: how often the tree says a class on some rows
+(problem/rates.py). With f the log-loss, or the log-loss with penalties, and what a rate lacks of
+its bound written as short_q, a round
+
+1. lowers  f + sum_q (max(0, m_q + weight short_q)^2 - m_q^2) / (2 weight),  by L-BFGS-B where f is
+   smooth and by proximal steps under penalties (penalised.py);
+2. sets m_q to max(0, m_q + weight short_q) (Hestenes 1969, Powell 1969), and raises the weight if
+   rates come nearer too slowly;
+3. where f is smooth, takes Newton steps on the first-order conditions in parameters and
+   multipliers, which gain the last digits at once
+
+until these conditions hold. The multipliers are those of the certificate (problem/optimality.py).
+
+Within a monotone order all of it runs in the coordinates of bounded.py, in which the order is
+bounds: with x(y) the vector of a tree and J its Jacobian, loss and rates have the derivatives J' d
+by y, so that a tree at the end of a descent is in order and holds its rates.
 """
 
 from __future__ import annotations
@@ -12,35 +24,125 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import minimize, nnls
 
+from softsplit.engines.outer import IDENTITY
 from softsplit.problem.leaves import RATE_SLACK, TINY_SHARE
-from softsplit.problem.order import MonotoneOrder
 from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.rates import RateLimits
 from softsplit.solvers.base import OutOfBudget
-from softsplit.solvers.elimination.bounded import bounded_descent, ordered_coordinates
-from softsplit.solvers.elimination.descents import AllRows
-from softsplit.solvers.elimination.objective import Shrinkage, SmoothFunction
-from softsplit.solvers.elimination.penalised import (
-    BoundedRates,
-    OrderedRates,
-    Penalised,
-    RateTerms,
-    rates_of,
-)
-from softsplit.solvers.elimination.second_order import differenced_hessian, of_parameters
+from softsplit.solvers.elimination.bounded import Coordinates, bounded_descent, coordinates
+from softsplit.solvers.elimination.descents import AllRows, EngineFunction
+from softsplit.solvers.elimination.objective import Shrinkage
+from softsplit.solvers.elimination.penalised import Penalised
+from softsplit.solvers.elimination.second_order import differenced_hessian
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 
-MOST_PARAMETERS, FLAT = 150, 1e-12
+ROUNDS = 25
+"""Most rounds of descents and multipliers."""
+
+FIRST_DECREASE = 1e-10
+"""Relative decrease that ends the first descent; a hundredth of it the next, and so on: Newton
+steps mostly finish what the first has begun."""
+
+MOST_PARAMETERS = 300
+"""With more free parameters no Newton steps are taken: each needs a Hessian by differences."""
+
+FLAT = 1e-12
+"""Curvature below this part of the total weight counts as none."""
+
+
+# --- rates ----------------------------------------------------------------------------------------
+
+
+def limits_of(problem: TrainingProblem) -> RateLimits:
+    """All requirements on rates of a problem; the minimum rates of its classes come last."""
+    limits = problem.rate_limits
+    if limits is None:
+        limits = RateLimits(problem.rows, np.arange(problem.n_groups), (), problem.n_groups)
+    return limits.with_minimum(problem.minimum_rates)
+
+
+class TreeRates:
+    """The lines of ``limits_of``, as functions of coordinates of trees shaped like ``tree``."""
+
+    def __init__(self, problem: TrainingProblem, tree: SupportTree, space: Coordinates) -> None:
+        self.limits, self.space = limits_of(problem), space
+        self.function = EngineFunction(problem, tree, self.limits)
+
+    def shortfalls(self, x: FloatArray) -> FloatArray:
+        """Return bound less rate, (n_rates,): negative where a rate is above its bound."""
+        self._vector = self.space.vector(x)
+        self._leaves, self._mass = self.function.masses(self._vector)
+        return self.limits.shortfalls(self._mass @ self._leaves.T)
+
+    def slope(self, x: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return the derivative of sum_q factors_q rate_q, at the x asked last."""
+        return self.space.by_coordinates(x, self._by_vector(self.limits.prices(factors)))
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        """Return the derivatives of all rates, (n_rates, n).
+
+        They come from those of the groups: there are more pairs of groups than groups.
+        """
+        self.shortfalls(x)
+        of_groups = np.array([self._by_vector(prices) for prices in self.limits.of_groups])
+        return self.space.by_coordinates(x, self.limits.signs @ of_groups)
+
+    def _by_vector(self, prices: FloatArray) -> FloatArray:
+        """The derivative of sum_gk prices_gk J_gk, by splits and by log-odds of leaves."""
+        slope = np.zeros_like(self._vector)
+        if not np.any(prices):
+            return slope
+        leaves, splits = self._leaves, self.function.parts(self._vector)[0]
+        by_split = self.function.sums(splits, prices @ leaves, IDENTITY).splits
+        by_share = prices.T @ self._mass
+        slope[: splits.size] = by_split.ravel()
+        slope[splits.size :] = (leaves * (by_share - np.sum(leaves * by_share, axis=0))).ravel()
+        return slope
+
+
+class RateTerms:
+    """The terms of the rates in the augmented Lagrangian.
+
+    Attributes
+    ----------
+    multipliers : array (n_rates,)
+    """
+
+    def __init__(self, rates: TreeRates, multipliers: FloatArray, total: float) -> None:
+        self.rates, self.multipliers = rates, multipliers
+        self._first = self._weight = 10.0 * total
+        self._last = np.inf
+
+    def __call__(self, x: FloatArray, gradient: FloatArray) -> float:
+        """Return the terms at ``x``; add their derivative to ``gradient``."""
+        prices = np.maximum(0.0, self.multipliers + self._weight * self.rates.shortfalls(x))
+        gradient -= self.rates.slope(x, prices)
+        return float(np.sum(prices**2 - self.multipliers**2)) / (2.0 * self._weight)
+
+    def hold(self, short: FloatArray, tol: float) -> bool:
+        """Whether rates that lack ``short`` are met, and those with multipliers exactly."""
+        return bool(np.max(short) <= RATE_SLACK and np.max(self.multipliers * np.abs(short)) <= tol)
+
+    def update(self, x: FloatArray) -> None:
+        """Update the multipliers at the end of a descent."""
+        short = self.rates.shortfalls(x)
+        self.multipliers = np.maximum(0.0, self.multipliers + self._weight * short)
+        worst = float(np.max(short))
+        if worst > self._last / 4.0:
+            self._weight = min(4.0 * self._weight, 1e6 * self._first)
+        self._last = worst
+
+
+# --- rounds ---------------------------------------------------------------------------------------
 
 
 class RatedEnd(NamedTuple):
     """Where descents under rates have led.
 
-    ``over``: all rates hold and the last descent ended by itself. ``multipliers`` are those of all
-    rates, (n_rates,).
+    ``over``: rates and first-order conditions hold. ``multipliers`` are those of ``limits_of``.
     """
 
     tree: SupportTree
@@ -48,307 +150,175 @@ class RatedEnd(NamedTuple):
     multipliers: FloatArray
 
 
-class Support(NamedTuple):
-    """The support of a tree: its loss and its rates as functions of coordinates x in a box.
-
-    ``root`` are units in which the mean loss has the curvature of the identity, if they are known:
-    quadratic programs then begin with it.
-    """
-
-    begun: FloatArray
-    free: NDArray[np.bool_]
-    low: FloatArray
-    high: FloatArray
-    function: SmoothFunction
-    rates: BoundedRates
-    root: FloatArray | None = None
-
-
 def with_rates(
-    rows: AllRows, tree: SupportTree, penalties: PenaltyPair, ridge: float, tol: float,
-    *, support: bool,
-) -> RatedEnd:  # fmt: skip
-    """Return ``tree`` after descents in turn with updates of the multipliers.
-
-    With ``support`` only the coefficients of the tree's support move; rates of any rows are then
-    approached by sequential quadratic programs and Newton steps on the first-order conditions,
-    after which there is mostly nothing left to do. A tree of rows elsewhere is led to the rates of
-    a sample first, from where those Newton steps are often enough.
-    """
-    few = None if rows.problem.rate_limits is None else rows.sampled()
-    prices = np.zeros(0)
-    if few is not None:
-        end = with_rates(few, tree, penalties, ridge, tol, support=support)
-        tree, prices = (end.tree, end.multipliers) if end.over else (tree, prices)
-    if rows.problem.order is not None:
-        return _in_order(rows, tree, rows.problem.order, ridge, tol)
-    budget = rows.budget
-    total, rates = float(rows.problem.rows.group_totals.sum()), rates_of(rows, tree)
-    terms = RateTerms(rates, tree.vector, total)
-    if support and rows.problem.rate_limits is not None:
-        low, high = tree.vector_bounds(rows.problem.bounds)
-        function, root = rows.function(tree, Shrinkage(ridge), tree.free), None
-        if few is not None and np.any(prices):
-            space = Support(tree.vector, tree.free, low, high, function, rates)
-            x, terms.multipliers = _on_conditions(rows, space, tree.vector, prices)
-            tree = tree.moved_to(x)
-            steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=True)
-            if _holds(steps, terms, x, tol):
-                return RatedEnd(tree, True, terms.multipliers)
-        if not rows.problem.bounds.finite and tree.free.sum() <= MOST_PARAMETERS:
-            curved = (rows if few is None else few).hessian(tree, ridge, None)
-            root = _curvature_root(curved, total, FLAT)
-        space = Support(tree.vector, tree.free, low, high, function, rates, root)
-        x, terms.multipliers = _quadratic_programs(rows, space, total)
-        if np.any(terms.multipliers):
-            x, terms.multipliers = _on_conditions(rows, space, x, terms.multipliers)
-        tree = tree.moved_to(x)
-    steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=support)
-    enough = tol if few is None else max(tol, 1e-6 * total)
-    if np.any(terms.multipliers) and _holds(steps, terms, tree.vector, enough):
-        return RatedEnd(tree, True, terms.multipliers)
-    over, met, worst = False, False, [np.inf] * 8
-    for _ in range(25):
-        tree, over = steps.descend(budget.max_iter, tol, tight=met)
-        terms.update(tree.vector)
-        short = terms.shortfalls(tree.vector)
-        near = terms.hold(short, tol)
-        done = near and met and over  # the last descent was an exact one
-        met = near
-        hopeless = not near and np.max(short) > 0.8 * worst[-8]
-        worst.append(float(np.max(short)))
-        if budget.exhausted or done or hopeless:
-            break
-    return RatedEnd(tree, over and met, terms.multipliers)
-
-
-def _holds(steps: Penalised, terms: RateTerms, x: FloatArray, tol: float) -> bool:
-    """Whether rates and first-order conditions hold at ``x`` to ``tol``."""
-    return terms.hold(terms.shortfalls(x), tol) and steps.residual(x) <= tol
-
-
-def _in_order(
-    rows: AllRows, tree: SupportTree, order: MonotoneOrder, ridge: float, tol: float
+    rows: AllRows, tree: SupportTree, penalties: PenaltyPair, ridge: float, tol: float
 ) -> RatedEnd:
-    """The same within a monotone order, in whose coordinates it is bounds (ordered.py)."""
-    budget = rows.budget
-    total = float(rows.problem.rows.group_totals.sum())
+    """Return ``tree`` where the rates of the problem of ``rows`` hold.
+
+    Under ``penalties`` all its coefficients move, without any those of its support. A tree of rows
+    elsewhere is led to the rates of a sample first; on all rows the last digits are left out.
+    """
+    problem, few = rows.problem, rows.sampled()
+    total = float(problem.rows.group_totals.sum())
+    multipliers = np.zeros(len(limits_of(problem)))
+    known = False
+    if few is not None:
+        end = with_rates(few, tree, penalties, ridge, tol)
+        if end.over and len(end.multipliers) == len(multipliers):
+            tree, multipliers, known = end.tree, end.multipliers, True
+        tol = max(tol, 1e-6 * total)
     function = rows.function(tree, Shrinkage(ridge), tree.free)
-    low, high = tree.vector_bounds(rows.problem.bounds)  # what has no room does not move
-    chart = ordered_coordinates(tree, order, function, tree.free & (low < high))
-    rates = OrderedRates(rates_of(rows, tree), chart)
-    terms = RateTerms(rates, chart.begun, total)
-    index = np.flatnonzero(chart.free)
-    root = None
-    if 0 < len(index) <= MOST_PARAMETERS:
-        inner = of_parameters(chart.begun, index, chart.function)
-        curved = differenced_hessian(inner, chart.begun[index])
-        sizes, directions = np.linalg.eigh(curved)  # at a bound it need not be positive
-        positive = directions * np.abs(sizes) @ directions.T
-        root = _curvature_root(positive, total, FLAT)
-    space = Support(chart.begun, chart.free, *chart.box, chart.function, rates, root)
+    space = coordinates(tree, function, tree.free, problem.bounds, problem.order)
+    terms = RateTerms(TreeRates(problem, tree, space), multipliers, total)
+    if problem.order is None and any(penalties.strengths):
+        return _under_penalties(Penalised(rows, tree, penalties, ridge, terms), terms, tol)
+    return _on_support(rows, tree, space, terms, tol, known)
+
+
+def _on_support(
+    rows: AllRows, tree: SupportTree, space: Coordinates, terms: RateTerms, tol: float, known: bool
+) -> RatedEnd:
+    """Return the end of the rounds over the support of ``tree``.
+
+    ``known``: the multipliers are about right, so that the first descent is left out.
+    """
+    budget, steepness = rows.budget, rows.problem.steepness
 
     def augmented(x: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = chart.function(x)
-        return value + terms.add(x, gradient), gradient
+        value, gradient = space.function(x)
+        value += terms(x, gradient)
+        return value, np.where(space.free, gradient, 0.0)
 
-    def residual(x: FloatArray) -> float:
-        gradient = np.where(chart.free, augmented(x)[1], 0.0)
-        moved = np.abs(np.clip(x - gradient, *chart.box) - x)
-        moved[: tree.splits.size].reshape(tree.splits.shape)[:, -1] *= rows.problem.steepness
+    def residual_at(x: FloatArray) -> float:
+        moved = np.abs(np.clip(x - augmented(x)[1], *space.box) - x)
+        moved[: tree.splits.size].reshape(tree.splits.shape)[:, -1] *= steepness
         return float(np.max(moved, initial=0.0))
 
-    def check() -> None:
-        if budget.exhausted:
-            raise OutOfBudget
-
-    x, over = chart.begun, False
-    worst = [np.inf] * 8
+    x, over, worst, residual = space.begun, False, [np.inf] * 8, np.inf
     with suppress(OutOfBudget):
-        x, terms.multipliers = _quadratic_programs(rows, space, total)
-        limits = budget.max_iter or 500, 1e-12, 0.1 * tol
-        for _ in range(25):
-            if np.any(terms.multipliers):
-                x, terms.multipliers = _on_conditions(rows, space, x, terms.multipliers)
-            over = terms.hold(short := terms.shortfalls(x), tol) and residual(x) <= tol
-            near = float(np.max(short))
-            if over or (near > RATE_SLACK and near > 0.8 * worst[-8]):
+        for number in range(ROUNDS):
+            # 1. a descent, 2. multipliers
+            if number or not known:
+                decrease = max(FIRST_DECREASE * 0.01**number, 1e-13)
+                limits = budget.max_iter or 500, decrease, 0.1 * tol
+                end = bounded_descent(augmented, x, space.free, space.box, budget.check, limits)
+                rows.steps += end.steps
+                x = end.x
+                terms.update(x)
+            # 3. Newton steps
+            if np.count_nonzero(space.free) <= MOST_PARAMETERS:
+                enough = 0.1 * tol / max(steepness, 1.0)
+                x, terms.multipliers = _on_conditions(rows, space, terms, x, enough)
+            short = terms.rates.shortfalls(x)
+            last, residual, lacking = residual, residual_at(x), float(np.max(short))
+            held = terms.hold(short, tol)
+            over = held and residual <= tol
+            stalled = residual > 0.5 * last if held else lacking > 0.8 * worst[-8]
+            if over or stalled:
                 break
-            worst.append(near)
-            end = bounded_descent(augmented, x, chart.free, chart.box, check, limits)
-            rows.steps += end.steps
-            x = end.x
-            terms.update(x)
-    return RatedEnd(tree.moved_to(chart.vector(x)), over, terms.multipliers)
+            worst.append(lacking)
+    return RatedEnd(tree.moved_to(space.vector(x)), over, terms.multipliers)
+
+
+def _under_penalties(steps: Penalised, terms: RateTerms, tol: float) -> RatedEnd:
+    """Return the end of the rounds under penalties; the first descents are not exact."""
+    budget, over, near, worst = steps.rows.budget, False, False, [np.inf] * 8
+    tree = steps.tree
+    for _ in range(ROUNDS):
+        # 1. a descent, 2. multipliers
+        tree, over = steps.descend(budget.max_iter, tol, tight=near)
+        exact = near and over
+        terms.update(tree.vector)
+        short = terms.rates.shortfalls(tree.vector)
+        near = terms.hold(short, tol)
+        over = near and exact
+        hopeless = not near and np.max(short) > 0.8 * worst[-8]
+        worst.append(float(np.max(short)))
+        if budget.exhausted or over or hopeless:
+            break
+    return RatedEnd(tree, over, terms.multipliers)
+
+
+# --- Newton steps ---------------------------------------------------------------------------------
 
 
 def _on_conditions(
-    rows: AllRows,
-    space: Support,
-    x: FloatArray,
-    multipliers: FloatArray,
+    rows: AllRows, space: Coordinates, terms: RateTerms, x: FloatArray, enough: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the point and the multipliers after Newton steps on the first-order conditions.
 
     With the Lagrangian L, its Hessian H (by differences) and the slopes A of the rates with a
     multiplier, a step solves  H dx - A' dm = - dL,  A dx = what these rates lack.  H and A are kept
-    for as long as steps halve what is left. Steps end where they no longer come nearer, or where a
-    multiplier would become negative.
+    for as long as steps halve what is left. Steps end where no derivative is larger than
+    ``enough``, where they no longer come nearer, or where a multiplier would become negative.
     """
-    held, rates, function = multipliers, space.rates, space.function
-    low, high = space.low, space.high
+    low, high = space.box
     index = np.flatnonzero(space.free & (x > low) & (x < high))
-    active = np.flatnonzero(held > 0)
+    rates, multipliers = terms.rates, terms.multipliers
+    active = np.flatnonzero(multipliers > 0)
     total = float(rows.problem.rows.group_totals.sum())
 
     def lagrangian(point: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Its derivative, and what the active rates lack."""
-        gradient, short = function(point)[1], rates.shortfalls(point)[active]
-        rates.add(point, -prices, gradient)
+        short = rates.shortfalls(point)[active]
+        gradient = space.function(point)[1] - rates.slope(point, prices)
         return gradient[index], short
 
-    def far(slope: FloatArray, short: FloatArray) -> float:
-        return float(np.max(np.abs(slope)) / total + np.max(np.abs(short)))
+    def distance(slope: FloatArray, short: FloatArray) -> float:
+        by_slope = np.max(np.abs(slope), initial=0.0) / total
+        return float(by_slope + np.max(np.abs(short), initial=0.0))
 
-    slope, short = lagrangian(x, held)
-    left, inverse = far(slope, short), None
+    def along(values: FloatArray) -> tuple[float, FloatArray]:
+        """What is differenced: the derivative at other values of the coordinates that move."""
+        beside = x.copy()
+        beside[index] = values
+        return 0.0, lagrangian(beside, multipliers)[0]
+
+    slope, short = lagrangian(x, multipliers)
+    left, inverse = distance(slope, short), None
     for _ in range(12):
-        if left <= 1e-11 or rows.budget.exhausted:
+        if left <= enough / total:
             break
+        rows.budget.check()
+        # 1. Hessian and slopes
         fresh = inverse is None
         if inverse is None:
-            curved = np.empty((len(index), len(index)))
-            for number, place in enumerate(index):
-                step = 1e-6 * max(1.0, abs(x[place]))
-                beside = x.copy()
-                beside[place] += step
-                curved[number] = (lagrangian(beside, held)[0] - slope) / step
-            if not np.all(np.isfinite(curved)):
+            matrix = differenced_hessian(along, x[index])
+            if not np.all(np.isfinite(matrix)):
                 break
-            rates.shortfalls(x)
-            inverse = _condition_inverse(
-                0.5 * (curved + curved.T), rates.slopes(x)[active][:, index], FLAT * total
-            )
+            slopes = rates.slopes(x)[active][:, index]
+            inverse = _condition_inverse(matrix, slopes, FLAT * total)
         change = inverse @ np.concatenate([-slope, short])
-        taken = False
-        for length in (1.0, 0.3, 0.1) if rows.sampled() is not None else (1.0,):
-            moved, prices = x.copy(), held.copy()
+        # 2. a step, shortened if that leads nearer
+        for length in (1.0, 0.3, 0.1):
+            moved, prices = x.copy(), multipliers.copy()
             moved[index] += length * change[: len(index)]
             prices[active] += length * change[len(index) :]
             within = np.all(prices >= 0) and np.all(moved >= low) and np.all(moved <= high)
             there = lagrangian(moved, prices) if within else (slope, short)
-            nearer = far(*there)
-            taken = bool(within and nearer < (1.0 - 0.5 * length) * left)
-            if taken:
-                x, held, (slope, short), left = moved, prices, there, nearer
+            if within and distance(*there) < (1.0 - 0.5 * length) * left:
+                x, multipliers, (slope, short), left = moved, prices, there, distance(*there)
                 rows.steps += 1
-                inverse = inverse if length == 1.0 else None
+                if length < 1.0:
+                    inverse = None
                 break
-        if not taken and fresh:
-            break
-        if not taken:
+        else:
+            if fresh:
+                break
             inverse = None  # the curvature has changed
-    return x, held
+    return x, multipliers
 
 
-def _condition_inverse(curved: FloatArray, slopes: FloatArray, flat: float) -> FloatArray:
+def _condition_inverse(matrix: FloatArray, slopes: FloatArray, flat: float) -> FloatArray:
     """Return the inverse of ((H, -A'), (A, 0)), in units in which its entries are of one size.
 
     Shares of a leaf sum to one, so that there are flat directions: it is a pseudo-inverse.
     """
-    units = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(curved)), flat))
+    units = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(matrix)), flat))
     scales = 1.0 / np.maximum(np.linalg.norm(slopes * units, axis=1), TINY_SHARE)
     sizes = np.concatenate([units, scales])
     lines = slopes * units * scales[:, None]
     none = np.zeros((len(scales), len(scales)))
-    system = np.block([[curved * np.outer(units, units), -lines.T], [lines, none]])
-    found: FloatArray = sizes[:, None] * np.linalg.pinv(system, rcond=1e-11) * sizes
-    return found
-
-
-def _curvature_root(matrix: FloatArray | None, total: float, flat: float) -> FloatArray | None:
-    """Return R, (n, n_curved), such that R' ``matrix`` R / ``total`` is the identity, or nearly so.
-
-    Quadratic programs begin with the identity as the Hessian of the mean loss. None if ``matrix``
-    is.
-    """
-    if matrix is None:
-        return None
-    units = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(matrix)), flat * total))
-    sizes, directions = np.linalg.eigh(matrix * np.outer(units, units))
-    curved = sizes > np.sqrt(flat)
-    found: FloatArray = units[:, None] * directions[:, curved] * np.sqrt(total / sizes[curved])
-    return found
-
-
-def _quadratic_programs(
-    rows: AllRows, space: Support, total: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return a point after sequential quadratic programs (SLSQP: Kraft 1988), and multipliers.
-
-    They need few evaluations where parameters are tens. The multipliers are those of least squares
-    at the end; the point is where it was if the steps led nowhere.
-    """
-    begun, function, rates, root = space.begun, space.function, space.rates, space.root
-    index = np.flatnonzero(space.free)
-    n_rates = len(rates.shortfalls(begun))
-    if len(index) > MOST_PARAMETERS or not len(index):
-        return begun, np.zeros(n_rates)
-
-    def point(values: FloatArray) -> FloatArray:
-        found = begun.copy()
-        found[index] = values if root is None else begun[index] + root @ values
-        return found
-
-    def along(slopes: FloatArray) -> FloatArray:
-        return slopes[..., index] if root is None else slopes[..., index] @ root
-
-    def value(values: FloatArray) -> tuple[float, FloatArray]:
-        if rows.budget.exhausted:
-            raise OutOfBudget
-        rows.steps += 1
-        found, gradient = function(point(values))
-        return found / total, along(gradient) / total
-
-    required = [
-        {
-            "type": "ineq",
-            "fun": lambda values: -rates.shortfalls(point(values)),
-            "jac": lambda values: along(rates.slopes(point(values))),
-        }
-    ]
-    if root is not None:  # in whose units bounds are linear constraints
-        for ends, sign in ((space.low[index], 1.0), (space.high[index], -1.0)):
-            if np.any(held := np.isfinite(ends)):
-                lines, room = sign * root[held], sign * (begun[index] - ends)[held]
-                required.append(
-                    {
-                        "type": "ineq",
-                        "fun": lambda values, lines=lines, room=room: room + lines @ values,
-                        "jac": lambda values, lines=lines: lines,
-                    }
-                )
-    box, start = None, np.zeros(0 if root is None else root.shape[1])
-    if root is None:
-        box = np.column_stack([space.low[index], space.high[index]])
-        start = np.clip(begun[index], box[:, 0], box[:, 1])
-    with suppress(OutOfBudget), np.errstate(all="ignore"):
-        found = minimize(
-            value, start, jac=True, method="SLSQP", bounds=box, constraints=required,
-            options={"maxiter": 100, "ftol": 1e-9},
-        )  # fmt: skip
-        end = point(found.x)
-        end = np.where(end < space.low + 1e-9, space.low, end)
-        end = np.where(end > space.high - 1e-9, space.high, end)
-        short = rates.shortfalls(end)
-        far = not np.all(np.isfinite(end)) or np.max(short) > 1e-4
-        if far or np.max(np.abs(end)) > 1e4:
-            return begun, np.zeros(n_rates)
-        active = np.flatnonzero(short > -1e-4)
-        multipliers = np.zeros(n_rates)
-        if len(active):
-            inside = index[(end[index] > space.low[index]) & (end[index] < space.high[index])]
-            slopes = rates.slopes(end)[active][:, inside]
-            multipliers[active] = nnls(slopes.T, function(end)[1][inside])[0]
-        return end, multipliers
-    return begun, np.zeros(n_rates)
+    system = np.block([[matrix * np.outer(units, units), -lines.T], [lines, none]])
+    inverse: FloatArray = sizes[:, None] * np.linalg.pinv(system, rcond=1e-11) * sizes
+    return inverse

@@ -13,8 +13,7 @@ r_l = P_l c_yl / V,
     d2V / d v_kl d v_ml = V r_l (e_kl e_ml - c_kl ([k = m] - c_ml))
 
 where side is 1 - p_t for what lies on the left of t, and -p_t on its right. A parameter of a split
-is s_t times a column of the row or 1. Terms of class rates add - price_y V (penalised.py), whose
-second derivatives are - price_y d2V. Since e_kl is the same for all rows of a class, leaves take
+is s_t times a column of the row or 1. Since e_kl is the same for all rows of a class, leaves take
 one line each while a class is summed, and are spread over its log-odds afterwards.
 
 **Fisher information** (empirical): sum_i weight_i J_i J_i' with J_i the derivative of -log V_i,
@@ -43,7 +42,6 @@ from numpy.typing import NDArray
 
 from softsplit.engines.outer import TINY_PROBABILITY
 from softsplit.engines.products import upper_products
-from softsplit.problem.bounds import Bounds
 from softsplit.solvers.elimination.deletion_costs import routed
 from softsplit.solvers.elimination.lbfgs import evaluation
 from softsplit.solvers.elimination.objective import (
@@ -69,13 +67,10 @@ DAMPING = 1e-6
 # --- Hessian --------------------------------------------------------------------------------------
 
 
-def hessian(
-    tree: SupportTree, rows: StandardisedRows, ridge: float, prices: FloatArray | None = None
-) -> FloatArray:
+def hessian(tree: SupportTree, rows: StandardisedRows, ridge: float) -> FloatArray:
     """Return the Hessian of log-loss, prior and ridge by the free parameters of ``tree``.
 
-    ``rows`` has the columns of the tree. With ``prices`` (n_groups,) the Hessian is that of the
-    function less sum_i weight_i price_{y_i} V_i.
+    ``rows`` has the columns of the tree.
     """
     n_branches, n_groups = tree.shape
     leaves = np.empty(tree.log_odds.shape)
@@ -89,8 +84,10 @@ def hessian(
         mass = np.zeros(n_branches + 1)
         for begin in range(rows.starts[k], rows.starts[k + 1], CHUNK):
             some = slice(begin, min(begin + CHUNK, rows.starts[k + 1]))
-            _add(tree.splits, rows.features[:, some], rows.weights[some], leaves[k],
-                 0.0 if prices is None else float(prices[k]), used, ends, part, mass)  # fmt: skip
+            _add(
+                tree.splits, rows.features[:, some], rows.weights[some], leaves[k], used, ends,
+                part, mass,
+            )  # fmt: skip
         total += _spread(part, mass, leaves, k, n_splits)
     curvature = leaves[:, None, :] * (np.eye(n_groups)[:, :, None] - leaves[None, :, :])
     _add_by_leaf(total, rows.pseudo.sum() * curvature, n_splits)
@@ -104,7 +101,6 @@ def _add(
     features: FloatArray,
     weights: FloatArray,
     shares: FloatArray,
-    price: float,
     used: NDArray[np.bool_],
     ends: NDArray[np.intp],
     part: FloatArray,
@@ -126,9 +122,7 @@ def _add(
     root = np.maximum(values[0], TINY_PROBABILITY)
     by_score = reach[:n_branches] * left * right * (values[1::2] - values[2::2]) / root
     held = reach[n_branches:] * shares[:, None] / root
-    # f = - log V - price V: f'' = 1 / V^2 and f' = - (1 + price V) / V
-    scale = 1.0 + price * root
-    mass += (held * scale) @ weights
+    mass += held @ weights
     n_splits = int(ends[-1])
     part[n_splits:, n_splits:] += (held * weights) @ held.T
     moving = [lines[used[t]] for t in range(n_branches)]
@@ -137,13 +131,13 @@ def _add(
             continue
         # dV dV' / V^2 - d2V / V = q_t q_u - q_u side_tu for the scores of t and u below it
         mine, q = slice(ends[t], ends[t + 1]), by_score[t]
-        sides = scale * _sides(t, n_branches, left[t], right[t])
+        sides = _sides(t, n_branches, left[t], right[t])
         along = held * (q - sides[n_branches:])  # by leaf
         part[mine, n_splits:] += moving[t] @ (along * weights).T
         for u in range(t, n_branches):
             if not len(moving[u]):
                 continue
-            outer = scale * (right[t] - left[t]) if u == t else sides[u]
+            outer = right[t] - left[t] if u == t else sides[u]
             factor = weights * by_score[u] * (q - outer)
             part[mine, ends[u] : ends[u + 1]] += (moving[t] * factor) @ moving[u].T
 
@@ -272,34 +266,6 @@ FLAT = 1e-11
 def newton_affordable(n_parameters: int, n_rows: int, n_branches: int) -> bool:
     """Whether the Hessian of so many free parameters is cheap enough."""
     return n_parameters <= 300 and n_rows * n_branches * n_parameters <= 2e8
-
-
-def sharpened(
-    tree: SupportTree, rows: StandardisedRows, shrinkage: Shrinkage, tol: float, bounds: Bounds
-) -> SupportTree:
-    """Return the tree after Newton steps, taken until no derivative is larger than ``tol``.
-
-    Weights at a bound stay there; steps that would leave the bounds are not taken.
-    """
-    free, moved = tree.free, tree.vector
-    if bounds.finite:
-        low, high = tree.vector_bounds(bounds)
-        free &= (moved > low) & (moved < high)
-    index = np.flatnonzero(free)
-    if not newton_affordable(len(index), rows.features.shape[1], len(tree.splits)):
-        return tree
-    function = of_parameters(tree.vector, index, row_function(tree, rows, shrinkage, free))
-    among_free = np.flatnonzero(free[tree.free])
-
-    def curvature(values: FloatArray) -> FloatArray:
-        moved[index] = values
-        matrix = hessian(tree.moved_to(moved), rows, shrinkage.ridge)
-        return matrix[np.ix_(among_free, among_free)]
-
-    moved[index] = newton_descent(function, curvature, moved[index], tol)
-    if bounds.finite and not np.all((moved >= low) & (moved <= high)):
-        return tree
-    return tree.moved_to(moved)
 
 
 def row_function(

@@ -28,7 +28,7 @@ from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.solvers.base import Budget, OutOfBudget, Path, Solution, Solver, Start, Status
-from softsplit.solvers.elimination.bounded import sharpened_in_order
+from softsplit.solvers.elimination.bounded import sharpened
 from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, group_shares
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
@@ -38,7 +38,7 @@ from softsplit.solvers.elimination.race import Entrants, race
 from softsplit.solvers.elimination.rated_descents import with_rates
 from softsplit.solvers.elimination.rules import cut_to_rules, ruled_trees, with_required
 from softsplit.solvers.elimination.screening import feature_noise_threshold, screened_race
-from softsplit.solvers.elimination.second_order import newton_affordable, sharpened
+from softsplit.solvers.elimination.second_order import newton_affordable
 from softsplit.solvers.elimination.splicing import Splicing, cut
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, SupportTree
 from softsplit.solvers.ruled import solve_masked
@@ -410,11 +410,7 @@ class EliminationRun:
             tree, value, over = rows.descend(begin, shrinkage, steps, decrease, tol=small)
         # 2. Newton steps
         if fine and over and isinstance(rows, RowDescents):
-            if problem.order is None:
-                tree = sharpened(tree, rows.on(tree), shrinkage, small, problem.bounds)
-            else:
-                function = rows.function(tree, shrinkage, tree.free)
-                tree = sharpened_in_order(tree, problem.order, function, small, rows.n_rows)
+            tree = sharpened(tree, rows, shrinkage, small)
         self._last[id(picked)] = tree
         self._ends[key] = FinalTree(tree, value, self._status(over))
         return self._ends[key]
@@ -553,9 +549,7 @@ class EliminationRun:
             known = self._rated[key].solution
             return replace(known, objective=known.cost + problem.penalty(known.parameters.weights))
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
-        limited = problem.rate_limits is not None or problem.order is not None
-        everything = limited and not any(problem.penalties.strengths)
-        if everything and not counted:  # nothing leaves: all coefficients move
+        if not counted and not any(problem.penalties.strengths):  # all coefficients move
             tree = replace(
                 tree,
                 support=np.ones_like(tree.support),
@@ -563,9 +557,8 @@ class EliminationRun:
             )
         tol = self.budget.tol if tight else max(self.budget.tol, ROUGH)
         end, over, multipliers = with_rates(
-            self._all_rows(), tree, penalties, problem.ridge, tol * problem.cost_unit,
-            support=counted or everything,
-        )  # fmt: skip
+            self._all_rows(), tree, penalties, problem.ridge, tol * problem.cost_unit
+        )
         solution = self._measured(problem, end, self._status(over))
         if counted:
             self._rated[key] = RatedTree(tree, solution, multipliers)
@@ -615,14 +608,14 @@ def _priced_rows(
 ) -> CompiledRows:
     """Return the rows of a problem with rates, which also count as the classes that these price.
 
-    See ``EliminationRun._eliminate_with_prices``. ``multipliers`` end with those of the lines of
+    See ``EliminationRun._eliminate_with_prices``. ``multipliers`` begin with those of the lines of
     ``rate_limits``. Both engines must have their rows in this process. A row does not count as a
     class that would get less than 1e-6 of its weight.
     """
     limits, samples = problem.rate_limits, problem.samples
     assert limits is not None
     cells = samples_of(limits.rows)
-    prices = limits.prices(multipliers[len(multipliers) - len(limits) :])
+    prices = limits.prices(multipliers[: len(limits)])
     prices = prices - prices.min(axis=1, keepdims=True)
     probabilities = mixed_values(tree, cells.features, problem.steepness)
     more = cells.weights * prices[cells.labels].T * probabilities

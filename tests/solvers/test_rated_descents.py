@@ -1,0 +1,102 @@
+"""The one method for rates, alone on ten problems: it ends where SLSQP ends, or lower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from likelihood_cases import learnable_rows, problem_of
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.samples import Samples
+from softsplit.problem.bounds import Bounds
+from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement
+from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.bounded import coordinates
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import Shrinkage
+from softsplit.solvers.elimination.rated_descents import TreeRates, with_rates
+from softsplit.solvers.elimination.support_tree import SupportTree
+
+NONE = PenaltyPair.of(linear())
+L1 = PenaltyPair.of(linear(), 0.0, 0.5)
+
+# depth, classes, minimum rate of each class, bound of parity, size of the weights, penalties
+PROBLEMS = [
+    (1, 2, 0.75, None, None, NONE),
+    (1, 3, 0.45, None, None, NONE),
+    (2, 2, 0.75, None, None, NONE),
+    (2, 3, 0.55, None, None, NONE),
+    (1, 2, 0.0, 0.02, None, NONE),
+    (2, 2, 0.0, 0.05, None, NONE),
+    (2, 3, 0.0, 0.02, None, NONE),
+    (2, 2, 0.7, 0.05, None, NONE),
+    (1, 2, 0.0, 0.02, 0.5, NONE),
+    (2, 2, 0.78, None, None, L1),
+]
+
+
+def rated_problem(seed, depth, n_classes, minimum, bound, size, penalties):
+    """A problem with rates of classes, of two groups of rows, or both."""
+    X, y = learnable_rows(seed, 120, n_classes=n_classes)
+    problem = problem_of(X, y, depth=depth, rates=minimum, penalties=penalties)
+    if size is not None:
+        held = np.full((X.shape[1], 2**depth - 1), size)
+        ends = np.full(2**depth - 1, np.inf)
+        problem = replace(problem, bounds=Bounds(-held, held, -ends, ends))
+    if bound is None:
+        return problem
+    labels, cells = np.unique(2 * y + (X[:, 0] > 0.5), return_inverse=True)
+    groups = tuple(RateGroup(str(g), tuple(np.flatnonzero(labels % 2 == g))) for g in (0, 1))
+    engine = CompiledRows(Samples.from_arrays(X, cells, len(labels), np.ones(len(y))))
+    limits = RateLimits(
+        engine, labels // 2, (RateRequirement("parity", 1, groups, high=bound),), n_classes
+    )
+    return replace(problem, rate_limits=limits)
+
+
+def started(problem, rows, seed):
+    """A free optimum near a random tree."""
+    rng = np.random.default_rng(seed)
+    n_branches, shape = problem.topology.n_branches, (problem.n_groups, problem.topology.n_leaves)
+    tree = SupportTree(
+        rng.normal(size=(n_branches, problem.n_features + 1)) * 0.5,
+        rng.normal(size=shape),
+        np.arange(problem.n_features),
+        np.ones((n_branches, problem.n_features), dtype=bool),
+        np.zeros(n_branches, dtype=bool),
+    )
+    return rows.descend(tree, Shrinkage(problem.ridge), 200, 1e-9)[0]
+
+
+@pytest.mark.parametrize("case", PROBLEMS, ids=range(10))
+def test_it_ends_where_a_general_solver_ends(case):
+    problem = rated_problem(len(case), *case)
+    rows = RowDescents(problem, Budget(), problem.samples)
+    start = started(problem, rows, 0)
+    end = with_rates(rows, start, problem.penalties, problem.ridge, 1e-6)
+    tree = end.tree.parameters(problem)
+    assert end.over
+    assert problem.violation(tree).largest <= 1e-8
+    assert np.any(end.multipliers > 0)  # a rate binds: the problem is none without
+    if any(problem.penalties.strengths):  # no smooth program: rates cost something, and hold
+        assert problem.objective(tree) >= problem.unrated.objective(tree) - 1e-9
+        return
+    function = rows.function(start, Shrinkage(problem.ridge), start.free)
+    space = coordinates(start, function, start.free, problem.bounds, None)
+    rates = TreeRates(problem, start, space)
+    low, high = start.vector_bounds(problem.bounds)
+    lines = {
+        "type": "ineq",
+        "fun": lambda x: -rates.shortfalls(x),
+        "jac": rates.slopes,
+    }
+    other = minimize(
+        function, start.vector, jac=True, method="SLSQP", constraints=[lines],
+        bounds=np.column_stack([low, high]), options={"maxiter": 500, "ftol": 1e-10},
+    )  # fmt: skip
+    assert np.max(rates.shortfalls(other.x)) < 1e-6
+    assert problem.cost(tree) <= other.fun + 1e-5 * abs(other.fun)
