@@ -464,8 +464,6 @@ def add_ipopt() -> None:
     fit("ipopt-substituted", iris, solver="ipopt", **l0, **short, **strengths("global", 0.5))
     fit("ipopt-substituted-l1", rows, solver="ipopt", depth=2, loss="cost", penalty="l1", **short,
         **strengths("both", 0.5))  # fmt: skip
-    explicit = {"solver": "ipopt-explicit", "depth": 1, **l0}
-    fit("ipopt-explicit", lambda: checkerboard(80), **explicit, **short, **strengths("local", 0.5))
     fit("ipopt-likelihood", iris, solver="ipopt", depth=2, **short, **strengths("global", 1.0))
     fit("ipopt-likelihood-rate", iris, solver="ipopt", depth=2, min_class_rate=0.5, **short)
 

@@ -91,39 +91,27 @@ def summary(
 
 
 def speed(args: argparse.Namespace) -> None:
-    """Bars: explicit IPOPT takes 1,000 times as long in the median (300 a miss), the other 100."""
-    names = ("ipopt-explicit", "ipopt")
-    print(
-        f"{'row':34}{'native ms':>10}{'explicit s':>11}{'ratio':>8}{'substit. s':>11}{'ratio':>8}"
-        f"{'portfolio s':>13}{'ratios':>12}"
-    )
-    native = make_solver("native")
-    ratios: dict[str, list[float]] = {name: [] for name in names}
-    wholes: dict[str, list[float]] = {name: [] for name in names}
+    """Bar: IPOPT takes 100 times as long in the median."""
+    print(f"{'row':34}{'native ms':>10}{'IPOPT s':>11}{'ratio':>8}{'portfolio s':>13}{'ratio':>7}")
+    native, ratios, wholes = make_solver("native"), [], []
     for row in selected(args, "ipopt.csv"):
         problem = row_problem(row)
         one_start(problem, native, 0, None)  # compile
         one = np.median([one_start(problem, native, i, None) for i in range(args.starts)])
         whole = portfolio(problem, native, args)
-        line = f"{row_label(row):34}{1e3 * one:10.2f}"
-        for name in names:
-            times = [
-                one_start(problem, make_solver(name), i, args.time_limit)
-                for i in range(args.ipopt_starts)
-            ]
-            ratios[name].append(float(np.median(times) / one))
-            wholes[name].append(float(args.starts * np.mean(times) / whole))
-            line += f"{np.median(times):11.2f}{ratios[name][-1]:8.0f}"
-        print(
-            line + f"{whole:13.2f}{wholes[names[0]][-1]:6.0f}{wholes[names[1]][-1]:6.0f}",
-            flush=True,
-        )
-    for name in names:
-        print(f"{name}: one start against one start, ratio {spread(ratios[name])}")
-        print(
-            f"{name}: {args.starts} starts and the search after them against {args.starts} starts "
-            f"(the mean of {args.ipopt_starts}, times {args.starts}), ratio {spread(wholes[name])}"
-        )
+        times = [
+            one_start(problem, make_solver("ipopt"), i, args.time_limit)
+            for i in range(args.ipopt_starts)
+        ]
+        ratios.append(float(np.median(times) / one))
+        wholes.append(float(args.starts * np.mean(times) / whole))
+        line = f"{row_label(row):34}{1e3 * one:10.2f}{np.median(times):11.2f}{ratios[-1]:8.0f}"
+        print(line + f"{whole:13.2f}{wholes[-1]:7.0f}", flush=True)
+    print(f"one start against one start, ratio {spread(ratios)}")
+    print(
+        f"{args.starts} starts and the search after them against {args.starts} starts "
+        f"(the mean of {args.ipopt_starts}, times {args.starts}), ratio {spread(wholes)}"
+    )
 
 
 def spread(ratios: list[float]) -> str:

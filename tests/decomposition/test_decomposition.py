@@ -605,14 +605,13 @@ def test_nonsense_is_refused_in_a_sentence(parameters, sentence):
 # IPOPT inside.
 
 
-@pytest.mark.parametrize("strategy", ["ipopt", "ipopt-explicit"])
 @pytest.mark.parametrize("proximal", [1e-3, *slow(0.0)])
-def test_ipopt_inside(strategy, proximal):
+def test_ipopt_inside(proximal):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     problem = make_problem(depth=2, rows=60, global_=0.3)
     found = run(
         problem,
-        inner=strategy,
+        inner="ipopt",
         start=a_start(problem, rule="points"),
         proximal=proximal,
         initialisation=5,
@@ -621,22 +620,20 @@ def test_ipopt_inside(strategy, proximal):
     levels = objectives(found)
     assert found.status.usable and np.all(np.diff(levels) <= 1e-9)
     assert levels[-1] < levels[0]
-    assert NodeDecomposition(inner=strategy).zero_threshold == 1e-4
+    assert NodeDecomposition(inner="ipopt").zero_threshold == 1e-4
 
 
 @pytest.mark.parametrize("local", [0.0, 0.4], ids=["one part", "split weights"])
-@pytest.mark.parametrize("strategy", ["substituted", "explicit"])
-def test_the_proximal_term_of_the_nonlinear_programs(strategy, local):
+def test_the_proximal_term_of_the_nonlinear_programs(local):
     """Value, gradient and Hessian against the term itself, over all variables of the block."""
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    from softsplit.ipopt.solver import IpoptSolver
+    from softsplit.ipopt.solver import program_of
 
     penalties = PenaltyPair.of(exponential(), local, 0.3)
     case = sensitive_case(0, 3, 5.0, penalties, n_rows=12)
     block = Block((0, 4), tuple(range(8)))
     with_term, without = (
-        IpoptSolver(strategy).program(case.problem.restrict(block, case.tree, proximal=psi))
-        for psi in (0.7, 0.0)
+        program_of(case.problem.restrict(block, case.tree, proximal=psi)) for psi in (0.7, 0.0)
     )
     rng = np.random.default_rng(0)
     x = with_term.start(case.tree)

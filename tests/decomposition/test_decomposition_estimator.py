@@ -145,7 +145,7 @@ def test_a_path_of_strengths():
     "solver, sentence",
     [
         (NodeDecomposition(macro_iterations=-1), "macro_iterations must be a positive integer"),
-        ("decompose", "'native', 'ipopt', 'ipopt-explicit', 'decomposition'"),
+        ("decompose", "'native', 'ipopt', 'decomposition'"),
     ],
 )
 def test_a_wrong_solver_is_refused_before_any_work(solver, sentence):

@@ -158,13 +158,13 @@ def test_a_store_may_hold_more_than_the_spec_asks_for(store):
 
 
 def test_solvers_side_by_side(tmp_path):
-    spec = small(solvers=("native", "ipopt-explicit"), table="solvers", inner=None)
+    spec = small(solvers=("native", "ipopt"), table="solvers", inner=None)
     with Store(tmp_path / "two.sqlite") as store:
         fill(store, spec)
         table = make_table(spec, store)
     assert len(table) == 2 * 2 * 3 * 2
     first = table.iloc[:2]
-    assert first["solver"].tolist() == ["native", "ipopt-explicit"]
+    assert first["solver"].tolist() == ["native", "ipopt"]
     assert first["seconds_over_native"].tolist() == [1.0, 4.0]
     assert first["best_objective"].tolist() == [4.0, 4.0]
     assert table["dataset"].tolist() == ["iris"] * 12 + ["wine"] * 12

@@ -1,4 +1,4 @@
-"""IPOPT: both programs stand for the problem, and what a run may and may not claim."""
+"""IPOPT: its program stands for the problem, and what a run may and may not claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.ipopt import worker as ipopt_worker
 from softsplit.ipopt.bridge import IpoptOutcome, IpoptProgress
-from softsplit.ipopt.explicit import ExplicitProgram
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.ipopt.worker import run_with_limit
@@ -37,7 +36,6 @@ from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 pytest.importorskip("casadi")
 
-PROGRAMS = {"substituted": SubstitutedProgram, "explicit": ExplicitProgram}
 SCOPES = {"local": (0.7, 0.0), "global": (0.0, 0.9), "both": (0.7, 0.9), "none": (0.0, 0.0)}
 
 
@@ -73,15 +71,14 @@ def open_tree(problem: TrainingProblem, seed: int = 1) -> TreeParameters:
     return TreeParameters(weights, np.clip(centre, -1, 1), c)
 
 
-@pytest.mark.parametrize("strategy", PROGRAMS)
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("restricted", [False, True])
-def test_program_is_the_problem(strategy: str, scope: str, restricted: bool) -> None:
+def test_program_is_the_problem(scope: str, restricted: bool) -> None:
     problem = make_problem(2, 32.0, PenaltyPair.of(exponential(), *SCOPES[scope]))
     if restricted:
         problem = problem.restrict(Block((1,), (0, 1)), open_tree(problem, seed=9))
     tree = problem.pin(open_tree(problem))
-    program = PROGRAMS[strategy](problem)
+    program = SubstitutedProgram(problem)
     x = program.start(tree)
     assert program.objective(x) == pytest.approx(problem.objective(tree), rel=1e-12)
     again = program.tree(x)
@@ -145,37 +142,28 @@ def begin(problem: TrainingProblem, seed: int = 0) -> Start:
 
 
 @pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_strategies_agree_on_separable_classes(n_classes: int) -> None:
+def test_separable_classes_are_separated(n_classes: int) -> None:
     problem = clusters(PenaltyPair.of(linear(), 0.1), n_classes)
-    best = {}
-    for strategy in PROGRAMS:
-        solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
-        runs = [solver.solve(problem, begin(problem, seed), Budget()) for seed in range(3)]
-        best[strategy] = min((r for r in runs if r.status.usable), key=lambda r: r.objective)
-    for solution in best.values():
-        assert solution.message == "Solve_Succeeded"
-        assert solution.status in (Status.OPTIMAL, Status.ACCEPTABLE)
-        assert solution.kkt.residual < 1e-2
-        assert solution.cost < 0.02
-        assert solution.violation < 1e-8
-        assert solution.stationarity < 1e-2
-    assert best["explicit"].objective == pytest.approx(best["substituted"].objective, rel=0.02)
+    runs = [IpoptSolver().solve(problem, begin(problem, seed), Budget()) for seed in range(3)]
+    solution = min((r for r in runs if r.status.usable), key=lambda r: r.objective)
+    assert solution.message == "Solve_Succeeded"
+    assert solution.status in (Status.OPTIMAL, Status.ACCEPTABLE)
+    assert solution.kkt.residual < 1e-2
+    assert solution.cost < 0.02
+    assert solution.violation < 1e-8
+    assert solution.stationarity < 1e-2
 
 
 @pytest.mark.parametrize(
-    ("strategy", "formulation"),
+    "formulation",
     [
-        *(("substituted", name) for name in FORMULATIONS if name not in PAIRS),
-        *(("explicit", name) for name in ("Linf", "L0loc")),
-        *(pytest.param("substituted", name, marks=pytest.mark.slow) for name in PAIRS),
-        pytest.param("explicit", "mixed", marks=pytest.mark.slow),
+        pytest.param(name, marks=pytest.mark.slow) if name in PAIRS else name
+        for name in FORMULATIONS
     ],
 )
-def test_every_formulation_runs(
-    strategy: str, formulation: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_formulation_runs(formulation: str, capfd: pytest.CaptureFixture[str]) -> None:
     problem = clusters(FORMULATIONS[formulation])
-    solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
+    solver = IpoptSolver()
     runs = [solver.solve(problem, begin(problem, seed), Budget(max_iter=200)) for seed in (1, 2)]
     for solution in runs:
         assert np.isfinite(solution.objective)
@@ -187,32 +175,29 @@ def test_every_formulation_runs(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("strategy", PROGRAMS)
 @pytest.mark.parametrize("block", [Block((1,), (0, 1)), Block((0,), (0, 1, 2, 3)), Block((), (3,))])
-def test_restricted_problem_moves_only_its_block(strategy: str, block: Block) -> None:
+def test_restricted_problem_moves_only_its_block(block: Block) -> None:
     whole = clusters(PenaltyPair.of(exponential(), 0.05, 0.05))
     anchor = begin(whole, 3).parameters
     problem = whole.restrict(block, anchor)
-    solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
+    solver = IpoptSolver()
     solution = solver.solve(problem, Start(anchor), Budget())
     assert solution.status in (Status.OPTIMAL, Status.ACCEPTABLE)
     fixed = [t for t in range(3) if t not in block.branches]
     np.testing.assert_array_equal(solution.parameters.weights[:, fixed], anchor.weights[:, fixed])
 
 
-@pytest.mark.parametrize("strategy", PROGRAMS)
-def test_impossible_rates_are_not_solved(strategy: str) -> None:
+def test_impossible_rates_are_not_solved() -> None:
     problem = contradictory(0.99)
-    solver = IpoptSolver(strategy=strategy, max_iter=200)  # type: ignore[arg-type]
+    solver = IpoptSolver(max_iter=200)
     solution = solver.solve(problem, begin(problem), Budget())
     assert not solution.status.usable
     assert solution.violation > 1e-3
 
 
-@pytest.mark.parametrize("strategy", PROGRAMS)
-def test_iteration_limit(strategy: str) -> None:
+def test_iteration_limit() -> None:
     problem = clusters(PenaltyPair.of(linear(), 0.1))
-    solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
+    solver = IpoptSolver()
     solution = solver.solve(problem, begin(problem), Budget(max_iter=1))
     assert solution.status is Status.MAX_ITER
     assert solution.n_iter == 1
@@ -368,8 +353,3 @@ def test_missing_casadi_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = clusters(PenaltyPair.of(linear(), 0.1))
     with pytest.raises(ImportError, match=r"casadi.*pip install 'softsplit\[ipopt\]'"):
         IpoptSolver().solve(problem, begin(problem), Budget())
-
-
-def test_unknown_strategy_is_refused() -> None:
-    with pytest.raises(ValueError, match="'substituted' or 'explicit'"):
-        IpoptSolver(strategy="implicit")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Derivatives of both programs for IPOPT against finite differences, the Hessian above all.
+"""Derivatives of the program for IPOPT against finite differences, the Hessian above all.
 
 Points are chosen where every gate reacts: at a saturated gate all derivatives vanish, and any
 check passes.
@@ -13,7 +13,6 @@ import pytest
 
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
 from softsplit.engines.block import GateCache
-from softsplit.ipopt.explicit import ExplicitProgram
 from softsplit.ipopt.program import NonlinearProgram, Pattern
 from softsplit.ipopt.second_order import RoutedRows
 from softsplit.ipopt.substituted import SubstitutedProgram
@@ -22,7 +21,6 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores
 
-PROGRAMS = {"substituted": SubstitutedProgram, "explicit": ExplicitProgram}
 EVERY_SCOPE = {**SCOPES, "none": (0.0, 0.0)}
 DEPTHS = [1, 2, 3, 4]
 STEEPNESSES = [2.0, 32.0, 512.0]
@@ -30,13 +28,11 @@ TOLERANCE = 1e-6
 FACTOR = 1.7
 """IPOPT's factor of the objective; 1 would hide where it is forgotten."""
 
-every_program = pytest.mark.parametrize("strategy", PROGRAMS)
-
 
 def small_problem(
     depth: int, steepness: float, penalties: PenaltyPair
 ) -> tuple[TrainingProblem, TreeParameters]:
-    """Few rows, as an explicit program has a variable per row and leaf; one class has no rate."""
+    """Few rows; one class has no rate."""
     case = sensitive_case(3, depth, steepness, penalties, rates=0.1, n_rows=8)
     rates = np.array(case.problem.minimum_rates)
     rates[-1] = 0.0
@@ -44,10 +40,10 @@ def small_problem(
 
 
 def make_program(
-    strategy: str, problem: TrainingProblem, tree: TreeParameters
+    problem: TrainingProblem, tree: TreeParameters
 ) -> tuple[NonlinearProgram, np.ndarray]:
     """The program, and a point off the bounds and with P off its routing."""
-    program = PROGRAMS[strategy](problem)
+    program = SubstitutedProgram(problem)
     x = program.start(tree)
     x = x + np.random.default_rng(5).uniform(1e-2, 2e-2, len(x)) * min(1.0, 32 / problem.steepness)
     gates = problem.steepness * split_scores(program.tree(x), problem.samples.features)
@@ -115,8 +111,6 @@ def groups_of_variables(program) -> dict[str, np.ndarray]:  # type: ignore[no-un
         groups["negative parts"] = variables.negative.ravel()
     if len(variables.caps):
         groups["caps"] = variables.caps
-    if len(program.lower) > variables.size:
-        groups["probabilities"] = np.arange(variables.size, len(program.lower))
     assert sum(map(len, groups.values())) == len(program.lower)
     return groups
 
@@ -168,39 +162,32 @@ ROUTINGS = [
 PENALISED = [(2, 32.0, scope, surrogate) for scope in SCOPES for surrogate in SURROGATES]
 
 
-@every_program
 @pytest.mark.parametrize(
     ("depth", "steepness", "scope", "surrogate"),
     ROUTINGS + PENALISED,
     ids=lambda part: surrogate_id(part) if isinstance(part, Surrogate) else str(part),
 )
-def test_hessian_products(
-    strategy: str, depth: int, steepness: float, scope: str, surrogate: Surrogate
-) -> None:
+def test_hessian_products(depth: int, steepness: float, scope: str, surrogate: Surrogate) -> None:
     problem, tree = small_problem(depth, steepness, PenaltyPair.of(surrogate))
     problem = problem.with_penalties(balanced_penalties(problem, tree, surrogate, scope))
-    program, x = make_program(strategy, problem, tree)
+    program, x = make_program(problem, tree)
     check_hessian_products(program, x, step_length(problem))
 
 
-@every_program
 @pytest.mark.parametrize(("depth", "steepness"), [(1, 2.0), (2, 32.0), (2, 512.0)])
 @pytest.mark.parametrize("scope", EVERY_SCOPE)
-def test_every_entry_of_the_derivatives(
-    strategy: str, depth: int, steepness: float, scope: str
-) -> None:
+def test_every_entry_of_the_derivatives(depth: int, steepness: float, scope: str) -> None:
     penalties = PenaltyPair.of(exponential(), *EVERY_SCOPE[scope])
     problem, tree = small_problem(depth, steepness, penalties)
-    program, x = make_program(strategy, problem, tree)
+    program, x = make_program(problem, tree)
     check_every_entry(program, x, step_length(problem))
 
 
-@every_program
 @pytest.mark.parametrize("scope", EVERY_SCOPE)
 @pytest.mark.parametrize("block", [Block((1,), (0, 1)), Block((0, 2), (1, 3)), Block((), (2,))])
-def test_derivatives_of_a_restricted_problem(strategy: str, scope: str, block: Block) -> None:
+def test_derivatives_of_a_restricted_problem(scope: str, block: Block) -> None:
     problem, tree = small_problem(2, 32.0, PenaltyPair.of(exponential(), *EVERY_SCOPE[scope]))
-    program, x = make_program(strategy, problem.restrict(block, tree), tree)
+    program, x = make_program(problem.restrict(block, tree), tree)
     check_every_entry(program, x, step_length(problem))
 
 
@@ -213,7 +200,7 @@ def test_a_block_whose_fixed_part_is_known_has_the_same_derivatives(
     problem, tree = small_problem(3, steepness, PenaltyPair.of(exponential(), 0.4, 0.9))
     cache = GateCache.of(tree, problem.rows, steepness)
     block = Block(branches, (0, 1, 4, 5, 6, 7))
-    plain, x = make_program("substituted", problem.restrict(block, tree), tree)
+    plain, x = make_program(problem.restrict(block, tree), tree)
     fast = SubstitutedProgram(problem.restrict(block, tree, cache=cache))
     multipliers = np.random.default_rng(3).normal(size=len(plain.constraint_lower))
 

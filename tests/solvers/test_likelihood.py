@@ -200,7 +200,6 @@ def test_from_the_same_tree_ipopt_ends_at_the_same_point():
             {"solver": "ipopt", "penalty": "count", "global_strength": 1.0},
             "penalty='count' has none",
         ),
-        ({"solver": "ipopt-explicit"}, "'ipopt-explicit' trains loss='cost' only; set loss='cost'"),
         ({"solver": "decomposition"}, "set loss='cost'"),
     ],
 )

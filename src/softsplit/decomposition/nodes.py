@@ -217,7 +217,7 @@ class NodeDecomposition(Solver, BaseEstimator):
     Parameters
     ----------
     inner : str or solver object, default="native"
-        Solves the blocks and the initialisation: "native", "ipopt", "ipopt-explicit" or a solver.
+        Solves the blocks and the initialisation: "native", "ipopt" or a solver.
     working_sets : rule of working_sets.py, optional
         Which nodes move together; ``SingleBranches()`` (S-NB-DEC) if not given.
     macro_iterations : int, default=10

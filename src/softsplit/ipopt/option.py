@@ -3,9 +3,6 @@
 from softsplit.support.options import Option
 
 OPTION = Option(
-    solvers={
-        "ipopt": "softsplit.ipopt.solver:IpoptSolver",
-        "ipopt-explicit": "softsplit.ipopt.solver:explicit_solver",
-    },
+    solvers={"ipopt": "softsplit.ipopt.solver:IpoptSolver"},
     requires={"casadi": "ipopt"},
 )

@@ -1,9 +1,8 @@
-"""The paper's reference method: the interior-point code IPOPT, on either strategy of section 4.1.
+"""The paper's reference method: the interior-point code IPOPT, on strategy (ii) of section 4.1.
 
-    substituted   leaf probabilities replaced by the product of gates (substituted.py)
-    explicit      leaf probabilities as variables, one equation each (explicit.py)
-
-The first also solves the problems of loss="log" (substituted.py), which the paper does not have.
+The leaf probabilities are replaced by the product of gates (substituted.py), also in the problems
+of loss="log", which the paper does not have. Strategy (i), with the leaf probabilities as
+variables, took about eight times as long.
 IPOPT comes with the optional package casadi. The result is what IPOPT returns, with violations of
 bounds the size of rounding removed and nothing else improved. An interior-point method returns no
 exact zeros: count sparsity with a threshold (about 1e-4).
@@ -13,9 +12,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +26,6 @@ from softsplit.ipopt.bridge import (
     run_ipopt,
     tidy,
 )
-from softsplit.ipopt.explicit import ExplicitProgram
 from softsplit.ipopt.program import NonlinearProgram
 from softsplit.ipopt.substituted import LikelihoodProgram, SubstitutedProgram
 from softsplit.ipopt.worker import run_with_limit
@@ -36,12 +33,9 @@ from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Budget, Solution, Solver, Start, Status
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
 from softsplit.tree.parameters import TreeParameters
 
 logger = logging.getLogger(__name__)
-
-Strategy = Literal["substituted", "explicit"]
 
 STATUS = {
     "Solve_Succeeded": Status.OPTIMAL,
@@ -74,40 +68,24 @@ class IpoptSolver(Solver):
 
     Parameters
     ----------
-    strategy : {"substituted", "explicit"}
-        Whether the leaf probabilities are substituted or variables of their own. The explicit
-        form is slower, and less sensitive to the start.
     max_iter : int
         Iteration limit where the budget has none.
     options : dict, optional
         Further options of IPOPT, which override the ones used here.
     """
 
-    strategy: Strategy = "substituted"
     max_iter: int = 1000
     options: dict[str, Any] = field(default_factory=dict)
     start_rules: tuple[str, ...] = ("points",)
     candidates: int = 0
     releases_gil: bool = False
     zero_threshold: float = 1e-4
-
-    def __post_init__(self) -> None:
-        if self.strategy not in ("substituted", "explicit"):
-            raise ValueError(
-                f"strategy must be 'substituted' or 'explicit', got {shown(self.strategy)}."
-            )
-
-    @property
-    def name(self) -> str:
-        return "ipopt" if self.strategy == "substituted" else "ipopt-explicit"
+    name: str = "ipopt"
 
     def supports(self, problem: TrainingProblem) -> str | None:
-        """The expected cost, and the log-loss if substituted: the programs write them out."""
+        """The expected cost and the log-loss: the programs write them out."""
         assigned = isinstance(problem.loss.leaf_rule, ClassAssignment)
-        if self._program_class(problem) is LikelihoodProgram:
-            if self.strategy == "explicit":
-                return "trains loss='cost' only"
-        elif problem.loss.outer != IDENTITY or not assigned:
+        if not problem.by_likelihood and (problem.loss.outer != IDENTITY or not assigned):
             return f"trains the expected cost, not {type(problem.loss).__name__}"
         if problem.penalties.counts:
             return "follows slopes, and penalty='count' has none; choose another penalty"
@@ -117,8 +95,7 @@ class IpoptSolver(Solver):
 
     def start_rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for the log-loss: the others draw trees for the box."""
-        likelihood = self._program_class(problem) is LikelihoodProgram
-        rules = ("mixtures",) if likelihood else self.start_rules
+        rules = ("mixtures",) if problem.by_likelihood else self.start_rules
         return rules[number % len(rules)]
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
@@ -149,7 +126,7 @@ class IpoptSolver(Solver):
         self, problem: TrainingProblem, start: Start, budget: Budget, progress: IpoptProgress
     ) -> IpoptOutcome:
         """The run itself, in this process."""
-        program = self.program(problem)
+        program = program_of(problem)
 
         def report(x: FloatArray, value: float, violation: float) -> None:
             progress.keep(program.tree(x), value, violation)
@@ -163,15 +140,6 @@ class IpoptSolver(Solver):
             ended.n_iter += before
         return conclude(problem, program, ended, progress)
 
-    def program(self, problem: TrainingProblem) -> NonlinearProgram:
-        """The nonlinear program of this strategy."""
-        return self._program_class(problem)(problem)
-
-    def _program_class(self, problem: TrainingProblem) -> Callable[[Any], NonlinearProgram]:
-        if problem.by_likelihood:
-            return LikelihoodProgram
-        return SubstitutedProgram if self.strategy == "substituted" else ExplicitProgram
-
     def _options(self, problem: TrainingProblem, budget: Budget) -> dict[str, Any]:
         options: dict[str, Any] = {
             "print_level": 0,
@@ -183,7 +151,7 @@ class IpoptSolver(Solver):
         }
         if budget.time_limit is not None:
             options["max_wall_time"] = max(budget.remaining, 1e-3)
-        if self._program_class(problem) is LikelihoodProgram:
+        if problem.by_likelihood:
             # Shares must stay positive, and the derivatives small in the units of the problem.
             options |= {
                 "bound_relax_factor": 0.0,
@@ -193,6 +161,11 @@ class IpoptSolver(Solver):
         return options | self.options
 
 
+def program_of(problem: TrainingProblem) -> SubstitutedProgram:
+    """Return the nonlinear program that stands for a problem."""
+    return LikelihoodProgram(problem) if problem.by_likelihood else SubstitutedProgram(problem)
+
+
 def conclude(
     problem: TrainingProblem, program: NonlinearProgram, ended: IpoptRun, progress: IpoptProgress
 ) -> IpoptOutcome:
@@ -200,23 +173,16 @@ def conclude(
     status, message = STATUS.get(ended.return_status, Status.FAILED), ended.return_status
     if ended.error:
         status, message = Status.FAILED, f"{message} ({ended.error})"
-    found = program.tree(ended.x)
-    if not _finite(found):
-        status, found = (
-            Status.FAILED,
-            progress.last or program.tree(np.maximum(program.lower, -1.0)),
-        )
+    tree = program.tree(ended.x)
+    if not _finite(tree):
+        tree = progress.last or program.tree(np.maximum(program.lower, -1.0))
+        status = Status.FAILED
     if status in (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED):
-        progress.last = found
-        return IpoptOutcome(progress.pick(problem, found), status, ended.n_iter, message)
-    return IpoptOutcome(tidy(problem, found), status, ended.n_iter, message)
+        progress.last = tree
+        return IpoptOutcome(progress.pick(problem, tree), status, ended.n_iter, message)
+    return IpoptOutcome(tidy(problem, tree), status, ended.n_iter, message)
 
 
 def _finite(parameters: TreeParameters) -> bool:
     arrays = (parameters.weights, parameters.thresholds, parameters.leaf_values)
     return all(bool(np.all(np.isfinite(array))) for array in arrays)
-
-
-def explicit_solver() -> IpoptSolver:
-    """IPOPT with the leaf probabilities as variables."""
-    return IpoptSolver(strategy="explicit")

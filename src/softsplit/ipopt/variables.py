@@ -1,4 +1,4 @@
-"""The variables both strategies share: split weights, thresholds, leaf classes, global bounds.
+"""The variables: split weights, thresholds, leaf classes, global bounds.
 
     a in [low, high],  mu in its own bounds,  c in [0, 1]              (problem.bounds)
     a = a_plus - a_minus, in [0, high] and [0, -low]                   with a local penalty
@@ -13,7 +13,7 @@ c, beta. The linear constraints are A x with A constant: leaf simplex, class cov
 carry classes), beta. Weights are split only where the local penalty needs it: twice the columns is
 twice the time. Under a prior the shares of a leaf stay above a floor that no best leaf comes near.
 
-``BranchBlocks`` computes derivatives over the variables of the branches, for both strategies:
+``BranchBlocks`` computes derivatives over the variables of the branches:
 
     Hessian blocks   d2 / d(branch s) d(branch t) of sum_i sum_l P_il V_il, s above or equal to t
     leaf steps       every (leaf, step on its path) whose branch is free

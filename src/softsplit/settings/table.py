@@ -308,7 +308,7 @@ class RunParameters:
     Parameters
     ----------
     solver : str or solver object, default="native"
-        "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
+        "native", "ipopt" (needs ``softsplit[ipopt]``), or
         "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
     n_starts : int, default=10
         Number of starts; the tree with the lowest objective is kept. With loss "cost" the native
