@@ -9,15 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softsplit import SoftTreeClassifier
 from softsplit.data import BUNDLED, catalogue, load_dataset
-from softsplit.engines.compiled import CompiledRows
-from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import PenaltyPair, exponential
-from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import BasinHoppingSolver
-from softsplit.training.multistart import best_solution, multistart
-from softsplit.tree.parameters import Topology
 
 PAINT = """width,colour,code,grade
 1.5,red,2,poor
@@ -41,36 +33,28 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_one_hot_gives_a_column_per_level_sorted_as_text(folder):
-    data = load_dataset("paint")
-    assert data.name == "paint"
-    assert data.feature_names == (
-        "width", "colour=blue", "colour=green", "colour=red", "code=1", "code=10", "code=2",
-    )  # fmt: skip
-    np.testing.assert_array_equal(
-        data.X,
-        [
-            [1.5, 0, 0, 1, 0, 0, 1],
-            [2.0, 1, 0, 0, 0, 1, 0],
-            [0.5, 0, 0, 1, 1, 0, 0],
-            [3.0, 0, 1, 0, 0, 0, 1],
-        ],
-    )
-    assert data.X.dtype == float
+WHOLE = [
+    [1.5, 0, 0, 1, 0, 0, 1],
+    [2.0, 1, 0, 0, 0, 1, 0],
+    [0.5, 0, 0, 1, 1, 0, 0],
+    [3.0, 0, 1, 0, 0, 0, 1],
+]
+"""The set "paint" with an indicator for each level: blue, green, red; 1, 10, 2."""
 
 
-def test_drop_first_leaves_the_first_level_out(folder):
-    data, whole = load_dataset("paint", "drop-first"), load_dataset("paint", "onehot")
-    assert data.feature_names == ("width", "colour=green", "colour=red", "code=10", "code=2")
-    np.testing.assert_array_equal(data.X, whole.X[:, [0, 2, 3, 5, 6]])
-
-
-def test_without_coding_the_columns_stay_as_they_are(folder):
-    data = load_dataset("plain", "none")
-    assert data.feature_names == ("a", "b")
-    np.testing.assert_array_equal(data.X, [[1.0, 2.0], [3.0, 4.0]])
-    with pytest.raises(ValueError, match="red"):
-        load_dataset("paint", "none")
+@pytest.mark.parametrize(
+    ("coding", "names", "columns"),
+    [
+        ("onehot", "colour=blue colour=green colour=red code=1 code=10 code=2", [1, 2, 3, 4, 5, 6]),
+        ("drop-first", "colour=green colour=red code=10 code=2", [2, 3, 5, 6]),
+        ("binary-once", "colour=blue colour=green colour=red code=1 code=10 code=2", range(1, 7)),
+    ],
+)
+def test_levels_become_columns_sorted_as_text(folder, coding, names, columns):
+    data = load_dataset("paint", coding)
+    assert data.name == "paint" and data.X.dtype == float
+    assert data.feature_names == ("width", *names.split())
+    np.testing.assert_array_equal(data.X, np.array(WHOLE)[:, [0, *columns]])
 
 
 def test_binary_once_gives_two_levels_one_column(folder):
@@ -94,7 +78,11 @@ def test_codings_of_the_paper_are_for_its_data_sets(folder):
 
 @pytest.mark.parametrize("coding", ["onehot", "drop-first", "none"])
 def test_numbers_need_no_coding(folder, coding):
-    np.testing.assert_array_equal(load_dataset("plain", coding).X, [[1.0, 2.0], [3.0, 4.0]])
+    data = load_dataset("plain", coding)
+    assert data.feature_names == ("a", "b")
+    np.testing.assert_array_equal(data.X, [[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(ValueError, match="red"):
+        load_dataset("paint", "none")
 
 
 def test_classes_are_text_in_sorted_order_and_rows_keep_theirs(folder):
@@ -104,21 +92,26 @@ def test_classes_are_text_in_sorted_order_and_rows_keep_theirs(folder):
     assert load_dataset("plain").class_names == ("0", "1")
 
 
-def test_a_missing_manifest_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOFTSPLIT_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"holds no datasets\.json; point it to") as error:
-        load_dataset("iris")
-    assert str(tmp_path) in str(error.value)
-
-
-def test_an_unknown_name_lists_the_known_ones(folder):
-    with pytest.raises(FileNotFoundError, match=r"'rust' is not in datasets\.json.*paint, plain"):
-        load_dataset("rust")
-
-
-def test_the_folder_goes_before_the_bundle(folder):
-    with pytest.raises(FileNotFoundError, match="'iris' is not in"):
-        load_dataset("iris")
+@pytest.mark.parametrize(
+    ("home", "name", "sentence"),
+    [
+        ("empty", "iris", r"empty.* holds no datasets\.json; point it to"),
+        ("", "rust", r"'rust' is not in datasets\.json.*paint, plain"),
+        ("", "iris", "'iris' is not in"),  # the folder goes before the bundle
+        (None, "rust", r"'rust' is not bundled \(bundled: digits, iris.*SOFTSPLIT_DATA"),
+        (None, "ozone", "'ozone' cannot be fetched from OpenML.*another"),
+    ],
+)
+def test_a_set_that_is_not_there_says_where_it_could_come_from(
+    folder, monkeypatch, home, name, sentence
+):
+    (folder / "empty").mkdir()
+    if home is None:
+        monkeypatch.delenv("SOFTSPLIT_DATA")
+    else:
+        monkeypatch.setenv("SOFTSPLIT_DATA", str(folder / home))
+    with pytest.raises(FileNotFoundError, match=sentence):
+        load_dataset(name)
 
 
 @pytest.mark.parametrize(
@@ -137,22 +130,6 @@ def test_bundled_sets_need_no_folder(name, shape, classes, monkeypatch):
     assert len(data.feature_names) == shape[1]
     assert set(data.y) == set(classes)
     assert name in BUNDLED
-
-
-def test_a_set_that_is_not_bundled_says_where_it_could_come_from(monkeypatch):
-    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
-    with pytest.raises(
-        FileNotFoundError, match=r"'rust' is not bundled \(bundled: digits, iris.*SOFTSPLIT_DATA"
-    ):
-        load_dataset("rust")
-    with pytest.raises(FileNotFoundError, match=r"'ozone' cannot be fetched from OpenML.*another"):
-        load_dataset("ozone")
-
-
-def test_a_loaded_set_trains_a_tree(folder):
-    data = load_dataset("paint")
-    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
-    assert tuple(tree.classes_) == data.class_names
 
 
 # --- the real folder, where there is one ----------------------------------------------------
@@ -197,23 +174,3 @@ def test_the_catalogue_agrees_with_the_files_and_with_table_1(name):
     mode = entry["sparsity_coding_mode"]
     expected = entry["n_raw_features"] if mode == "none" else entry["p_onehot"][mode]
     assert reported.X.shape[1] == expected
-
-
-@needs_folder
-def test_a_reference_problem_on_iris_is_solved():
-    """L0glob of strength 1 on the first training fold: the reference objective is 3.7535."""
-    data = load_dataset("iris")
-    X = (data.X - data.X.min(axis=0)) / np.ptp(data.X, axis=0)
-    y = np.searchsorted(data.class_names, data.y)
-    parts = np.array_split(np.random.RandomState(23).permutation(len(y)), 5)
-    train = np.sort(np.concatenate(parts[1:]))
-    problem = TrainingProblem(
-        CompiledRows.from_arrays(X[train], y[train], 3),
-        Topology(2),
-        ExpectedCost.uniform(3),
-        PenaltyPair.of(exponential(), global_strength=1.0),
-        np.full(3, 0.1),
-    )
-    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=4))
-    assert best.violation <= 1e-6
-    assert best.objective <= 1.05 * 3.7535

@@ -116,29 +116,24 @@ def test_a_damaged_cache_is_fetched_again(server, tmp_path):
     assert len(server.asked) == 4
 
 
-def test_a_damaged_transfer_is_refused_and_not_kept(server, tmp_path):
-    server.offer(ARFF, md5_checksum="0" * 32)
-    with pytest.raises(ValueError, match=r"'paint' from OpenML \(id 77\) arrived damaged"):
+@pytest.mark.parametrize(
+    ("arff", "changes", "sentence"),
+    [
+        (ARFF, {"md5_checksum": "0" * 32}, r"'paint' from OpenML \(id 77\) arrived damaged"),
+        (ARFF, {"version": "3"}, "version 3 of 'paint', and version 2 was expected"),
+        (ARFF + "4.0,red,good\n", {}, "is not the paper's 'paint': it has 4 complete rows"),
+        (
+            "@RELATION x\n@ATTRIBUTE a {p,q}\n@DATA\nr\n",
+            {},
+            "the ARFF file of data set 'paint' cannot be read",
+        ),
+    ],
+)
+def test_what_is_not_the_set_of_the_paper_is_refused(server, tmp_path, arff, changes, sentence):
+    server.offer(arff, **changes)
+    with pytest.raises(ValueError, match=sentence):
         load_dataset("paint")
-    assert not list(tmp_path.rglob("*.arff"))
-
-
-def test_another_version_is_refused(server):
-    server.offer(ARFF, version="3")
-    with pytest.raises(ValueError, match="version 3 of 'paint', and version 2 was expected"):
-        load_dataset("paint")
-
-
-def test_other_rows_than_the_papers_are_refused(server):
-    server.offer(ARFF + "4.0,red,good\n")
-    with pytest.raises(ValueError, match=r"is not the paper's 'paint': it has 4 complete rows"):
-        load_dataset("paint")
-
-
-def test_a_file_that_cannot_be_read_is_named(server):
-    server.offer("@RELATION x\n@ATTRIBUTE a {p,q}\n@DATA\nr\n")
-    with pytest.raises(ValueError, match="the ARFF file of data set 'paint' cannot be read"):
-        load_dataset("paint")
+    assert "md5_checksum" not in changes or not list(tmp_path.rglob("*.arff"))
 
 
 def test_first_rows_and_columns_to_drop(server, monkeypatch):
@@ -149,18 +144,18 @@ def test_first_rows_and_columns_to_drop(server, monkeypatch):
     assert data.feature_names == ("the colour=blue", "the colour=red")
 
 
-def test_a_set_that_is_not_there_says_what_to_do(server):
-    server.answers = {}
-    with pytest.raises(FileNotFoundError, match=r"\(id 77: .*404.*set SOFTSPLIT_DATA to a folder"):
+@pytest.mark.parametrize(
+    ("path", "status", "sentence", "asked"),
+    [
+        ("/api/v1/json/data/77", 404, r"\(id 77: .*404.*set SOFTSPLIT_DATA to a folder", 1),
+        ("/data/paint.arff", 503, r"could not be fetched from OpenML.*503", 3),  # asked again
+    ],
+)
+def test_a_server_that_fails_says_what_to_do(server, path, status, sentence, asked):
+    server.answers[path] = (status, b"")
+    with pytest.raises(FileNotFoundError, match=sentence):
         load_dataset("paint")
-    assert len(server.asked) == 1, "a missing page is not asked for again"
-
-
-def test_a_server_that_fails_is_asked_again(server):
-    server.answers["/data/paint.arff"] = (503, b"")
-    with pytest.raises(FileNotFoundError, match=r"could not be fetched from OpenML.*503"):
-        load_dataset("paint")
-    assert server.asked.count("/data/paint.arff") == 3
+    assert server.asked.count(path) == asked
 
 
 def test_no_network_says_what_to_do(server, monkeypatch):

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
-from softsplit.data import read_dataset
-from softsplit.data.files import read_table
-from softsplit.data.learning import learn
+from softsplit.data import Table, learn, read_dataset, read_table
+from softsplit.variables.contents import text_of
+from tables import people
 
 TEXT = """age,town,smoker,risk
 31,Lyon,True,low
@@ -50,28 +52,17 @@ def check(data, name):
     assert data.class_names == ("high", "low")
 
 
-def test_csv(path):
+def test_files_and_frames(path):
     check(read_dataset(path, "risk"), "people")
     check(read_dataset(str(path), "risk", name="mine"), "mine")
-
-
-def test_tsv_and_compressed(tmp_path):
-    (tmp_path / "t.tsv").write_text(TEXT.replace(",", "\t"))
-    check(read_dataset(tmp_path / "t.tsv", "risk"), "t")
-    with gzip.open(tmp_path / "z.csv.gz", "wt") as stream:
-        stream.write(TEXT)
-    check(read_dataset(tmp_path / "z.csv.gz", "risk"), "z")
-
-
-def test_parquet(tmp_path):
-    pytest.importorskip("pyarrow")
-    frame().to_parquet(tmp_path / "p.parquet")
-    check(read_dataset(tmp_path / "p.parquet", "risk"), "p")
-
-
-@pytest.mark.parametrize("make", [frame, lambda: pl.DataFrame(frame().to_dict("list"))])
-def test_frames(make):
-    check(read_dataset(make(), "risk"), "frame")
+    path.with_name("t.tsv").write_text(TEXT.replace(",", "\t"))
+    check(read_dataset(path.with_name("t.tsv"), "risk"), "t")
+    path.with_name("z.csv.gz").write_bytes(gzip.compress(TEXT.encode()))
+    check(read_dataset(path.with_name("z.csv.gz"), "risk"), "z")
+    frame().to_parquet(path.with_name("p.parquet"))
+    check(read_dataset(path.with_name("p.parquet"), "risk"), "p")
+    for table in (frame(), pl.DataFrame(frame().to_dict("list"))):
+        check(read_dataset(table, "risk"), "frame")
 
 
 def test_the_target_may_stand_anywhere_and_hold_numbers():
@@ -120,32 +111,29 @@ def test_what_cannot_be_used_is_named(change, options, message):
     assert message in str(error.value)
 
 
-def test_names_are_no_categories():
-    table = pd.DataFrame({"id": [f"p{i}" for i in range(80)], "y": [0, 1] * 40, "x": range(80)})
-    with pytest.raises(ValueError, match="column 'id' holds 80 different texts in 80 rows"):
-        read_dataset(table, "y")
+IDS = pd.DataFrame({"id": [f"p{i}" for i in range(80)], "y": [0, 1] * 40, "x": range(80)})
+TWICE = pd.DataFrame([[1, 2, 0]], columns=["a", "a", "y"])
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        read_dataset(tmp_path / "none.csv", "y")
+@pytest.mark.parametrize(
+    ("source", "target", "error", "message"),
+    [
+        ("none.csv", "y", FileNotFoundError, "there is no file"),
+        ("x.doc", "y", ValueError, r"'x\.doc' is of no known kind; give a \.csv"),
+        (3, "y", ValueError, "source must be a path or a frame, got int"),
+        (TWICE, "y", ValueError, "several columns named 'a'"),
+        (IDS, "y", ValueError, "column 'id' holds 80 different texts in 80 rows"),
+        (frame().head(0), "risk", ValueError, "the table has no rows"),
+        (frame().assign(age=[None] * 4), "risk", ValueError, "no row is left: every one has a"),
+        (frame()[["risk"]], "risk", ValueError, "has no feature beside its target"),
+    ],
+    ids=range(8),
+)
+def test_tables_that_cannot_be_used_are_named(tmp_path, source, target, error, message):
     (tmp_path / "x.doc").write_text("")
-    with pytest.raises(ValueError, match=r"'x\.doc' is of no known kind; give a \.csv"):
-        read_dataset(tmp_path / "x.doc", "y")
-    with pytest.raises(ValueError, match="source must be a path or a frame, got int"):
-        read_dataset(3, "y")
-    twice = pd.DataFrame([[1, 2, 0]], columns=["a", "a", "y"])
-    with pytest.raises(ValueError, match="several columns named 'a'"):
-        read_dataset(twice, "y")
-
-
-def test_an_empty_table_is_refused():
-    with pytest.raises(ValueError, match="the table has no rows"):
-        read_dataset(frame().head(0), "risk")
-    with pytest.raises(ValueError, match="no row is left: every one has a missing value"):
-        read_dataset(frame().assign(age=[None] * 4), "risk", missing="drop")
-    with pytest.raises(ValueError, match="has no feature beside its target"):
-        read_dataset(frame()[["risk"]], "risk")
+    source = tmp_path / source if isinstance(source, str) else source
+    with pytest.raises(error, match=message):
+        read_dataset(source, target, missing="drop")
 
 
 def test_a_table_trains_a_tree(path):
@@ -193,3 +181,51 @@ def test_a_first_column_with_the_name_of_an_index_is_never_refused(tmp_path):
     assert list(read_table(file).frame.columns) == ["x", "y"]
     file.write_text("Unnamed: 0,x,y\nred,1,a\nblue,2,b\nred,3,a\n")
     assert list(read_table(file).frame.columns) == ["Unnamed: 0", "x", "y"]
+
+
+# --- texts and typed columns are coded alike -------------------------------------------------------
+
+
+def test_coding_again_gives_the_same_rows():
+    table = Table("people", people().astype(str))
+    data = learn(table, "risk")
+    assert data.matrix.shape == (60, 6)
+    np.testing.assert_array_equal(data.coding.code(table.frame).X, data.matrix)
+    backwards = table.frame[table.frame.columns[::-1]]
+    np.testing.assert_array_equal(data.coding.code(backwards).X, data.matrix)
+
+
+def test_typed_columns_and_text_are_coded_alike():
+    frame = people().assign(smoker=lambda t: t["smoker"] == "TRUE")
+    typed = learn(Table("t", frame), "risk")
+    text = learn(Table("t", frame.astype(str)), "risk")
+    np.testing.assert_array_equal(typed.matrix, text.matrix)
+    assert typed.coding == text.coding
+
+
+@given(st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6)))
+def test_whole_numbers_are_one_level_however_they_are_stored(value):
+    assert text_of(float(int(value))) == text_of(int(value)) == str(int(value))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=6),
+            st.integers(-1000, 1000),
+        ),
+        min_size=2,
+        max_size=8,
+    ),
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_any_quoted_text_is_read_as_it_was_written(tmp_path_factory, rows, separator, end):
+    frame = pd.DataFrame(rows, columns=["name", "value"])
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    frame.to_csv(path, index=False, sep=separator, lineterminator=end, quoting=1)
+    read = read_table(path).frame
+    assert list(read.columns) == ["name", "value"] and len(read) == len(frame)
+    for given_text, found in zip(frame["name"], read["name"], strict=True):
+        assert pd.isna(found) or found == given_text
+    assert [int(v) for v in read["value"]] == frame["value"].tolist()

@@ -37,6 +37,7 @@ from softsplit.persistence import (
 from softsplit.persistence.document import PARAMETERS
 from softsplit.persistence.schema import schema
 from softsplit.tree.scaling import KINDS
+from tables import people
 
 SCHEMA_FILE = Path(softsplit.__file__).parent / "persistence" / "model-1.schema.json"
 DEFINITIONS = json.loads(SCHEMA_FILE.read_text())["$defs"]
@@ -271,6 +272,21 @@ def test_saving_keeps_links_permissions_and_pipes(tmp_path):
     assert heard == [path.read_bytes()] and stat.S_ISFIFO(pipe.stat().st_mode)
     with pytest.raises(IsADirectoryError, match=r"is a folder; name another file\.$"):
         save_model(tree, tmp_path)
+
+
+def test_a_model_file_keeps_the_table():
+    X = people()
+    X.loc[4, "age"] = np.nan
+    y = X.pop("risk")
+    types = {"height": "drop"}
+    trained = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, feature_types=types).fit(X, y)
+    text = dumps_model(trained)
+    tree = loads_model(text)
+    assert dumps_model(tree) == text
+    town = tree.coding_.variables[1]
+    assert (town.name, town.levels) == ("town", ("Bern", "Lyon", "Oslo"))
+    assert tree.coding_.left_out == (("height", "drop"),) and tree.tree_.target == "risk"
+    SCHEMA.validate(json.loads(text))
 
 
 # --- files of version 1, kept -------------------------------------------------------------------
