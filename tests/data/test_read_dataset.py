@@ -183,7 +183,7 @@ def test_a_first_column_with_the_name_of_an_index_is_never_refused(tmp_path):
     assert list(read_table(file).frame.columns) == ["Unnamed: 0", "x", "y"]
 
 
-# --- texts and typed columns are coded alike -------------------------------------------------------
+# --- texts and typed columns are coded alike ------------------------------------------------------
 
 
 def test_coding_again_gives_the_same_rows():

@@ -327,13 +327,13 @@ def _short_rows(text: str, separator: str, frame: pd.DataFrame) -> int:
         lines = io.StringIO(text, newline=None)
         return sum(line.count(separator) < fewest and line.strip(blank) != "" for line in lines)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    found = 0
+    short = 0
     try:
         for row in rows:
-            found += len(row) < n_fields and any(field.strip() for field in row)
+            short += len(row) < n_fields and any(field.strip() for field in row)
     except csv.Error:  # a field longer than this reader takes, and pandas took
         pass
-    return found
+    return short
 
 
 def _stripped(column: Any) -> Any:

@@ -116,9 +116,11 @@ def _apart(
     require_columns(frame, names)
     if not names:
         return None
-    found = frame[list(names)][kept].reset_index(drop=True)
-    numbers = {name: read(found[name], number_of) for name in found}
-    return found.assign(**{name: values for name, values in numbers.items() if values is not None})
+    columns = frame[list(names)][kept].reset_index(drop=True)
+    numbers = {name: read(columns[name], number_of) for name in columns}
+    return columns.assign(
+        **{name: values for name, values in numbers.items() if values is not None}
+    )
 
 
 def class_texts(column: pd.Series) -> NDArray[Any]:
@@ -194,7 +196,7 @@ def features_of(frame: pd.DataFrame, target: str | None) -> pd.DataFrame:
 
 def split_names(listed: Collection[str], names: Collection[str]) -> list[str]:
     """Split comma-separated lists of column names; an entry that is itself a name is kept whole."""
-    found: list[str] = []
+    parts: list[str] = []
     for entry in listed:
-        found += [entry] if entry in names else [part.strip() for part in entry.split(",")]
-    return [name for name in dict.fromkeys(found) if name]
+        parts += [entry] if entry in names else [part.strip() for part in entry.split(",")]
+    return [name for name in dict.fromkeys(parts) if name]

@@ -121,22 +121,22 @@ def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
 
 def bundled_frame(name: str) -> pd.DataFrame:
     """Return a data set bundled with scikit-learn as a frame; the target column is "class"."""
-    found = _from_bundle(name)
-    frame = pd.DataFrame(found.X, columns=list(found.feature_names))
-    frame["class"] = found.y
+    data = _from_bundle(name)
+    frame = pd.DataFrame(data.X, columns=list(data.feature_names))
+    frame["class"] = data.y
     return frame
 
 
 def _from_bundle(name: str) -> Dataset:
     from sklearn import datasets
 
-    found = getattr(datasets, f"load_{BUNDLED[name]}")()
-    labels = np.asarray([str(found.target_names[k]) for k in found.target])
+    bunch = getattr(datasets, f"load_{BUNDLED[name]}")()
+    labels = np.asarray([str(bunch.target_names[k]) for k in bunch.target])
     return Dataset(
         name=name,
-        X=np.asarray(found.data, dtype=float),
+        X=np.asarray(bunch.data, dtype=float),
         y=labels,
-        feature_names=tuple(str(f) for f in found.feature_names),
+        feature_names=tuple(str(f) for f in bunch.feature_names),
         class_names=tuple(sorted(set(labels))),
     )
 

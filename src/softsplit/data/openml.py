@@ -71,13 +71,13 @@ def cache_folder() -> Path:
 
 
 def _description(text: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(text)["data_set_description"]
-    return found
+    description: dict[str, Any] = json.loads(text)["data_set_description"]
+    return description
 
 
 def _agrees(content: bytes, description: dict[str, Any]) -> bool:
-    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    return found == str(description.get("md5_checksum", "")).lower()
+    digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    return digest == str(description.get("md5_checksum", "")).lower()
 
 
 def _download(

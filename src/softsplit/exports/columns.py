@@ -55,24 +55,24 @@ def coded(coding: Coding, i: int, read: Read, define: Define) -> list[Expression
     """The coded columns of variable ``i``, in their order."""
     variable, place = coding.variables[i], coding.places[i]
     if variable.part:
-        found = _coded_part(coding, i, read, define)
+        columns = _coded_part(coding, i, read, define)
     elif variable.levels or variable.kind == BOOLEAN:
         kind = "text" if variable.levels else "truth"
         cell = read(Column(place, variable.name, kind, variable.levels))  # type: ignore[arg-type]
         count = len(variable.levels) or 2
         numbers = np.concatenate([[np.nan, np.nan], np.arange(count, dtype=float)])
         rows = np.arange(count + 2)
-        found = _tabulated(variable, cell, Cells(numbers, rows == 0, rows == 1))
+        columns = _tabulated(variable, cell, Cells(numbers, rows == 0, rows == 1))
     elif variable.kind in (NUMBER, DATE):
         kind = "number" if variable.kind == NUMBER else "day"
         cell = read(Column(place, variable.name, kind, form=variable.form))  # type: ignore[arg-type]
         value = minus(cell, float(variable.origin))
-        found = _formulas(variable, value, Op("missing", (cell,)))
+        columns = _formulas(variable, value, Op("missing", (cell,)))
     else:
         raise _unknown(variable)
-    if len(found) != variable.n_columns:
+    if len(columns) != variable.n_columns:
         raise _unknown(variable)
-    return found
+    return columns
 
 
 def _tabulated(variable: Variable, cell: Name, cells: Cells) -> list[Expression]:
@@ -82,9 +82,9 @@ def _tabulated(variable: Variable, cell: Name, cells: Cells) -> list[Expression]
 
 def _formulas(variable: Variable, value: Expression, missing: Op) -> list[Expression]:
     """Columns of a number or a date: its value, its hinges, and whether it is missing."""
-    found = [if_(missing, float(variable.middle), value)]
-    found += [_hinge(variable, n, value, missing) for n in range(variable.n_hinges)]
-    return [*found, *([if_(missing, 1.0, 0.0)] * variable.has_missing)]
+    columns = [if_(missing, float(variable.middle), value)]
+    columns += [_hinge(variable, n, value, missing) for n in range(variable.n_hinges)]
+    return [*columns, *([if_(missing, 1.0, 0.0)] * variable.has_missing)]
 
 
 def _hinge(variable: Variable, n: int, value: Expression, missing: Op) -> Expression:

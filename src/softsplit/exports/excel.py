@@ -75,8 +75,8 @@ class ExcelPrinter(Printer):
             # TRIM also joins blanks inside of a text: then the level is not in the cell.
             bare = f'EXACT({levels},TRIM({cell}&""))*ISNUMBER(FIND({levels},{cell}&""))'
             other = f"SUMPRODUCT({bare}*ROW({levels}))"
-            found = f"IF({at}>0,{at}-1,IF({other}>0,{other}-1,{UNLISTED}))"
-            return f"IF({blank},{MISSING},{found})"
+            position = f"IF({at}>0,{at}-1,IF({other}>0,{other}-1,{UNLISTED}))"
+            return f"IF({blank},{MISSING},{position})"
         if column.kind == "truth":
             said = f'IF(ISTEXT({cell}),IF(LOWER(TRIM({cell}))="true",1,0),IF({cell},1,0))'
             return f"IF({blank},{MISSING},{said})"
@@ -151,7 +151,7 @@ def _fill(cell: Any, value: Any) -> None:
             )
         if has_halves(value):
             raise ValueError(f"{shown(value)} holds an unpaired surrogate character; rename it.")
-        cell.value = SPECIAL.sub(lambda found: f"_x{ord(found[0]):04X}_", value)
+        cell.value = SPECIAL.sub(lambda match: f"_x{ord(match[0]):04X}_", value)
         cell.data_type = "s"  # also where it begins with "="
         cell.number_format = "@"
     else:

@@ -109,8 +109,8 @@ def times(*factors: Expression) -> Expression:
             others.append(factor)
     if number == 0.0 or not others:
         return number
-    found = (*([number] if number != 1.0 else []), *others)
-    return found[0] if len(found) == 1 else Op("product", tuple(found))
+    kept = (*([number] if number != 1.0 else []), *others)
+    return kept[0] if len(kept) == 1 else Op("product", tuple(kept))
 
 
 def minus(left: Expression, right: Expression) -> Expression:
@@ -169,10 +169,10 @@ def picked(at: Expression, values: Sequence[Expression]) -> Expression:
     """The value at a position."""
     if isinstance(at, float):
         return values[int(at)]
-    found = values[-1]
+    choice = values[-1]
     for i in range(len(values) - 2, -1, -1):
-        found = if_(Op("equal", (at, float(i))), values[i], found)
-    return found
+        choice = if_(Op("equal", (at, float(i))), values[i], choice)
+    return choice
 
 
 def names_in(expression: Expression) -> Iterator[str]:

@@ -169,7 +169,7 @@ def identifiers(names: Iterable[Any], prefix: str = "", taken: Iterable[str] = (
     They are distinct from each other and from ``taken`` also where case does not count.
     """
     used = {name.casefold() for name in taken}
-    found = []
+    unique = []
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9]+", "_", str(name)).strip("_")[:40] or "x"
         made, count = prefix + plain, 1
@@ -179,8 +179,8 @@ def identifiers(names: Iterable[Any], prefix: str = "", taken: Iterable[str] = (
             count += 1
             made = f"{prefix}{plain}_{count}"
         used.add(made.casefold())
-        found.append(made)
-    return found
+        unique.append(made)
+    return unique
 
 
 def has_halves(text: str) -> bool:

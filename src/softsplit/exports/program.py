@@ -105,12 +105,12 @@ class TreeProgram:
     def levels(self) -> list[dict[str, Expression]]:
         """The definitions in levels: each uses names of the levels before it only."""
         level: dict[str, int] = {}
-        found: list[dict[str, Expression]] = []
+        levels: list[dict[str, Expression]] = []
         for name, expression in self.definitions.items():
             level[name] = max((level[used] + 1 for used in names_in(expression)), default=0)
-            found += [{}] * (level[name] + 1 - len(found))
-            found[level[name]] = {**found[level[name]], name: expression}
-        return found
+            levels += [{}] * (level[name] + 1 - len(levels))
+            levels[level[name]] = {**levels[level[name]], name: expression}
+        return levels
 
 
 def program_of(
@@ -325,7 +325,7 @@ class _Maker:
     def _reasons(self) -> list[Reason]:
         model, coding = self.model, self.model.table_coding
         means = model.summary.scaled_mean
-        found = []
+        reasons = []
         for question in outline(model).questions():
             t = question.node
             features = [j for j in model.used(t).tolist() if j in self.used]
@@ -338,8 +338,8 @@ class _Maker:
                 name = f"q{question.number}_{i}"
                 self.definitions[name] = total(terms)
                 variable = coding.variables[i].name
-                found.append(Reason(question.number, variable, Name(name), base))
-        return found
+                reasons.append(Reason(question.number, variable, Name(name), base))
+        return reasons
 
 
 def _size(value: Expression) -> Expression:

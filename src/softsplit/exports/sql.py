@@ -131,8 +131,8 @@ class Dialect(Printer):
         blank = f"WHEN {self.level_literal('')} THEN {MISSING}"
         inner = self.compared(self.without_blanks(self.as_text(cell)))
         other = f"CASE {inner} {blank} {bare} ELSE {UNLISTED} END"  # last: it takes long
-        found = f"CASE {self.compared(text)} {cases} ELSE {other} END" if cases else other
-        return f"CASE WHEN {cell} IS NULL THEN {MISSING} ELSE {found} END"
+        position = f"CASE {self.compared(text)} {cases} ELSE {other} END" if cases else other
+        return f"CASE WHEN {cell} IS NULL THEN {MISSING} ELSE {position} END"
 
     def compared(self, text: str) -> str:
         """A text, compared letter by letter with ``level_literal``."""

@@ -44,8 +44,8 @@ def best_temperature(
 
     def loss(log_t: float) -> float:
         mixed = reach @ tempered(shares, float(np.exp(log_t))).T
-        found = np.log(np.maximum(mixed[np.arange(len(labels)), labels], SMALLEST_SHARE))
-        return -float(weight @ found)
+        log_proba = np.log(np.maximum(mixed[np.arange(len(labels)), labels], SMALLEST_SHARE))
+        return -float(weight @ log_proba)
 
     end = np.log(HOTTEST)
     return float(np.exp(minimize_scalar(loss, bounds=(-end, end), method="bounded").x))

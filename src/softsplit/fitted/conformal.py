@@ -76,17 +76,17 @@ class HeldOutScores:
         n_classes = proba.shape[1]
         weight = np.ones(len(labels)) if weight is None else weight
         unit = 10.0**DECIMALS
-        found = np.ceil((1.0 - proba[np.arange(len(labels)), labels]) * unit - 1e-6) / unit
+        errors = np.ceil((1.0 - proba[np.arange(len(labels)), labels]) * unit - 1e-6) / unit
         most = max(FEWEST_SCORES, MOST_SCORES // n_classes)
         kept, rows = [], np.zeros(n_classes)
         for k in range(n_classes):
             own = np.flatnonzero((labels == k) & (weight > 0))
-            own = own[np.argsort(found[own], kind="stable")]
+            own = own[np.argsort(errors[own], kind="stable")]
             rows[k] = weight[own].sum()
             number = min(most, len(own))
             levels = rows[k] * np.arange(1, number + 1) / max(number, 1)
             at = np.searchsorted(np.cumsum(weight[own]), levels - 1e-9 * rows[k])
-            kept.append(found[own][np.minimum(at, len(own) - 1)] if number else np.zeros(0))
+            kept.append(errors[own][np.minimum(at, len(own) - 1)] if number else np.zeros(0))
         return cls(tuple(kept), rows)
 
     @property
@@ -176,10 +176,10 @@ def known_labels(classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.int64]:
     places = {text_of(label): k for k, label in enumerate(classes)}
     if any(isinstance(label, bool) for label in classes):  # 0 and 1 are truth values too
         places |= {str(int(label)): k for k, label in enumerate(classes)}
-    found = [
+    positions = [
         NO_CLASS if _is_missing(v) else places.get(text_of(v), UNKNOWN_CLASS) for v in y.ravel()
     ]
-    return np.array(found, dtype=np.int64).reshape(y.shape)
+    return np.array(positions, dtype=np.int64).reshape(y.shape)
 
 
 def _is_missing(value: Any) -> bool:

@@ -410,8 +410,8 @@ class TreeModel:
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position in ``classes`` of the predicted class, (n_rows,)."""
         if self.walk is not None:
-            found: NDArray[np.intp] = self.walk.classes[self.arrive(X)]
-            return found
+            classes: NDArray[np.intp] = self.walk.classes[self.arrive(X)]
+            return classes
         return np.argmax(self._plan.class_proba(X, self.leaf_votes), axis=1)
 
 
@@ -435,18 +435,18 @@ class TreeHolder:
 
 def holder_of(estimator: Any) -> Any:
     """The fitted estimator itself, or the one that a search has chosen."""
-    found = getattr(estimator, "best_estimator_", estimator)
-    if isinstance(found, TreeHolder) and hasattr(found, "tree_"):
-        return found
+    chosen = getattr(estimator, "best_estimator_", estimator)
+    if isinstance(chosen, TreeHolder) and hasattr(chosen, "tree_"):
+        return chosen
     from sklearn.utils.validation import check_is_fitted
 
-    if found is estimator and hasattr(estimator, "cv"):  # a search that may not have chosen yet
+    if chosen is estimator and hasattr(estimator, "cv"):  # a search that may not have chosen yet
         check_is_fitted(estimator)
-    if not isinstance(found, TreeHolder):
+    if not isinstance(chosen, TreeHolder):
         last = "; pass its last step, pipeline[-1]" if hasattr(estimator, "steps") else ""
         raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}{last}.")
-    check_is_fitted(found, "tree_")
-    return found
+    check_is_fitted(chosen, "tree_")
+    return chosen
 
 
 def tree_of(estimator: Any) -> TreeModel:

@@ -40,9 +40,9 @@ none: rounding."""
 def slopes_at(coefficients: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
     """Slopes of a variable before, between and after its knots, (n_branches, 1 + n_knots)."""
     own = coefficients[:, columns]
-    found = np.cumsum(own, axis=1)
+    slopes = np.cumsum(own, axis=1)
     size = np.abs(own).max(axis=1, initial=0.0)[:, None]
-    return np.where(np.abs(found) <= LEVEL * size, 0.0, found)
+    return np.where(np.abs(slopes) <= LEVEL * size, 0.0, slopes)
 
 
 def directions(slopes: FloatArray) -> NDArray[np.intp]:
@@ -131,9 +131,9 @@ class MonotoneEffect:
         """Whether leaf ranges prove the effect on the predicted class."""
         model, walk = self.model, self.model.walk
         if walk is not None:
-            found = walk_directions(walk, self.columns)
+            effects = walk_directions(walk, self.columns)
             levels = np.array(self.levels.levels)[walk.classes].astype(float)
-            return in_order(levels[None], found, self.sign)
+            return in_order(levels[None], effects, self.sign)
         votes = model.leaf_votes
         ahead = votes[1] - votes[0] if self.levels.levels[1] else votes[0] - votes[1]
         return in_order(ahead[None], directions(self.slopes), self.sign, LEVEL)
@@ -173,9 +173,9 @@ class MonotoneEffect:
 
 def walk_directions(walk: Walk, columns: NDArray[np.intp]) -> NDArray[np.intp]:
     """As ``directions``, of the questions of a walk."""
-    found = directions(slopes_at(walk.coefficients, columns))
-    turned = np.where(walk.upwards, found, -found)
-    return np.where(found == 2, 2, turned)
+    sides = directions(slopes_at(walk.coefficients, columns))
+    turned = np.where(walk.upwards, sides, -sides)
+    return np.where(sides == 2, 2, turned)
 
 
 def required_effects(model: TreeModel) -> list[MonotoneEffect]:
@@ -208,13 +208,13 @@ def monotone_lines(model: TreeModel) -> list[str]:
 def order_directions(effects: MonotoneEffects, coefficients: FloatArray) -> NDArray[np.intp]:
     """For each branch 1 if higher levels must be on its left, -1 on its right, 0 for no order, 2
     where two effects contradict each other, so that both sides must say the same."""
-    found = np.zeros(len(coefficients), dtype=np.intp)
+    sides = np.zeros(len(coefficients), dtype=np.intp)
     for (_, sign), columns in zip(effects.signs, effects.columns, strict=True):
         own = directions(slopes_at(coefficients, np.array(columns, dtype=np.intp)))
         own = np.where(own == 2, 2, sign * own)
-        clash = (found != 0) & (own != 0) & (found != own)
-        found = np.where(clash, 2, np.where(found == 0, own, found))
-    return found
+        clash = (sides != 0) & (own != 0) & (sides != own)
+        sides = np.where(clash, 2, np.where(sides == 0, own, sides))
+    return sides
 
 
 def ordered_leaves(
@@ -236,17 +236,17 @@ def ordered_leaves(
     rounded : callable
         How means are rounded.
     """
-    group, found = np.arange(shares.shape[1]), shares.copy()
+    group, levelled = np.arange(shares.shape[1]), shares.copy()
     weights = np.maximum(weights, 1e-12 * max(float(weights.max()), 1e-300))
     while True:
-        pair = next(_breaches(effects.at_least(found), direction, 1, LEVEL), None)
+        pair = next(_breaches(effects.at_least(levelled), direction, 1, LEVEL), None)
         if pair is None:
-            return found
+            return levelled
         one, other = group[pair[0]], group[pair[1]]
         group[group == other] = one
         members = group == one
         mean = shares[:, members] @ weights[members] / weights[members].sum()
-        found[:, members] = rounded(mean[:, None])
+        levelled[:, members] = rounded(mean[:, None])
 
 
 def ordered_classes(
@@ -282,8 +282,8 @@ def ordered_classes(
             cuts = [((i, high), (low, i)) for i in range(low, high + 1)]
         else:
             cuts = [((low, i), (i, high)) for i in range(low, high + 1)]
-        found = [(best(left, *a), best(right, *b)) for a, b in cuts]
-        chosen = max(found, key=lambda pair: pair[0][0] + pair[1][0])
+        pairs = [(best(left, *a), best(right, *b)) for a, b in cuts]
+        chosen = max(pairs, key=lambda pair: pair[0][0] + pair[1][0])
         return chosen[0][0] + chosen[1][0], chosen[0][1] + chosen[1][1]
 
     return np.array(best(0, 0, top)[1], dtype=np.intp)

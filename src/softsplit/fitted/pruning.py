@@ -73,18 +73,18 @@ def simplified_model(model: TreeModel, tol: float, X: FloatArray | None = None) 
     if model.walk is not None:
         return _simplified_walk(model, model.walk, tol, X)
     if model.distributions is None:
-        found = _simplified(tree, model.steepness, tol, features, votes)
-        return _edited(model.with_parameters(found.tree), found)
+        pruned = _simplified(tree, model.steepness, tol, features, votes)
+        return _edited(model.with_parameters(pruned.tree), pruned)
     both = replace(tree, leaf_values=np.vstack([tree.leaf_values, model.distributions]))
     votes = np.eye(n_classes, 2 * n_classes)
-    found = _simplified(both, model.steepness, tol, features, votes)
-    classes, shares = np.split(found.tree.leaf_values, 2)
-    return _edited(model.with_parameters(replace(found.tree, leaf_values=classes), shares), found)
+    pruned = _simplified(both, model.steepness, tol, features, votes)
+    classes, shares = np.split(pruned.tree.leaf_values, 2)
+    return _edited(model.with_parameters(replace(pruned.tree, leaf_values=classes), shares), pruned)
 
 
-def _edited(model: TreeModel, found: Pruned) -> TreeModel:
+def _edited(model: TreeModel, pruned: Pruned) -> TreeModel:
     """A pruned tree that knows where the numbers that were set by hand are now."""
-    return replace(model, edits=model.edits.moved(found.branches, found.leaves))
+    return replace(model, edits=model.edits.moved(pruned.branches, pruned.leaves))
 
 
 def pruned_model(
@@ -105,9 +105,9 @@ def pruned_model(
     tree = replace(model.parameters, leaf_values=below)
 
     def rebuilt(t: int) -> _Node:
-        found = _unpacked(tree, t)
-        if isinstance(found, _Leaf):
-            return found
+        pruned = _unpacked(tree, t)
+        if isinstance(pruned, _Leaf):
+            return pruned
         if t == node and side is not None:
             return rebuilt(2 * t + side)
         if t == node:
@@ -117,22 +117,22 @@ def pruned_model(
                 made = np.concatenate([np.eye(n_classes)[leaf[1]], made])
             return _Leaf(made, tuple(tree.topology.leaves_below(t)))
         left, right = rebuilt(2 * t + 1), rebuilt(2 * t + 2)
-        if not np.any(found.weights) and _same(left, right, 0.0):  # it pads a leaf
+        if not np.any(pruned.weights) and _same(left, right, 0.0):  # it pads a leaf
             return _merged(left, right)
-        return replace(found, left=left, right=right)
+        return replace(pruned, left=left, right=right)
 
-    found = _packed(rebuilt(0), tree.n_features)
-    classes = found.tree.leaf_values[:n_classes]
-    kept = None if shares is None else found.tree.leaf_values[n_classes:]
-    made = _edited(model.with_parameters(replace(found.tree, leaf_values=classes), kept), found)
+    pruned = _packed(rebuilt(0), tree.n_features)
+    classes = pruned.tree.leaf_values[:n_classes]
+    kept = None if shares is None else pruned.tree.leaf_values[n_classes:]
+    made = _edited(model.with_parameters(replace(pruned.tree, leaf_values=classes), kept), pruned)
     if model.walk is None:
-        return made, found.branches
-    walk = _pruned_walk(model.walk, found)
+        return made, pruned.branches
+    walk = _pruned_walk(model.walk, pruned)
     if leaf is not None:
         whole = set(tree.topology.leaves_below(node))
-        own = [n for n, origins in enumerate(found.leaves) if whole & set(origins)]
+        own = [n for n, origins in enumerate(pruned.leaves) if whole & set(origins)]
         walk.classes[own] = leaf[1]
-    return replace(made, walk=walk), found.branches
+    return replace(made, walk=walk), pruned.branches
 
 
 def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | None) -> TreeModel:
@@ -140,29 +140,29 @@ def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | N
     n_classes = len(model.classes)
     features = None if X is None else model.scaled(X).T
 
-    def agrees(found: Pruned) -> bool:
-        pruned = _pruned_walk(walk, found)
+    def agrees(pruned: Pruned) -> bool:
+        small = _pruned_walk(walk, pruned)
         return X is None or np.array_equal(
-            pruned.classes[pruned.leaves(X, model.scaling)], model.predict_index(X)
+            small.classes[small.leaves(X, model.scaling)], model.predict_index(X)
         )
 
     own = np.eye(n_classes)[:, walk.classes]
     both = replace(model.parameters, leaf_values=np.vstack([model.parameters.leaf_values, own]))
     votes = np.zeros((1, 2 * n_classes))  # classes are compared by ``agrees``
-    found = _simplified(both, model.steepness, tol, features, votes, agrees)
-    parameters = replace(found.tree, leaf_values=found.tree.leaf_values[:n_classes])
-    made = replace(model.with_parameters(parameters), walk=_pruned_walk(walk, found))
-    return _edited(made, found)
+    pruned = _simplified(both, model.steepness, tol, features, votes, agrees)
+    parameters = replace(pruned.tree, leaf_values=pruned.tree.leaf_values[:n_classes])
+    made = replace(model.with_parameters(parameters), walk=_pruned_walk(walk, pruned))
+    return _edited(made, pruned)
 
 
-def _pruned_walk(walk: Walk, found: Pruned) -> Walk:
+def _pruned_walk(walk: Walk, pruned: Pruned) -> Walk:
     """The walk of a pruned tree; where a leaf was padded, rows go left."""
-    kept = np.array(found.branches)
+    kept = np.array(pruned.branches)
     padded = kept < 0
     coefficients = np.where(padded[:, None], 0.0, walk.coefficients[kept])
     thresholds = np.where(padded, -1.0, walk.thresholds[kept])
-    counts, seen = np.zeros((len(walk.counts), len(found.leaves))), set()
-    for leaf, origins in enumerate(found.leaves):
+    counts, seen = np.zeros((len(walk.counts), len(pruned.leaves))), set()
+    for leaf, origins in enumerate(pruned.leaves):
         new = [origin for origin in origins if origin not in seen]
         counts[:, leaf] = walk.counts[:, new].sum(axis=1)
         seen.update(new)
@@ -172,7 +172,7 @@ def _pruned_walk(walk: Walk, found: Pruned) -> Walk:
         walk.upwards[kept] | padded,
         walk.ranked[kept] & ~padded,
         counts,
-        walk.classes[[origins[0] for origins in found.leaves]],
+        walk.classes[[origins[0] for origins in pruned.leaves]],
     )
 
 
@@ -198,16 +198,16 @@ def _simplified(
     tol: float,
     features: FloatArray | None,
     votes: FloatArray | None,
-    agrees: Callable[[Pruned], bool] = lambda found: True,
+    agrees: Callable[[Pruned], bool] = lambda pruned: True,
 ) -> Pruned:
     """As ``simplified``; ``agrees`` is a further condition on trees without a branch."""
     allowed = tol / parameters.topology.depth
-    found = _packed(_pruned(_unpacked(parameters, 0), steepness, allowed), parameters.n_features)
+    pruned = _packed(_pruned(_unpacked(parameters, 0), steepness, allowed), parameters.n_features)
     if features is None:
-        return found
+        return pruned
     wanted = mixed_values(parameters, features, steepness)
     votes = np.eye(len(wanted)) if votes is None else votes
-    return _without_idle(found, steepness, tol, features, wanted, votes, agrees)
+    return _without_idle(pruned, steepness, tol, features, wanted, votes, agrees)
 
 
 def _unpacked(parameters: TreeParameters, node: int, known: Pruned | None = None) -> _Node:

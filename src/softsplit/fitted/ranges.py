@@ -86,14 +86,14 @@ def far_columns(model: TreeModel, X: FloatArray) -> list[FarColumn]:
 
     Missing values are inside.
     """
-    found: list[FarColumn] = []
+    columns: list[FarColumn] = []
     coding, used = model.coding, model.features_of_values
     if not len(X) or not len(used):
-        return found
+        return columns
     lowest, highest = X[:, used].min(axis=0), X[:, used].max(axis=0)
     inside = (lowest >= model.summary.low[used]) & (highest <= model.summary.high[used])
     if np.all(inside):  # as nearly always
-        return found
+        return columns
     for j, smallest, largest in zip(used.tolist(), lowest, highest, strict=True):
         least, most = far_limits(model, j)
         values = X[:, j]
@@ -102,7 +102,7 @@ def far_columns(model: TreeModel, X: FloatArray) -> list[FarColumn]:
         variable = None if coding is None else coding.variables[coding.homes[j]]
         ends = [float(model.summary.low[j]), float(model.summary.high[j])]
         low, high = (end if variable is None else variable.display(end) for end in ends)
-        found.append(
+        columns.append(
             FarColumn(
                 model.feature_names[j] if variable is None else variable.name,
                 (values < least) | (values > most),
@@ -110,16 +110,19 @@ def far_columns(model: TreeModel, X: FloatArray) -> list[FarColumn]:
                 high if isinstance(high, str) else number(high),
             )
         )
-    return found
+    return columns
 
 
 def far_warning(model: TreeModel, X: FloatArray) -> FarOutsideWarning | None:
     """Return the warning about ``X``, or None if no value is far outside."""
-    found = far_columns(model, X)
-    if not found:
+    columns = far_columns(model, X)
+    if not columns:
         return None
     return FarOutsideWarning(
-        [(one.name, int(one.rows.sum()), f"{one.low} to {one.high}") for one in found]
+        [
+            (column.name, int(column.rows.sum()), f"{column.low} to {column.high}")
+            for column in columns
+        ]
     )
 
 

@@ -120,14 +120,14 @@ class Walk:
     def right(self) -> FloatArray:
         """Training rows of each class that get it, by weight, (n_classes,)."""
         own = self.classes == np.arange(len(self.counts))[:, None]
-        found: FloatArray = np.where(own, self.counts, 0.0).sum(axis=1)
-        return found
+        own_rows: FloatArray = np.where(own, self.counts, 0.0).sum(axis=1)
+        return own_rows
 
     @property
     def recall(self) -> FloatArray:
         """Share of the training rows of each class that get it, (n_classes,); 1 of no rows."""
-        found, totals = self.right, self.counts.sum(axis=1)
-        return np.divide(found, totals, out=np.ones(len(totals)), where=totals > 0)
+        right, totals = self.right, self.counts.sum(axis=1)
+        return np.divide(right, totals, out=np.ones(len(totals)), where=totals > 0)
 
     def holds(
         self, branch: int, X: FloatArray, some: NDArray[np.intp] | None = None

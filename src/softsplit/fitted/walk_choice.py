@@ -63,8 +63,8 @@ def best_cut(
     high, low, totals = falling[apart], falling[apart + 1], totals[apart]
     slack = 1e-9 * max(float(np.abs(gains).sum()), 1e-300)
     best = np.flatnonzero(totals >= totals.max() - slack)
-    found = best[np.argmin(np.maximum(low[best] - wanted, wanted - high[best]).clip(min=0.0))]
-    return Cut(float(low[found]), float(high[found]), float(totals[found]))
+    nearest = best[np.argmin(np.maximum(low[best] - wanted, wanted - high[best]).clip(min=0.0))]
+    return Cut(float(low[nearest]), float(high[nearest]), float(totals[nearest]))
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class Chosen:
 
     def predicted(self, scores: FloatArray) -> NDArray[np.intp]:
         """Position of the class of each row."""
-        found: NDArray[np.intp] = self.classes[self.leaves(scores)]
-        return found
+        classes: NDArray[np.intp] = self.classes[self.leaves(scores)]
+        return classes
 
 
 class FixedParts(NamedTuple):
@@ -149,8 +149,8 @@ def choose_walk(
     def classes_at(holds: NDArray[np.bool_]) -> NDArray[np.intp]:
         at = arrivals(holds)
         total = [np.bincount(at, gain, n_branches + 1) for gain in gains]
-        found: NDArray[np.intp] = np.argmax(np.array(total) + prior, axis=0)
-        return found if fixed is None else fixed.kept(found)
+        classes: NDArray[np.intp] = np.argmax(np.array(total) + prior, axis=0)
+        return classes if fixed is None else fixed.kept(classes)
 
     def ascend(classes: NDArray[np.intp]) -> tuple[float, Chosen]:
         """Coordinate ascent from d = 0 and these classes; the sum that it reaches."""
@@ -181,8 +181,8 @@ def choose_walk(
             classes = classes_at(holds)
             if not moved and np.array_equal(before, classes):
                 break
-        found = Chosen(cuts, classes)
-        return float(votes[classes[arrivals(holds)], np.arange(n_rows)].sum()), found
+        worth = float(votes[classes[arrivals(holds)], np.arange(n_rows)].sum())
+        return worth, Chosen(cuts, classes)
 
     first = classes_at(start)
     total, chosen = ascend(first)
@@ -190,18 +190,18 @@ def choose_walk(
     own: NDArray[np.intp] = np.argmax(leaf_votes, axis=0)
     own = own if fixed is None else fixed.kept(own)
     if not np.array_equal(own, first):
-        other, found = ascend(own)
-        chosen = found if other > total + 1e-9 * abs(total) else chosen
+        other, choice = ascend(own)
+        chosen = choice if other > total + 1e-9 * abs(total) else chosen
     return chosen
 
 
 def reached(holds: NDArray[np.bool_], branch: int) -> NDArray[np.bool_]:
     """Which rows arrive at a branch."""
-    found = np.ones(holds.shape[1], dtype=bool)
+    kept = np.ones(holds.shape[1], dtype=bool)
     topology = Topology.with_branches(len(holds))
     for step in topology.ancestors(branch):
-        found &= holds[step.branch] == step.goes_left
-    return found
+        kept &= holds[step.branch] == step.goes_left
+    return kept
 
 
 def classes_below(holds: NDArray[np.bool_], classes: NDArray[np.intp]) -> NDArray[np.intp]:

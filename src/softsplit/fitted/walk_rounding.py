@@ -193,12 +193,12 @@ def _question(
     point = cut.nearest(sign * (bound + moved))
     low, high = np.quantile(rounded, [0.25, 0.75])
     loose = MOST_MOVED * max(float(high - low) / 1.35, 1e-3 * float(np.ptp(rounded)))
-    found = sign * shortest(point, max(cut.low, point - loose), min(cut.high, point + loose))
+    threshold = sign * shortest(point, max(cut.low, point - loose), min(cut.high, point + loose))
     step = CENTRE_STEP * width
     middle = centre + moved
     return Question(
         coefficients,
-        found + 0.0,
+        threshold + 0.0,
         shortest(middle, middle - step, middle + step),
         significant(width, WIDTH_DIGITS),
     )
@@ -212,15 +212,15 @@ def _of_one_sign(
     ``columns`` are places of the value and the hinges of each monotone variable among the
     coefficients. A hinge after which the slope would have another sign makes it level instead.
     """
-    found = coefficients.copy()
+    levelled = coefficients.copy()
     for own in columns:
         sign = np.sign(np.sum(np.cumsum(exact[own])))
         total = 0.0
         for place in own:
-            if sign * (total + found[place]) < LEVEL_SLOPE * abs(found[place]):
-                found[place] = float(f"{-total:.12g}") + 0.0
-            total += found[place]
-    return found
+            if sign * (total + levelled[place]) < LEVEL_SLOPE * abs(levelled[place]):
+                levelled[place] = float(f"{-total:.12g}") + 0.0
+            total += levelled[place]
+    return levelled
 
 
 def significant(value: float, digits: int) -> float:
@@ -239,9 +239,9 @@ def shortest(near: float, low: float, high: float) -> float:
     exponent = int(np.floor(np.log10(largest))) + 1
     edge = TIE * largest
     for power in range(exponent, exponent - 17, -1):
-        found = float(f"{round(near / 10.0**power)}e{power}")
-        if low - edge <= found < high and (found != 0.0 or power < exponent - 2):
-            return found
+        short = float(f"{round(near / 10.0**power)}e{power}")
+        if low - edge <= short < high and (short != 0.0 or power < exponent - 2):
+            return short
     return near
 
 

@@ -27,11 +27,11 @@ def classifier_in(estimator: Any) -> SoftTreeClassifier:
                 "others."
             )
         estimator = estimator.steps[-1][1]
-    found = getattr(estimator, "best_estimator_", estimator)
-    if not isinstance(found, SoftTreeClassifier):
+    chosen = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(chosen, SoftTreeClassifier):
         raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
-    check_is_fitted(found, "tree_")
-    return found
+    check_is_fitted(chosen, "tree_")
+    return chosen
 
 
 def classifier_of(

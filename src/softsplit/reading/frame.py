@@ -37,40 +37,40 @@ def tree_frame(model: TreeModel) -> pd.DataFrame:
         Of a leaf, the 95 % interval of the share of the class among the training rows that arrive
         there, by Wilson; missing where they are not known.
     """
-    lines = [_line(model, found) for found in outline(model, str).walk()]
+    lines = [_line(model, node) for node in outline(model, str).walk()]
     frame = pd.DataFrame(lines, columns=list(lines[0]))
     for name, kind in (("parent", "Int64"), ("question", "Int64"), ("answer", "boolean")):
         frame[name] = frame[name].astype(kind)
     return frame
 
 
-def _line(model: TreeModel, found: OutlineNode) -> dict[str, Any]:
-    node, end = found.node, found.split is None
-    proba = model.leaf_shares[:, found.leaf] if end else np.full(len(model.classes), np.nan)
+def _line(model: TreeModel, place: OutlineNode) -> dict[str, Any]:
+    node, end = place.node, place.split is None
+    proba = model.leaf_shares[:, place.leaf] if end else np.full(len(model.classes), np.nan)
     line: dict[str, Any] = {
         "node": node,
         "parent": (node - 1) // 2 if node else None,
-        "depth": found.depth,
-        "answer": None if found.side is None else found.side == 0,
-        "question": found.number or None,
-        "condition": found.split.condition() if found.split is not None else None,
-        "class": model.labels[model.leaf_predictions[found.leaf]] if end else None,
-        "rows": _rows(model, found) if end else np.nan,
+        "depth": place.depth,
+        "answer": None if place.side is None else place.side == 0,
+        "question": place.number or None,
+        "condition": place.split.condition() if place.split is not None else None,
+        "class": model.labels[model.leaf_predictions[place.leaf]] if end else None,
+        "rows": _rows(model, place) if end else np.nan,
     }
     line |= {f"p_{label}": float(p) for label, p in zip(model.labels, proba, strict=True)}
     for k, label in enumerate(model.labels):
-        line[f"low_{label}"], line[f"high_{label}"] = _interval(model, found, k)
+        line[f"low_{label}"], line[f"high_{label}"] = _interval(model, place, k)
     return line
 
 
-def _interval(model: TreeModel, found: OutlineNode, k: int) -> tuple[float, float]:
-    if model.walk is None or found.split is not None:
+def _interval(model: TreeModel, place: OutlineNode, k: int) -> tuple[float, float]:
+    if model.walk is None or place.split is not None:
         return np.nan, np.nan
-    counts = model.walk.counts[:, list(found.leaves)].sum(axis=1)
+    counts = model.walk.counts[:, list(place.leaves)].sum(axis=1)
     return wilson(float(counts[k]), float(counts.sum()))[1:]
 
 
-def _rows(model: TreeModel, found: OutlineNode) -> float:
+def _rows(model: TreeModel, place: OutlineNode) -> float:
     if model.walk is None:
         return np.nan
-    return float(model.walk.counts[:, list(found.leaves)].sum())
+    return float(model.walk.counts[:, list(place.leaves)].sum())

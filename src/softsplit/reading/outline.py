@@ -75,11 +75,11 @@ class OutlineNode:
 
     def questions(self) -> list[OutlineNode]:
         """The questions of the walk, in the order of their numbers."""
-        return [found for found in self.walk() if found.split is not None]
+        return [node for node in self.walk() if node.split is not None]
 
     def ends(self) -> list[OutlineNode]:
         """The ends of the walk from the left; texts number them from 1."""
-        return [found for found in self.walk() if found.split is None]
+        return [node for node in self.walk() if node.split is None]
 
     def end_number(self, leaf: int) -> int:
         """The number of the end that ``leaf`` belongs to."""
@@ -165,11 +165,11 @@ def direction(model: TreeModel, column: int) -> str | None:
         if variable.knots:
             own = slice(column, column + 1 + variable.n_hinges)
             rises = slopes(model.splits[0].T[own])
-    found = {
+    classes = {
         side_classes(model, int(t))[int(rises[piece, t] < 0)]
         for piece, t in zip(*np.nonzero(rises), strict=True)
     }
-    return visible(model.labels[found.pop()]) if len(found) == 1 else None
+    return visible(model.labels[classes.pop()]) if len(classes) == 1 else None
 
 
 def class_counts(reach: FloatArray, labels: NDArray[Any], classes: Iterable[Any]) -> FloatArray:

@@ -54,7 +54,7 @@ def mean_probabilities(
     shape = tuple(len(column.values) for column in columns)
     points = list(product(*map(range, shape)))
     at_once = max(1, CELLS_AT_ONCE // max(rows.size, 1))
-    found = np.empty((len(points), len(model.classes)))
+    means = np.empty((len(points), len(model.classes)))
     questions = None if model.walk is None else questions_on_grid(model.walk, rows, columns)
     for begin in range(0, len(points), at_once):
         some = points[begin : begin + at_once]
@@ -70,8 +70,8 @@ def mean_probabilities(
         if questions is not None and model.walk is not None:
             predicted = classes_on_grid(model.walk, questions, some, len(rows)).reshape(-1)
         proba = model.predict_proba(block, predicted=predicted)
-        found[begin : begin + len(some)] = proba.reshape(len(some), len(rows), -1).mean(axis=1)
-    return found.T.reshape(len(model.classes), *shape)
+        means[begin : begin + len(some)] = proba.reshape(len(some), len(rows), -1).mean(axis=1)
+    return means.T.reshape(len(model.classes), *shape)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def questions_on_grid(
     is_set = np.zeros(walk.coefficients.shape[1], dtype=bool)
     for column in columns:
         is_set[column.places] = True
-    found = []
+    questions = []
     for branch, coefficients in enumerate(walk.coefficients):
         stay = np.flatnonzero((coefficients != 0) & ~is_set)
         bound = walk.thresholds[branch]
@@ -131,8 +131,8 @@ def questions_on_grid(
             else None
             for column in columns
         ]
-        found.append(QuestionOnGrid(fixed, moving))
-    return found
+        questions.append(QuestionOnGrid(fixed, moving))
+    return questions
 
 
 def classes_on_grid(

@@ -107,7 +107,7 @@ def _worth(
     n_sets, n_others = 2 ** len(columns), len(others)
     known = [np.flatnonzero(homes == column) for column in columns]
     at_once = max(1, CELLS_AT_ONCE // max(1, others.size))
-    found = np.empty((n_sets, len(model.classes)))
+    answers = np.empty((n_sets, len(model.classes)))
     for begin in range(0, n_sets, at_once):
         sets = range(begin, min(begin + at_once, n_sets))
         asked = np.tile(others, (len(sets), 1))
@@ -117,5 +117,5 @@ def _worth(
                 if chosen >> place & 1:
                     block[:, features] = row[features]
         proba = model.predict_proba(asked).reshape(len(sets), n_others, -1)
-        found[sets.start : sets.stop] = np.einsum("sbk,b->sk", proba, counts) / counts.sum()
-    return found
+        answers[sets.start : sets.stop] = np.einsum("sbk,b->sk", proba, counts) / counts.sum()
+    return answers

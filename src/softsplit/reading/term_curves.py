@@ -79,7 +79,7 @@ def term_curves(model: TreeModel, split: Split) -> list[TermCurve]:
     if coding is None or not coding.bends or split.lefts is not None:
         return []
     homes = [int(coding.homes[j]) for j in split.features]
-    found = []
+    curves = []
     for i in dict.fromkeys(homes):
         variable, first = coding.variables[i], coding.firsts[i]
         known = dict(zip(split.features, split.coefficients, strict=True))
@@ -96,7 +96,7 @@ def term_curves(model: TreeModel, split: Split) -> list[TermCurve]:
         rows = model.scaled(rows) if split.ranked else rows
         places = [n for n, j in enumerate(split.features) if 0 <= j - first < len(own)]
         labels = [variable.display(value) for value in values.tolist()]
-        found.append(
+        curves.append(
             TermCurve(
                 name=visible(variable.name),
                 terms=range(places[0], places[-1] + 1),
@@ -107,7 +107,7 @@ def term_curves(model: TreeModel, split: Split) -> list[TermCurve]:
                 rises=_rises(slopes(own), variable.knots),
             )
         )
-    return found
+    return curves
 
 
 def _rises(rises: FloatArray, knots: Sequence[float]) -> str:

@@ -24,17 +24,17 @@ def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | N
     """Nested "if ... else" lines, and under them what is needed to compute probabilities."""
     lines: list[str] = []
     root, leaf, walked = outline(model), 0, model.walk is not None
-    for found in root.walk():
-        if found.side == 1:
-            lines.append("|   " * (found.depth - 1) + "else")
-        indent = "|   " * found.depth
-        if found.split is None:
+    for node in root.walk():
+        if node.side == 1:
+            lines.append("|   " * (node.depth - 1) + "else")
+        indent = "|   " * node.depth
+        if node.split is None:
             leaf += 1
             place = f"   [leaf {leaf}]" if walked and root.split else ""
-            lines.append(f"{indent}class {found.label}{place}")
+            lines.append(f"{indent}class {node.label}{place}")
         else:
-            text = _condition(found.split, max_terms, precision, walked)
-            place = f"   [question {found.number}]" if walked else ""
+            text = _condition(node.split, max_terms, precision, walked)
+            place = f"   [question {node.number}]" if walked else ""
             lines.append(f"{indent}{text}{place}")
     for j in ranked_features(root):
         places = ", ".join(
@@ -59,12 +59,12 @@ def same_class_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     if model.walk is None:
         return []
     lines = []
-    for found in root.questions():
-        predicted = {end.classes[0][0] for end in found.ends()}
+    for question in root.questions():
+        predicted = {end.classes[0][0] for end in question.ends()}
         if len(predicted) == 1:
             label = visible(model.labels[predicted.pop()])
             lines.append(
-                f"question {found.number} changes the probability only: "
+                f"question {question.number} changes the probability only: "
                 f"the class is {label} on both sides"
             )
     return lines
@@ -74,9 +74,9 @@ def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     """For numbers with several terms in a question: what each unit of them counts, from knot to
     knot."""
     return [
-        f"{curve.name} in question {found.number}: {curve.rises}"
-        for found in root.questions()
-        for curve in ([] if found.split is None else term_curves(model, found.split))
+        f"{curve.name} in question {question.number}: {curve.rises}"
+        for question in root.questions()
+        for curve in ([] if question.split is None else term_curves(model, question.split))
         if len(curve.terms) > 1
     ]
 
@@ -128,9 +128,9 @@ def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
         return []
     lines = [FORMULA]
     lines += [
-        f"    question {found.number}: {found.split.gate()}"
-        for found in root.questions()
-        if found.split is not None
+        f"    question {question.number}: {question.split.gate()}"
+        for question in root.questions()
+        if question.split is not None
     ]
     lines += [
         f"    leaf {i}: {leaf_probabilities(model, end)}" for i, end in enumerate(root.ends(), 1)
@@ -164,20 +164,20 @@ def tree_markdown(
     items: list[str] = []
     root = outline(model)
 
-    def write(found: OutlineNode, lead: str) -> None:
-        start, split = "  " * found.depth + f"- {lead}", found.split
+    def write(node: OutlineNode, lead: str) -> None:
+        start, split = "  " * node.depth + f"- {lead}", node.split
         if split is None:
-            items.append(f"{start}class **{escape(found.label)}**")
+            items.append(f"{start}class **{escape(node.label)}**")
             return
         if split.features:
             text = escape(split.condition(precision, max_terms))
             sure = "" if model.walk is not None else f" ({split.certainty(precision or 4)})"
-            items.append(f"{start}**question {found.number}:** {text}{sure}?")
+            items.append(f"{start}**question {node.number}:** {text}{sure}?")
         else:
             said = split.always(precision or 4)
-            items.append(f"{start}**question {found.number}:** {said}, always")
+            items.append(f"{start}**question {node.number}:** {said}, always")
         words = answer_words(model.labels) if split.features else ("left", "right")
-        for child, word in zip(found.children, words, strict=True):
+        for child, word in zip(node.children, words, strict=True):
             write(child, f"{word}: ")
 
     write(root, "")
@@ -202,7 +202,7 @@ def tree_markdown(
 
 def ranked_features(root: OutlineNode) -> list[int]:
     """Features of whose ranks the conditions of an outline speak."""
-    return sorted({j for found in root.walk() if found.split for j in found.split.ranked_features})
+    return sorted({j for node in root.walk() if node.split for j in node.split.ranked_features})
 
 
 def _coefficient_table(model: TreeModel, splits: dict[int, Split], precision: int | None) -> str:
