@@ -118,9 +118,8 @@ def _apart(
         return None
     columns = frame[list(names)][kept].reset_index(drop=True)
     numbers = {name: read(columns[name], number_of) for name in columns}
-    return columns.assign(
-        **{name: values for name, values in numbers.items() if values is not None}
-    )
+    known = {name: values for name, values in numbers.items() if values is not None}
+    return columns.assign(**known)
 
 
 def class_texts(column: pd.Series) -> NDArray[Any]:

@@ -231,7 +231,7 @@ def _pruned(node: _Node, steepness: float, allowed: float) -> _Node:
     left, right = (_pruned(side, steepness, allowed) for side in (node.left, node.right))
     if _same(left, right, allowed):
         return _merged(left, right)
-    if not np.any(node.weights):
+    if not np.any(node.weights):  # all rows have the same gate
         score = np.array([[-node.threshold]])
         to_left, to_right = (float(p[0, 0]) for p in gate_probabilities(score, steepness))
         if to_right <= allowed:
@@ -282,6 +282,7 @@ def _packed(root: _Node, n_features: int) -> Pruned:
     branches = [-1] * topology.n_branches
     origins: list[tuple[int, ...]] = [()] * topology.n_leaves
 
+    # Nodes take the places of a complete tree; above a leaf that ends early branches are padding.
     def place(node: _Node, t: int) -> None:
         if t >= topology.n_branches:
             assert isinstance(node, _Leaf)
@@ -308,6 +309,7 @@ def _without_idle(
     agrees: Callable[[Pruned], bool],
 ) -> Pruned:
     """Branches one side of which suffices for all rows; from the leaves up, one at a time."""
+    # From the last branch up: what is below a branch has been tried before it.
     best, predicted = pruned, np.argmax(votes @ wanted, axis=0)
     branch = len(pruned.branches) - 1
     while branch >= 0:
@@ -365,9 +367,11 @@ def oriented(parameters: TreeParameters, mass: FloatArray) -> TreeParameters:
     for t in reversed(range(n_branches)):
         counts[:, t] = counts[:, 2 * t + 1] + counts[:, 2 * t + 2]
     rows = counts.sum(axis=0)
+    # The mean class of the rows at each node says which side belongs on the left.
     position = np.arange(len(counts)) @ counts / np.maximum(rows, 1e-300)
     order, flips = list(range(2 * n_branches + 1)), np.ones(n_branches)
     for t in range(n_branches):
+        # The two sides change places if enough rows reach both, and the right has earlier classes.
         left, right = 2 * order[t] + 1, 2 * order[t] + 2
         reached = min(rows[left], rows[right]) > SAME_SIDES * rows[0]
         if reached and position[left] > position[right] + SAME_SIDES:

@@ -118,12 +118,7 @@ def far_warning(model: TreeModel, X: FloatArray) -> FarOutsideWarning | None:
     columns = far_columns(model, X)
     if not columns:
         return None
-    return FarOutsideWarning(
-        [
-            (column.name, int(column.rows.sum()), f"{column.low} to {column.high}")
-            for column in columns
-        ]
-    )
+    return FarOutsideWarning([(c.name, int(c.rows.sum()), f"{c.low} to {c.high}") for c in columns])
 
 
 def far_remarks(model: TreeModel, x: FloatArray) -> list[str]:

@@ -121,6 +121,11 @@ def choose_walk(
 ) -> Chosen:
     """Choose cuts and leaf classes on training rows.
 
+    1. Start from the cuts of the mixture, d = 0, and sort the rows of each question by score.
+    2. Coordinate ascent: the best cut of one question after the other, then the classes of leaves,
+       until nothing moves.
+    3. Once more from the classes of the mixture's votes; the better of both is taken.
+
     Parameters
     ----------
     scores : array of shape (n_branches, n_rows)
@@ -134,7 +139,7 @@ def choose_walk(
     fixed : FixedParts, optional
     """
     n_branches, n_rows = scores.shape
-    # Branches that look at no feature decide nothing about single rows.
+    # 1. Start. Branches that look at no feature decide nothing about single rows.
     asking = [t for t in range(n_branches) if np.ptp(scores[t]) > 0] if n_rows else []
     first_cuts = np.zeros(n_branches)
     if fixed is not None:
@@ -152,6 +157,7 @@ def choose_walk(
         classes: NDArray[np.intp] = np.argmax(np.array(total) + prior, axis=0)
         return classes if fixed is None else fixed.kept(classes)
 
+    # 2. Coordinate ascent.
     def ascend(classes: NDArray[np.intp]) -> tuple[float, Chosen]:
         """Coordinate ascent from d = 0 and these classes; the sum that it reaches."""
         cuts, holds = first_cuts.copy(), start.copy()
@@ -160,6 +166,7 @@ def choose_walk(
             ends = classes_below(holds, classes)  # branches below t are asked after t
             arrived = np.ones((n_branches, n_rows), dtype=bool)
             for t in range(n_branches):
+                # Rows that arrive at t, by falling score.
                 if t:
                     parent, is_left = (t - 1) // 2, t % 2 == 1
                     np.logical_and(arrived[parent], holds[parent] == is_left, out=arrived[t])
@@ -168,12 +175,14 @@ def choose_walk(
                 rows = orders[t][arrived[t][orders[t]]]
                 if not len(rows):
                     continue
+                # What going left instead of right is worth for each of them.
                 left, right = ends[2 * t + 1, rows], ends[2 * t + 2, rows]
                 change = votes[left, rows] - votes[right, rows]
                 if not np.any(change):
                     continue
                 ordered = np.arange(len(rows))
                 cut = best_cut(scores[t, rows], change, 0.0, ordered)
+                # A cut is moved only if it gains more than rounding errors.
                 if cut.gain > change[holds[t, rows]].sum() + 1e-9 * np.abs(change).sum():
                     cuts[t] = cut.nearest(0.0)
                     holds[t] = scores[t] > cuts[t]
@@ -186,7 +195,7 @@ def choose_walk(
 
     first = classes_at(start)
     total, chosen = ascend(first)
-    # Under costs the rows on both sides of d = 0 may ask for one class, and no cut would move.
+    # 3. Under costs the rows on both sides of d = 0 may ask for one class, and no cut would move.
     own: NDArray[np.intp] = np.argmax(leaf_votes, axis=0)
     own = own if fixed is None else fixed.kept(own)
     if not np.array_equal(own, first):

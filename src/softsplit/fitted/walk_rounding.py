@@ -173,6 +173,11 @@ def _question(
 ) -> Question:
     """Round one question: the fewest digits that change the class of few rows.
 
+    1. Round coefficients to more and more digits; monotone variables keep the signs of slopes.
+    2. Move the threshold with the sums, and cut where the rounded sums are worth most.
+    3. Stop when the rows that change their class are worth no more than ``slack``.
+    4. Round the threshold within the gap of the cut, and the centre of the gate with it.
+
     ``at`` are the rows that arrive, ``change`` what going left instead of right is worth for each,
     ``fixed`` coefficients that are not rounded, NaN for the others, ``curved`` the places of the
     value and the hinges of monotone variables.
@@ -180,16 +185,19 @@ def _question(
     sums = exact @ values
     best = np.maximum(change, 0.0).sum()
     for digits in DIGITS_TRIED:
+        # 1. Coefficients.
         coefficients = np.array([significant(c, digits) for c in exact])
         coefficients = _of_one_sign(coefficients, exact, curved)
         coefficients = np.where(np.isnan(fixed), coefficients, fixed)
         rounded = coefficients @ values
-        # Where coefficients were rounded, sums have moved, and so have threshold and centre.
+        # 2. Where coefficients were rounded, sums have moved, and so have threshold and centre.
         near = values[:, np.argsort(np.abs(sums - bound))[: max(10, len(sums) // 10)]]
         moved = float(np.mean((coefficients - exact) @ near))
         cut = best_cut(sign * rounded[at], change, sign * (bound + moved))
+        # 3. Few enough rows change.
         if best - cut.gain <= slack:
             break
+    # 4. Threshold and centre.
     point = cut.nearest(sign * (bound + moved))
     low, high = np.quantile(rounded, [0.25, 0.75])
     loose = MOST_MOVED * max(float(high - low) / 1.35, 1e-3 * float(np.ptp(rounded)))
