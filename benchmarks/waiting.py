@@ -28,12 +28,10 @@ import subprocess
 import sys
 import tempfile
 import termios
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +79,9 @@ def busy(count: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in running:
-            one.kill()
-            one.wait()
+        for process in running:
+            process.kill()
+            process.wait()
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -162,156 +160,83 @@ def report(args: argparse.Namespace) -> dict[str, Any]:
 # --- Ctrl-C --------------------------------------------------------------------------------------
 
 
-def _middling() -> Callable[[], Any]:
-    X, y = numbers(13_000, 20, 9)
+def _choice(**parameters: Any) -> Any:
+    from softsplit import SoftTreeClassifierCV
+
+    return SoftTreeClassifierCV(random_state=0, **parameters).fit
+
+
+def _tree(**parameters: Any) -> Any:
     from softsplit import SoftTreeClassifier
 
-    return lambda: SoftTreeClassifier(n_starts=3, random_state=0).fit(X, y)
+    return SoftTreeClassifier(random_state=0, **parameters).fit
 
 
-def _middling_cv() -> Callable[[], Any]:
-    X, y = numbers(13_000, 20, 9)
-    from softsplit import SoftTreeClassifierCV
-
-    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
-
-
-def _table_cv() -> Callable[[], Any]:
-    table = staff(4000)
-    from softsplit import SoftTreeClassifierCV
-
-    X, y = table.drop(columns="left"), table["left"]
-    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
-
-
-def _cost() -> Callable[[], Any]:
-    X, y = numbers(3_000, 20, 3)
-    from softsplit import SoftTreeClassifier
-
-    return lambda: SoftTreeClassifier(loss="cost", depth=3, n_starts=50, random_state=0).fit(X, y)
-
-
-def _cost_cv() -> Callable[[], Any]:
-    X, y = numbers(1_000, 10, 3)
-    from softsplit import SoftTreeClassifierCV
-
-    return lambda: SoftTreeClassifierCV(loss="cost", random_state=0).fit(X, y)
-
-
-def _many() -> Callable[[], Any]:
-    X, y = numbers(200_000, 20, 4)
-    from softsplit import SoftTreeClassifier
-
-    return lambda: SoftTreeClassifier(n_starts=3, random_state=0).fit(X, y)
-
-
-def _many_cv() -> Callable[[], Any]:
-    X, y = numbers(100_000, 20, 4)
-    from softsplit import SoftTreeClassifierCV
-
-    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
-
-
-def _wide() -> Callable[[], Any]:
-    X, y = numbers(2_000, 600, 3)
-    from softsplit import SoftTreeClassifierCV
-
-    return lambda: SoftTreeClassifierCV(random_state=0).fit(X, y)
-
-
-def _path() -> Callable[[], Any]:
-    X, y = numbers(8_000, 20, 5)
+def _path() -> Any:
     from softsplit import SoftTreeClassifier, strength_path
 
     base = SoftTreeClassifier(depth=3, n_starts=3, random_state=0)
-    return lambda: strength_path(X, y, estimator=base, n_points=9)
+    return lambda X, y: strength_path(X, y, estimator=base, n_points=9)
 
 
-def _report() -> Callable[[], Any]:
-    table = staff()
-    from softsplit import SoftTreeClassifier
-
-    X, y = table.drop(columns="left"), table["left"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tree = SoftTreeClassifier(random_state=0).fit(X, y)
-    return lambda: tree.report(X, y)
+def _report() -> Any:
+    tree = _tree()(*staff_rows(1500))
+    return tree.report
 
 
-WORK: dict[str, Callable[[], Callable[[], Any]]] = {
-    "fit, 13,000 x 20, 9 classes": _middling,
-    "choice, 13,000 x 20, 9 classes": _middling_cv,
-    "choice, table 4,000 x 30": _table_cv,
-    "fit by cost, 3,000 x 20": _cost,
-    "choice by cost, 1,000 x 10": _cost_cv,
-    "fit, 200,000 x 20": _many,
-    "choice, 100,000 x 20": _many_cv,
-    "choice, 2,000 x 600": _wide,
-    "path, 8,000 x 20": _path,
-    "report, table 1,500 x 30": _report,
+def staff_rows(n_rows: int) -> tuple[Any, Any]:
+    table = staff(n_rows)
+    return table.drop(columns="left"), table["left"]
+
+
+WORK: dict[str, tuple[Callable[[], tuple[Any, Any]], Callable[[], Any]]] = {
+    "fit, 13,000 x 20, 9 classes": (lambda: numbers(13_000, 20, 9), lambda: _tree(n_starts=3)),
+    "choice, 13,000 x 20, 9 classes": (lambda: numbers(13_000, 20, 9), _choice),
+    "choice, table 4,000 x 30": (lambda: staff_rows(4000), _choice),
+    "fit by cost, 3,000 x 20": (
+        lambda: numbers(3_000, 20, 3),
+        lambda: _tree(loss="cost", depth=3, n_starts=50),
+    ),
+    "choice by cost, 1,000 x 10": (lambda: numbers(1_000, 10, 3), lambda: _choice(loss="cost")),
+    "fit, 200,000 x 20": (lambda: numbers(200_000, 20, 4), lambda: _tree(n_starts=3)),
+    "choice, 100,000 x 20": (lambda: numbers(100_000, 20, 4), _choice),
+    "choice, 2,000 x 600": (lambda: numbers(2_000, 600, 3), _choice),
+    "path, 8,000 x 20": (lambda: numbers(8_000, 20, 5), _path),
+    "report, table 1,500 x 30": (lambda: staff_rows(1500), _report),
 }
+"""Kinds of work that are interrupted: the rows, and the call that takes them."""
+
 LONGEST = 12.0
 """An interruption comes within the first so many seconds."""
 
 
 def serve() -> None:
-    """Do a kind of work again and again; tell when it begins and how it came back.
-
-    While an answer to Ctrl-C is awaited, a thread notes where the main thread is.
-    """
+    """Do a kind of work again and again; tell when it begins and how it came back."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # except during the work
     warnings.simplefilter("ignore")
-    tell = sys.stdout
-    X, y = numbers(150, 4, 3)
-    from softsplit import SoftTreeClassifierCV
-
     for loss in ("log", "cost"):  # all code is compiled and loaded
-        SoftTreeClassifierCV(loss=loss, random_state=0, time_limit=5.0).fit(X, y)
-    work = WORK[sys.stdin.readline().strip()]()
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end)
-    places: list[str] = []
-    back = threading.Event()
-    main_thread = threading.main_thread().ident
-    assert main_thread is not None
-
-    def watch() -> None:
-        while os.read(read_end, 1):
-            while not back.wait(0.25):
-                lines = []
-                for frame in [sys._current_frames().get(main_thread)]:
-                    while frame is not None:
-                        name = Path(frame.f_code.co_filename)
-                        if "softsplit" in name.parts:
-                            lines.append(f"{name.name}:{frame.f_lineno} {frame.f_code.co_name}")
-                        frame = frame.f_back
-                places.append(" < ".join(lines[:6]))
-
-    threading.Thread(target=watch, daemon=True).start()
-    print("ready", file=tell, flush=True)
+        _choice(loss=loss, time_limit=5.0)(*numbers(150, 4, 3))
+    make_rows, make_call = WORK[sys.stdin.readline().strip()]
+    rows, call = make_rows(), make_call()
+    print("ready", flush=True)
     while sys.stdin.readline().strip() == "go":
-        places.clear()
-        back.clear()
-        print("begun", file=tell, flush=True)
+        print("begun", flush=True)
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            found = work()
+            result = call(*rows)
             ended = time.monotonic()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            how = "complete" if str(getattr(found, "end_", "")) == "complete" else "kept"
-            if hasattr(found, "tree_"):
-                proba = found.tree_.predict_proba(np.zeros((1, len(found.tree_.feature_names))))
-                how = how if np.all(np.isfinite(proba)) else "broken"
+            end = "complete" if str(getattr(result, "end_", "")) == "complete" else "kept"
+            if hasattr(result, "tree_"):
+                tree = result.tree_
+                proba = tree.predict_proba(np.zeros((1, len(tree.feature_names))))
+                end = end if np.all(np.isfinite(proba)) else "broken"
         except KeyboardInterrupt:
-            ended, how = time.monotonic(), "nothing to keep"
+            ended, end = time.monotonic(), "nothing to keep"
         except BaseException as error:
-            ended, how = time.monotonic(), f"broken: {type(error).__name__}: {error}"
+            ended, end = time.monotonic(), f"broken: {type(error).__name__}: {error}"
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        spent = time.process_time()
-        back.set()
-        answer = {"ended": ended, "spent": spent, "how": how, "places": places}
-        print(json.dumps(answer), file=tell, flush=True)
+        print(json.dumps({"ended": ended, "spent": time.process_time(), "end": end}), flush=True)
 
 
 def processor_seconds(pid: int) -> float:
@@ -323,14 +248,14 @@ def processor_seconds(pid: int) -> float:
 def interrupt(args: argparse.Namespace) -> dict[str, Any]:
     """Ctrl-C at random moments; seconds until the call is back, and what it came back with."""
     with ThreadPoolExecutor(args.together) as pool:
-        found = pool.map(lambda kind: interrupted(kind, args.times, args.seed), args.kinds)
-        kinds = dict(zip(args.kinds, found, strict=True))
-    every = [wait for kind in kinds.values() for wait in kind["waits"]]
+        figures = pool.map(lambda kind: interrupted(kind, args.times, args.seed), args.kinds)
+        kinds = dict(zip(args.kinds, figures, strict=True))
+    waits = [wait for kind in kinds.values() for wait in kind["waits"]]
     return {
-        "times": len(every),
-        "in_time": sum(wait <= BACK for wait in every),
-        "median": statistics.median(every) if every else None,
-        "slowest": max(every, default=None),
+        "times": len(waits),
+        "in_time": sum(wait <= BACK for wait in waits),
+        "median": statistics.median(waits) if waits else None,
+        "slowest": max(waits, default=None),
         "together": args.together,
         "kinds": kinds,
     }
@@ -355,37 +280,32 @@ def interrupted(kind: str, times: int, seed: int) -> dict[str, Any]:
     began = time.monotonic()  # once to the end or to its limit: the length of the work
     if not select.select([child.stdout], [], [], LONGEST)[0]:
         child.send_signal(signal.SIGINT)
-    first = json.loads(child.stdout.readline())
-    length = min(first["ended"] - began, LONGEST)
+    length = min(json.loads(child.stdout.readline())["ended"] - began, LONGEST)
     waits: list[float] = []
-    hows, late, spent = [], [], []
-    while len(waits) < times and len(hows) < 2 * times:
+    spent: list[float] = []
+    ends: list[str] = []
+    while len(waits) < times and len(ends) < 2 * times:
         ask("go")
         time.sleep(rng.uniform(0.0, length))
-        sent, known = time.monotonic(), processor_seconds(child.pid)
+        sent, used = time.monotonic(), processor_seconds(child.pid)
         child.send_signal(signal.SIGINT)
         answer = json.loads(child.stdout.readline())
-        if answer["ended"] < sent:  # it was done before
-            hows.append("done before")
+        if answer["ended"] < sent:
+            ends.append("done before")
             continue
         waits.append(round(answer["ended"] - sent, 2))
-        spent.append(round(answer["spent"] - known, 2))
-        hows.append(answer["how"])
-        if waits[-1] > BACK:
-            late.append([waits[-1], [p for p in dict.fromkeys(answer["places"]) if p]])
+        spent.append(round(answer["spent"] - used, 2))
+        ends.append(answer["end"])
     child.stdin.close()
     child.wait()
-    found = {
+    return {
         "length": round(length, 1),
         "waits": waits,
         "spent": spent,
         "load": round(os.getloadavg()[0], 1),
         "in_time": sum(wait <= BACK for wait in waits),
-        "ends": {how: hows.count(how) for how in sorted(set(hows))},
-        "late": late,
+        "ends": {end: ends.count(end) for end in sorted(set(ends))},
     }
-    print(kind, found, file=sys.stderr, flush=True)
-    return found
 
 
 # --- single calls --------------------------------------------------------------------------------
@@ -472,82 +392,39 @@ SoftTreeClassifierCV(random_state=0, verbose=1, time_limit=60).fit(X, y)
 
 
 def console(args: argparse.Namespace) -> dict[str, Any]:
-    """What a fit of about a minute shows in a terminal, a pipe and a notebook, with its times.
-
-    The notebook is run where nbclient and ipykernel are installed.
-    """
+    """What a fit of about a minute shows in a terminal and in a pipe, with its times."""
     code = CONSOLE_FIT.format(here=str(Path(__file__).parent))
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for kind in ("terminal", "pipe"):
-        pieces: list[tuple[float, str]] = []
+        main_end, child_end = pty.openpty() if kind == "terminal" else os.pipe()
         if kind == "terminal":
-            main_end, child_end = pty.openpty()
             termios.tcsetwinsize(child_end, (40, 100))
-        else:
-            main_end, child_end = os.pipe()
         began = time.perf_counter()
-        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
         child = subprocess.Popen(
             [sys.executable, "-c", code], stderr=child_end, stdout=subprocess.DEVNULL,
-            env=environment,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
         )  # fmt: skip
         os.close(child_end)
+        pieces: list[tuple[float, str]] = []
         with contextlib.suppress(OSError):  # the end of a pseudo terminal
             while piece := os.read(main_end, 65536):
                 pieces.append((time.perf_counter() - began, piece.decode(errors="replace")))
         child.wait()
         os.close(main_end)
-        seconds = time.perf_counter() - began
-        times = [0.0, *(at for at, _ in pieces), seconds]
         # Loading the library and the table is no fit: silence is counted from the first sign on.
-        first = times[1] if len(times) > 2 else seconds
-        gaps = np.diff([first, *times[1:-1]])
+        times = [at for at, _ in pieces] + [time.perf_counter() - began]
         text = "".join(piece for _, piece in pieces)
         screen = [row for row in re.split(r"\r\x1b\[2K|\r?\n", text) if row.strip()]
         stay = [row.strip() for row in re.findall(r"(?:^|\n|\x1b\[2K)([^\r\n]+)\r?\n", text)]
-        found[kind] = {
-            "seconds": round(seconds, 1),
-            "first_sign": round(first, 1),
-            "longest_silence": round(float(gaps.max()) if len(gaps) else seconds, 2),
+        figures[kind] = {
+            "seconds": round(times[-1], 1),
+            "first_sign": round(times[0], 1),
+            "longest_silence": round(float(np.diff(times[:-1]).max(initial=0.0)), 2),
             "signs": len(screen),
             "lines_that_stay": stay,
             "rewritten": screen[:: max(1, len(screen) // 12)] if kind == "terminal" else [],
         }
-    if find_spec("nbclient") and find_spec("ipykernel"):
-        found["notebook"] = notebook(code)
-    return found
-
-
-def notebook(code: str) -> dict[str, Any]:
-    """What a notebook shows for the same fit: texts of its bar and of streams, with their times."""
-    import nbformat
-    from nbclient import NotebookClient
-
-    pieces: list[tuple[float, str]] = []
-
-    class Watched(NotebookClient):
-        def process_message(self, message: Any, cell: Any, index: int) -> Any:
-            content = message["content"]
-            data = content.get("data", {})
-            shown = data.get("text/html") or data.get("text/plain") or content.get("text", "")
-            plain = " ".join(re.sub(r"<[^>]*>", " ", shown).split())
-            if plain.startswith("softsplit"):  # and not the tree at the end
-                pieces.append((time.perf_counter() - began, plain))
-            return super().process_message(message, cell, index)
-
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    began = time.perf_counter()
-    Watched(book, timeout=300, kernel_name="python3").execute()
-    seconds, times = time.perf_counter() - began, [at for at, _ in pieces]
-    texts = [text for _, text in pieces]
-    return {
-        "seconds": round(seconds, 1),
-        "first_sign": round(times[0], 1) if times else round(seconds, 1),
-        "longest_silence": round(float(np.diff(times).max(initial=0.0)), 2),
-        "signs": len(texts),
-        "lines_that_stay": [],
-        "rewritten": texts[:: max(1, len(texts) // 12)],
-    }
+    return figures
 
 
 PARTS = {
@@ -560,106 +437,92 @@ PARTS = {
 
 def make_page() -> None:
     """Put the last figures of each kind on the page."""
-    lines = [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
-    last = {(line["part"], line["busy"]): line for line in lines}
+    last: dict[tuple[str, int], dict[str, Any]] = {}
+    for text in LINES.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        last[line["part"], line["busy"]] = line
+    lines: dict[str, list[dict[str, Any]]] = {part: [] for part in PARTS}
+    for (part, _), line in sorted(last.items()):
+        lines[part].append(line)
+    write_page(
+        PAGE,
+        {
+            "report": markdown(
+                ["busy processes", "seconds", "processor seconds", "load of the machine",
+                 "trees on the slider", "methods not judged"],
+                [
+                    [line["busy"], line["seconds"], line["processor_seconds"], line["load"],
+                     line["trees"], line["methods_missing"] or "none"]
+                    for line in lines["report"]
+                ],
+            ),
+            "interrupt": markdown(
+                ["work", "busy processes", "load of the machine", "times",
+                 "back within a second", "slowest", "within a processor second",
+                 "most processor seconds", "came back with"],
+                [row for line in lines["interrupt"] for row in interrupt_rows(line)],
+            ),
+            "limits": markdown(
+                ["work", "busy processes", "limit", "seconds", "kept"],
+                [
+                    [row["work"], line["busy"], row["limit"], row["seconds"],
+                     "yes" if row["kept"] else "no"]
+                    for line in lines["limits"]
+                    for row in line["rows"]
+                ],
+            ),
+            "calls": markdown(
+                ["call", "busy processes", "taken"],
+                [
+                    [name, line["busy"], value]
+                    for line in lines["calls"]
+                    for name, value in line.items()
+                    if name not in ("part", "busy")
+                ],
+            ),
+            "console": "\n\n".join(
+                text
+                for line in lines["console"]
+                for kind in ("terminal", "pipe", "notebook")
+                if kind in line
+                for text in console_texts(kind, line[kind])
+            ),
+        },
+    )  # fmt: skip
 
-    def of(part: str) -> list[dict[str, Any]]:
-        return [line for key, line in sorted(last.items()) if key[0] == part]
 
-    rows = [
-        [
-            line["busy"], line["seconds"], line["processor_seconds"], line["load"], line["trees"],
-            line["methods_missing"] or "none",
-        ]
-        for line in of("report")
+def interrupt_rows(line: dict[str, Any]) -> list[list[Any]]:
+    """A row of the table for each kind of work, and one for all."""
+    rows: list[list[Any]] = []
+    spent: list[float] = []
+    for kind, work in line["kinds"].items():
+        seconds = work.get("spent", [])
+        spent += seconds
+        rows.append([
+            kind, line["busy"], work.get("load", "-"), len(work["waits"]), work["in_time"],
+            max(work["waits"], default="-"), sum(s <= BACK for s in seconds),
+            max(seconds, default="-"),
+            ", ".join(f"{end} {count}" for end, count in work["ends"].items()),
+        ])  # fmt: skip
+    return [
+        *rows,
+        ["all", line["busy"], "", line["times"], line["in_time"], line["slowest"],
+         sum(s <= BACK for s in spent), max(spent, default="-"), ""],
     ]  # fmt: skip
-    texts = {
-        "report": markdown(
-            [
-                "busy processes",
-                "seconds",
-                "processor seconds",
-                "load of the machine",
-                "trees on the slider",
-                "methods not judged",
-            ],
-            rows,
-        )
-    }
-    rows = [
-        [
-            kind, line["busy"], one.get("load", "-"), len(one["waits"]), one["in_time"],
-            max(one["waits"], default="-"),
-            sum(spent <= BACK for spent in one.get("spent", [])),
-            max(one.get("spent", []), default="-"),
-            ", ".join(f"{how} {count}" for how, count in one["ends"].items()),
-        ]
-        for line in of("interrupt")
-        for kind, one in line["kinds"].items()
-    ]  # fmt: skip
-    rows += [
-        [
-            "all", line["busy"], "", line["times"], line["in_time"], line["slowest"],
-            sum(s <= BACK for one in line["kinds"].values() for s in one.get("spent", [])),
-            max((s for one in line["kinds"].values() for s in one.get("spent", [])), default="-"),
-            "",
-        ]
-        for line in of("interrupt")
-    ]  # fmt: skip
-    texts["interrupt"] = markdown(
-        [
-            "work",
-            "busy processes",
-            "load of the machine",
-            "times",
-            "back within a second",
-            "slowest",
-            "within a processor second",
-            "most processor seconds",
-            "came back with",
-        ],
-        rows,
+
+
+def console_texts(kind: str, figures: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"In a {kind}, {figures['seconds']} s: first sign after {figures['first_sign']} s, then "
+        f"{figures['signs']} signs, the longest silence {figures['longest_silence']} s."
     )
-    texts["limits"] = markdown(
-        ["work", "busy processes", "limit", "seconds", "kept"],
-        [
-            [
-                row["work"],
-                line["busy"],
-                row["limit"],
-                row["seconds"],
-                "yes" if row["kept"] else "no",
-            ]
-            for line in of("limits")
-            for row in line["rows"]
-        ],
-    )
-    texts["calls"] = markdown(
-        ["call", "busy processes", "taken"],
-        [
-            [name, line["busy"], value]
-            for line in of("calls")
-            for name, value in line.items()
-            if name not in ("part", "busy")
-        ],
-    )
-    told = []
-    for line in of("console"):
-        for kind in ("terminal", "pipe", "notebook"):
-            if (one := line.get(kind)) is None:
-                continue
-            told.append(
-                f"In a {kind}, {one['seconds']} s: first sign after {one['first_sign']} s, then "
-                f"{one['signs']} signs, the longest silence {one['longest_silence']} s."
-            )
-            if one["rewritten"]:
-                told.append("The line that is rewritten, now and then:")
-                told.append("\n".join(["```text", *one["rewritten"], "```"]))
-            if one["lines_that_stay"]:
-                told.append("Lines that stay:")
-                told.append("\n".join(["```text", *one["lines_that_stay"], "```"]))
-    texts["console"] = "\n\n".join(told)
-    write_page(PAGE, texts)
+    for title, rows in (
+        ("The line that is rewritten, now and then:", figures["rewritten"]),
+        ("Lines that stay:", figures["lines_that_stay"]),
+    ):
+        if rows:
+            yield title
+            yield "\n".join(["```text", *rows, "```"])
 
 
 if __name__ == "__main__":
