@@ -9,8 +9,9 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget
-from softsplit.solvers.active_set.descent import EVALUATE_ONLY
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
+from softsplit.solvers.active_set.state import EVALUATE_ONLY
+from softsplit.solvers.basin_hopping.budget import IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.solvers.stopping import EndPoints
 from softsplit.tree.parameters import Topology

@@ -20,8 +20,9 @@ from softsplit.engines.base import RowsElsewhere
 from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, EliminationSolver, Status
-from softsplit.solvers.active_set.descent import DescentLimits
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
+from softsplit.solvers.active_set.state import DescentLimits
+from softsplit.solvers.basin_hopping.budget import IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.solvers.starts.rules import draw_start
 from two_halves import SOME, TwoHalves

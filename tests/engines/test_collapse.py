@@ -13,9 +13,10 @@ from slow_cases import examples
 from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.block_pass import block_pass
 from softsplit.problem.penalties import PenaltyPair, linear
-from softsplit.solvers.active_set.descent import DescentLimits
+from softsplit.solvers.active_set.state import DescentLimits
 from softsplit.solvers.base import Budget, Solution, Status
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
+from softsplit.solvers.basin_hopping.budget import IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.tree.parameters import Block
 
 LEAVES = tuple(range(8))

@@ -13,7 +13,7 @@ import pytest
 
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
 from softsplit.engines.block import GateCache
-from softsplit.ipopt.program import NonlinearProgram, Pattern
+from softsplit.ipopt.program import Pattern
 from softsplit.ipopt.second_order import RoutedRows
 from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential
@@ -41,7 +41,7 @@ def small_problem(
 
 def make_program(
     problem: TrainingProblem, tree: TreeParameters
-) -> tuple[NonlinearProgram, np.ndarray]:
+) -> tuple[SubstitutedProgram, np.ndarray]:
     """The program, and a point off the bounds and with P off its routing."""
     program = SubstitutedProgram(problem)
     x = program.start(tree)
@@ -69,7 +69,7 @@ def step_length(problem: TrainingProblem) -> float:
     return 1e-3 * min(1.0, 8 / problem.steepness)
 
 
-def lagrangian(program: NonlinearProgram):  # type: ignore[no-untyped-def]
+def lagrangian(program: SubstitutedProgram):  # type: ignore[no-untyped-def]
     """Gradient function and full Hessian function of factor * f + multipliers . g."""
     multipliers = np.random.default_rng(3).normal(size=len(program.constraint_lower))
 
@@ -85,7 +85,7 @@ def lagrangian(program: NonlinearProgram):  # type: ignore[no-untyped-def]
     return slope, hessian
 
 
-def check_every_entry(program: NonlinearProgram, x: np.ndarray, step: float) -> None:
+def check_every_entry(program: SubstitutedProgram, x: np.ndarray, step: float) -> None:
     slope, hessian = lagrangian(program)
     jacobian = dense(program.jacobian_pattern, program.jacobian(x))
     for found, function in [
@@ -115,7 +115,7 @@ def groups_of_variables(program) -> dict[str, np.ndarray]:  # type: ignore[no-un
     return groups
 
 
-def check_hessian_products(program: NonlinearProgram, x: np.ndarray, step: float) -> None:
+def check_hessian_products(program: SubstitutedProgram, x: np.ndarray, step: float) -> None:
     """One random direction per kind of variable, compared kind by kind.
 
     Relative to the largest number of each kind: beside the curvature of steep gates that of a
@@ -204,7 +204,7 @@ def test_a_block_whose_fixed_part_is_known_has_the_same_derivatives(
     fast = SubstitutedProgram(problem.restrict(block, tree, cache=cache))
     multipliers = np.random.default_rng(3).normal(size=len(plain.constraint_lower))
 
-    def all_of(program: NonlinearProgram) -> list[object]:
+    def all_of(program: SubstitutedProgram) -> list[object]:
         first = program.objective(x), program.gradient(x), program.constraints(x)
         return [*first, program.jacobian(x), program.hessian(x, FACTOR, multipliers)]
 

@@ -14,15 +14,19 @@ from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
-from softsplit.solvers.active_set.descent import EVALUATE_ONLY, NEVER, POLISH, DescentLimits
-from softsplit.solvers.base import Cancel
-from softsplit.solvers.basin_hopping.run import (
+from softsplit.solvers.active_set.state import (
+    EVALUATE_ONLY,
+    NEVER,
+    POLISH,
+    DescentLimits,
+)
+from softsplit.solvers.base import Cancel, OutOfBudget
+from softsplit.solvers.basin_hopping.budget import (
     ClockOptions,
-    DescentRun,
     IterationBudget,
-    OutOfBudget,
     StepTimes,
 )
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import bundle
 from softsplit.tree.parameters import Block, TreeParameters

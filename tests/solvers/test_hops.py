@@ -13,14 +13,17 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
-from softsplit.solvers.active_set.descent import EVALUATE_ONLY, NEVER, POLISH
-from softsplit.solvers.base import Draw
-from softsplit.solvers.basin_hopping.run import (
-    ClockOptions,
-    DescentRun,
-    IterationBudget,
-    OutOfBudget,
+from softsplit.solvers.active_set.state import (
+    EVALUATE_ONLY,
+    NEVER,
+    POLISH,
 )
+from softsplit.solvers.base import Draw, OutOfBudget
+from softsplit.solvers.basin_hopping.budget import (
+    ClockOptions,
+    IterationBudget,
+)
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.search import (
     POLISH_NEWTON,
     BasinHopping,

@@ -11,8 +11,9 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.active_set.descent import EVALUATE_ONLY
+from softsplit.solvers.active_set.state import EVALUATE_ONLY
 from softsplit.solvers.base import Budget, Draw
+from softsplit.solvers.basin_hopping.budget import IterationBudget
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
@@ -24,7 +25,7 @@ from softsplit.solvers.basin_hopping.perturbations import (
     fresh_tree,
     refit,
 )
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import LogWarmUp
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, Topology, TreeParameters

@@ -18,9 +18,13 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Start, Status
-from softsplit.solvers.active_set.descent import DONE, NEVER, DescentLimits
+from softsplit.solvers.active_set.state import (
+    DONE,
+    NEVER,
+    DescentLimits,
+)
 from softsplit.solvers.basin_hopping import run as engine_module
-from softsplit.solvers.basin_hopping.run import ClockOptions
+from softsplit.solvers.basin_hopping.budget import ClockOptions
 from softsplit.solvers.basin_hopping.stages import Approach, LogWarmUp, Polish, restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart

@@ -18,8 +18,10 @@ from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential, lin
 from softsplit.solvers.active_set.faces import FIXED, TIED, subgradient
 from softsplit.solvers.active_set.newton import newton_direction
 from softsplit.solvers.active_set.objective import smooth_derivative, smooth_value
+from softsplit.solvers.active_set.state import EVALUATE_ONLY
 from softsplit.solvers.base import Budget
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
+from softsplit.solvers.basin_hopping.budget import IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 
 TOLERANCE = 1e-6
 DEPTHS = [1, 2, 3, 4]
@@ -65,8 +67,9 @@ class Point:
             penalties=PenaltyPair.of(surrogate, self.local, self.global_),
         )
         engine = DescentRun(problem, IterationBudget(Budget(), 100))
-        passes, terms, self.sparse, self.reference = engine.arguments(leaves)
-        self.passes, self.work, self.surrogate = passes, engine.state, surrogate
+        engine.descend(self.theta, leaves, EVALUATE_ONLY._replace(newton_from=0))
+        terms, self.sparse = engine.added()[0]
+        self.passes, self.work, self.surrogate = engine.passes, engine.state, surrogate
         self.terms = terms._replace(multipliers=multipliers, rate_weight=10.0 if active else 0.0)
         self.arrays = engine.passes
         self.slope, self.state = np.empty_like(self.theta), self.work.faces
@@ -156,7 +159,7 @@ class Point:
         self.gradient(self.theta)  # the slopes of theta into the workspace
         self.work.damping[0] = 10.0 * damping
         self.work.slope[...] = slope
-        arguments = (self.passes, self.terms, self.sparse, self.reference)
+        arguments = (self.passes, self.terms, self.sparse, self.work)
         assert newton_direction(self.theta, *arguments)
         return self.work.direction.copy()
 

@@ -11,8 +11,9 @@ from native_cases import make_engine, make_problem, solve
 from slow_cases import examples
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.solvers.base import Budget, Draw
+from softsplit.solvers.basin_hopping.budget import IterationBudget
 from softsplit.solvers.basin_hopping.perturbations import Regrow, fresh_tree
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import Race
 from softsplit.solvers.starts.logistic import ridge_logistic
 from softsplit.solvers.starts.plans import (

@@ -24,7 +24,7 @@ from mutated_files import mutated_file, valid_files
 from readings import random_classifier
 from softsplit.data import read_dataset
 from softsplit.data.files import read_table
-from softsplit.experiments.spec import LIMITS, load_spec, parse_spec
+from softsplit.experiments.spec import MOST_DOTS, load_spec, parse_spec
 from softsplit.persistence import ModelFileError, dumps_model, loads_model
 
 INPUTS = 40
@@ -175,7 +175,7 @@ def test_a_damaged_archive_is_named(tmp_path):
     [
         (b"\xff\xfe", r"s\.toml is not text in UTF-8 \(byte 0\); save it as UTF-8\."),
         (b"x=" + b"[" * 5000, r"s\.toml is nested too deeply for a spec\."),
-        (b"a" + b".a" * 20_000 + b"=1", rf"s\.toml has a line with more than {LIMITS.dots} dots"),
+        (b"a" + b".a" * 20_000 + b"=1", rf"s\.toml has a line with more than {MOST_DOTS} dots"),
         (b"#" * 65_537, r"s\.toml is larger than 65536 bytes, too large for a spec\."),
         (b"seed = " + b"9" * 5000, r"s\.toml is not valid TOML: Exceeds the limit"),
         (b"a" * 1000 + b" = 1", r"s\.toml: key 'a{59}\.\.\. is unknown"),

@@ -52,19 +52,11 @@ ACCEPTED = 0.1 * FEASIBLE
 """Largest violation of a tree that counts as feasible: interior points meet equations to this."""
 
 
-@dataclass(frozen=True)
-class DecompositionOptions:
-    """Numbers of the macro iterations."""
+LEAST_DECREASE = 1e-9
+"""Decrease in cost units: a step that gains less is rounding."""
 
-    least_decrease: float = 1e-9
-    """Decrease in cost units: a step that gains less is rounding."""
-
-    restoration: int = 100
-    """Iterations on the whole problem if the start is infeasible: one block alone rarely mends
-    that."""
-
-
-OPTIONS = DecompositionOptions()
+RESTORATION = 100
+"""Iterations on the whole problem if the start is infeasible: one block alone rarely mends that."""
 
 
 @dataclass
@@ -119,37 +111,37 @@ class DecompositionRun:
 
     def whole(self, solver: Solver, rule: str, max_iter: int) -> None:
         """The initialisation: some iterations on the whole problem, kept if they are better."""
-        found = solver.solve(self.problem, Start(self.tree, rule), self.inner_budget(max_iter))
-        self._note(found)
-        if self._better(found):
-            self.tree = found.parameters
+        solution = solver.solve(self.problem, Start(self.tree, rule), self.inner_budget(max_iter))
+        self._note(solution)
+        if self._better(solution):
+            self.tree = solution.parameters
             self.__post_init__()
 
     def step(self, solver: Solver, block: Block, proximal: float, max_iter: int | None) -> bool:
         """Solve one block; take over the tree if it is feasible and lower, and say so."""
         part = self.problem.restrict(block, self.tree, proximal=proximal, cache=self.cache)
-        found = solver.solve(part, Start(self.tree), self.inner_budget(max_iter))
-        self._note(found)
-        if not self._better(found):
+        solution = solver.solve(part, Start(self.tree), self.inner_budget(max_iter))
+        self._note(solution)
+        if not self._better(solution):
             return False
-        self.tree, self.objective = found.parameters, found.objective
-        self.violation = found.violation
+        self.tree, self.objective = solution.parameters, solution.objective
+        self.violation = solution.violation
         if self.cache is not None:
             self.cache.renew(self.tree, block.branches, part.evaluate_cost(self.tree).mass)
         return True
 
-    def _note(self, found: Solution) -> None:
-        self.n_iter += found.n_iter
-        self.clock.add_child(found.child_cpu_seconds)
-        if found.status is Status.INTERRUPTED:
+    def _note(self, solution: Solution) -> None:
+        self.n_iter += solution.n_iter
+        self.clock.add_child(solution.child_cpu_seconds)
+        if solution.status is Status.INTERRUPTED:
             self.budget.stop()
 
-    def _better(self, found: Solution) -> bool:
+    def _better(self, solution: Solution) -> bool:
         """Feasibility first, and then the objective: an inner solver may return a worse tree."""
         if not self.feasible:
-            return found.violation < self.violation
-        least = OPTIONS.least_decrease * self.problem.cost_unit
-        return found.violation <= ACCEPTED and found.objective < self.objective - least
+            return solution.violation < self.violation
+        least = LEAST_DECREASE * self.problem.cost_unit
+        return solution.violation <= ACCEPTED and solution.objective < self.objective - least
 
     def record(self, steps: int, accepted: int) -> None:
         """Add a row to the trace, off the clock."""
@@ -359,7 +351,7 @@ class NodeDecomposition(Solver, BaseEstimator):
                 rule.check(problem)
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> TracedSolution:
-        """Best tree found from ``start``; its ``trace`` tells how."""
+        """Best tree from ``start``; its ``trace`` tells how."""
         self.check()
         self._check_rows(problem)
         began = time.perf_counter()
@@ -369,7 +361,7 @@ class NodeDecomposition(Solver, BaseEstimator):
             if self._initialised:
                 run.whole(self._whole_solver(), start.rule, int(self.initialisation))
             if not run.feasible:
-                run.whole(self._whole_solver(), start.rule, OPTIONS.restoration)
+                run.whole(self._whole_solver(), start.rule, RESTORATION)
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
         if run.exhausted:
@@ -410,7 +402,7 @@ class NodeDecomposition(Solver, BaseEstimator):
         choosers = [rule for rule in self.stopping if isinstance(rule, Chooser)]
         if choosers and run.trees:
             tree = run.trees[choosers[0].chosen(run.history)]
-        found = TracedSolution.measure(
+        solution = TracedSolution.measure(
             run.problem,
             tree,
             status,
@@ -421,8 +413,8 @@ class NodeDecomposition(Solver, BaseEstimator):
             message=message,
             child_cpu_seconds=run.clock.child_cpu_seconds,
         )
-        assert isinstance(found, TracedSolution)
-        return replace(found, trace=DecompositionTrace(tuple(run.rows), self._initialised))
+        assert isinstance(solution, TracedSolution)
+        return replace(solution, trace=DecompositionTrace(tuple(run.rows), self._initialised))
 
 
 def _offers(rule: object, method: str) -> bool:

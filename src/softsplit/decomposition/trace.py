@@ -39,13 +39,13 @@ class EvaluationSet:
             raise ValueError(f"an EvaluationSet does not fit the training rows: {error}") from None
         labels = self._labels(len(rows)).tolist()
         index = {label: k for k, label in enumerate(classes.tolist())}
-        found = np.array([index.get(label, -1) for label in labels])
-        if np.all(found < 0):
+        numbers = np.array([index.get(label, -1) for label in labels])
+        if np.all(numbers < 0):
             raise ValueError(
                 f"no label of an EvaluationSet is a class of y; it has {labels[0]!r}, "
                 f"y has {classes.tolist()[0]!r}."
             )
-        return EvaluationSet(rows, found)
+        return EvaluationSet(rows, numbers)
 
     def check(self, n_features: int) -> None:
         """Refuse rows that a solver cannot look at, in one sentence."""

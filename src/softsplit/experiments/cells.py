@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from softsplit.experiments.folds import WHOLE
@@ -45,8 +44,7 @@ class Cell(NamedTuple):
     global_strength: float
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """Cells that share everything but the strengths, in the order of their steps."""
 
     protocol: str
@@ -59,18 +57,9 @@ class Chain:
     steps: tuple[ChainStep, ...]
 
     def cell(self, index: int) -> Cell:
+        """The key of a step: the fields of the chain, but for its steps, and the strengths."""
         step = self.steps[index]
-        return Cell(
-            self.protocol,
-            self.dataset,
-            self.fold,
-            self.inner,
-            self.model,
-            self.solver,
-            self.start,
-            step.local,
-            step.global_,
-        )
+        return Cell(*self[:-1], step.local, step.global_)
 
 
 def steps_of(grid: Grid, scope: Scope) -> tuple[ChainStep, ...]:

@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Generator
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import distributed
 
 from softsplit.experiments.context import Context
 from softsplit.experiments.pools import Finished
-from softsplit.experiments.store import CRASHED, Row, versions
+from softsplit.experiments.store import Row, versions
 from softsplit.experiments.work import ChainJob, run_job
 
 PATIENCE = 10.0
@@ -85,11 +84,7 @@ def _on_client(
                     continue
                 _raise_unless_killed(future)
                 # Dask gives up a job after some workers died with it: then it is tried by steps.
-                yield (
-                    (job, [job.failed(CRASHED, "several workers died of it")])
-                    if job.suspect
-                    else (replace(job, suspect=True), [])
-                )
+                yield job.after_death("several workers died of it")
         client.unregister_worker_plugin(name)
     except (OSError, CancelledError):  # what is raised differs with the moment it went
         raise SchedulerLost(

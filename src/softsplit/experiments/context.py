@@ -6,9 +6,8 @@ The functions at the end measure a fitted method on the test fold, trees and pee
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,30 +46,14 @@ class Context:
     def __init__(self, spec: Spec, datasets: dict[str, Dataset]) -> None:
         self.spec = spec
         self.datasets = datasets
-        self._begin()
+        self._kept = lru_cache(KEPT_FOLDS)(self._prepare)
 
-    def _begin(self) -> None:
-        self._kept: OrderedDict[tuple[str, int, int], PreparedFold] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"spec": self.spec, "datasets": self.datasets}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Context, (self.spec, self.datasets)  # another process prepares its own
 
     def prepared(self, chain: Chain) -> PreparedFold:
         """Fold and problem of a chain."""
-        key = (chain.dataset, chain.fold, chain.inner)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-            prepared = self._kept[key] = self._prepare(*key)
-            if len(self._kept) > KEPT_FOLDS:
-                self._kept.popitem(last=False)
-            return prepared
+        return self._kept(chain.dataset, chain.fold, chain.inner)
 
     def _prepare(self, dataset: str, number: int, inner: int) -> PreparedFold:
         spec, training = self.spec, self.spec.training

@@ -12,7 +12,6 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from typing import Any, ClassVar
 
@@ -32,19 +31,12 @@ from softsplit.experiments.spec import Spec, load_attribute
 from softsplit.experiments.store import CellOutcome
 from softsplit.support.arrays import FloatArray
 
+INNER_FOLDS = 5
+"""Folds by which the settings of other methods are chosen, as those of the trees are."""
 
-@dataclass(frozen=True)
-class PeerOptions:
-    """How other methods are tuned."""
+TIME_LIMIT = 60
+"""Seconds for an exact search over trees, which then returns the best tree so far."""
 
-    inner_folds: int = 5
-    """Folds by which their settings are chosen, as those of the trees are."""
-
-    time_limit: int = 60
-    """Seconds for an exact search over trees, which then returns the best tree so far."""
-
-
-OPTIONS = PeerOptions()
 Labels = NDArray[np.int64]
 
 
@@ -78,9 +70,7 @@ class Peer(ABC):
 def inner_folds(y: Labels, seed: int) -> StratifiedKFold:
     """Inner cross-validation with as many folds as the rarest class allows, two at least."""
     rarest = int(np.bincount(y).min())
-    return StratifiedKFold(
-        max(2, min(OPTIONS.inner_folds, rarest)), shuffle=True, random_state=seed
-    )
+    return StratifiedKFold(max(2, min(INNER_FOLDS, rarest)), shuffle=True, random_state=seed)
 
 
 def tree_splits(tree: Any) -> Iterator[int]:
@@ -167,7 +157,7 @@ class Streed(Peer):
         return streed.STreeDClassifier(
             "accuracy",
             max_depth=self.depth + self.deeper,
-            time_limit=OPTIONS.time_limit,
+            time_limit=TIME_LIMIT,
             random_seed=self.seed,
         )
 
@@ -207,7 +197,7 @@ class ConTree(Peer):
 
     def build(self, X: FloatArray, y: Labels) -> Any:
         contree = import_module("pycontree")
-        return contree.ConTree(max_depth=self.depth + self.deeper, time_limit=OPTIONS.time_limit)
+        return contree.ConTree(max_depth=self.depth + self.deeper, time_limit=TIME_LIMIT)
 
     def splits(self) -> Iterator[int]:
         nodes = [self.model.tree_]

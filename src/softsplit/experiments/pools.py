@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
 from typing import Any
 
 from softsplit.experiments.context import Context
-from softsplit.experiments.store import CRASHED, Row
+from softsplit.experiments.store import Row
 from softsplit.experiments.work import ChainJob, run_job
 from softsplit.support.parallel import one_blas_thread
 from softsplit.support.processes import end, process_pool
@@ -63,10 +62,8 @@ def in_processes(context: Context, jobs: deque[ChainJob], n: int) -> Generator[F
             for future, job in ended.items():
                 if future.exception() is None:
                     yield job, future.result()
-                elif job.suspect:
-                    yield job, [job.failed(CRASHED, "the process died")]
                 else:
-                    yield replace(job, suspect=True), []
+                    yield job.after_death("the process died")
     finally:
         end(executor)
 

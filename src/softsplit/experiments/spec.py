@@ -85,22 +85,14 @@ except ImportError as error:
     ) from error
 
 
-@dataclass(frozen=True)
-class SpecLimits:
-    """Sizes of a spec beyond which it is refused."""
+MOST_BYTES = 65_536
+"""Larger files are refused before they are parsed: the shipped specs take a hundredth of it."""
 
-    bytes: int = 65_536
-    """Larger files are refused before they are parsed: the shipped specs take a hundredth of it."""
+MOST_DOTS = 400
+"""Dots in one line: the memory of the parser grows with the square of the parts of a key."""
 
-    dots: int = 400
-    """Dots in one line: the memory of the parser grows with the square of the parts of a key."""
-
-    cells: int = 100_000_000
-    """Trainings of one spec; the whole protocol of the paper is a thousandth of that."""
-
-
-LIMITS = SpecLimits()
-
+MOST_CELLS = 100_000_000
+"""Trainings of one spec; the whole protocol of the paper is a thousandth of that."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._ -]{0,99}")
 
@@ -278,9 +270,9 @@ class Spec(Section):
         trees = (self.starts + inner) * len(self.solvers) * steps
         folds = self.folds.count if self.only_folds is None else len(self.only_folds)
         cells = len(self.datasets) * folds * (trees + len(self.peers))
-        if cells > LIMITS.cells:
+        if cells > MOST_CELLS:
             raise ValueError(
-                f"these are {cells:.1e} trainings, more than {LIMITS.cells:.0e}; lower the "
+                f"these are {cells:.1e} trainings, more than {MOST_CELLS:.0e}; lower the "
                 "number of starts, folds or strengths"
             )
         return self
@@ -343,9 +335,9 @@ def load_spec(name: str) -> Spec:
 
 def _file_text(path: Path) -> str:
     with path.open("rb") as file:
-        content = file.read(LIMITS.bytes + 1)
-    if len(content) > LIMITS.bytes:
-        raise ValueError(f"{path.name} is larger than {LIMITS.bytes} bytes, too large for a spec.")
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{path.name} is larger than {MOST_BYTES} bytes, too large for a spec.")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -356,8 +348,8 @@ def _file_text(path: Path) -> str:
 
 def parse_spec(text: str, where: str) -> Spec:
     """The spec in ``text``; ``where`` is what an error calls it. Nothing in it is run."""
-    if any(line.count(".") > LIMITS.dots for line in text.splitlines()):
-        raise ValueError(f"{where} has a line with more than {LIMITS.dots} dots; divide the line.")
+    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+        raise ValueError(f"{where} has a line with more than {MOST_DOTS} dots; divide the line.")
     try:
         return Spec.model_validate(tomllib.loads(text))
     except ValidationError as error:

@@ -25,7 +25,7 @@ from softsplit.experiments.context import (
 from softsplit.experiments.folds import axis_seed
 from softsplit.experiments.peers import run_peer
 from softsplit.experiments.spec import Spec, load_attribute
-from softsplit.experiments.store import ERROR, CellOutcome, Row, decode_tree, encode_tree
+from softsplit.experiments.store import CRASHED, ERROR, CellOutcome, Row, decode_tree, encode_tree
 from softsplit.formulations import formulation_of
 from softsplit.formulations.settings import make_solver
 from softsplit.problem.problem import TrainingProblem
@@ -69,10 +69,12 @@ class ChainJob:
             trees={index: tree for index, tree in trees.items() if index in parents},
         )
 
-    def failed(self, status: str, message: str) -> Row:
-        """A row that says why the next step has no result."""
+    def after_death(self, message: str) -> tuple[ChainJob, list[Row]]:
+        """The job when a process has died with it: to run alone, or with a row that gives up."""
+        if not self.suspect:
+            return replace(self, suspect=True), []
         index = self.missing[0]
-        return Row(self.chain.cell(index), index, CellOutcome(status, message=message))
+        return self, [Row(self.chain.cell(index), index, CellOutcome(CRASHED, message=message))]
 
 
 def run_job(job: ChainJob, context: Context) -> list[Row]:

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.ipopt.program import NonlinearProgram, Pattern
+from softsplit.ipopt.program import Pattern
+from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Status
 from softsplit.support.arrays import FloatArray
@@ -130,7 +131,7 @@ class _Watch:
 
 
 def run_ipopt(
-    program: NonlinearProgram, x0: FloatArray, options: dict[str, Any], report: Report | None
+    program: SubstitutedProgram, x0: FloatArray, options: dict[str, Any], report: Report | None
 ) -> IpoptRun:
     """Solve ``program`` from ``x0``; an interrupt ends the run after the current iteration."""
     casadi = import_casadi()
@@ -174,7 +175,7 @@ def _held_interrupts(watch: _Watch) -> Iterator[None]:
 
 
 def _make_solver(
-    casadi: Any, program: NonlinearProgram, options: dict[str, Any], watch: _Watch
+    casadi: Any, program: SubstitutedProgram, options: dict[str, Any], watch: _Watch
 ) -> tuple[Any, list[Any]]:
     point, scalar = _dense(casadi, len(program.lower)), _dense(casadi, 1)
     multipliers = _dense(casadi, len(program.constraint_lower))
@@ -225,7 +226,7 @@ def _sparsity(casadi: Any, pattern: Pattern) -> Any:
 class _Fills:
     """Fill IPOPT's buffers; an output that is not wanted is None."""
 
-    program: NonlinearProgram
+    program: SubstitutedProgram
 
     def value(self, given: Buffers, wanted: Buffers) -> None:
         _put(wanted[0], self.program.objective(_point(given)))
@@ -267,7 +268,7 @@ def _put(buffer: FloatArray | None, values: FloatArray | float) -> None:
         buffer[:] = values
 
 
-def _watcher(program: NonlinearProgram, watch: _Watch) -> Fill:
+def _watcher(program: SubstitutedProgram, watch: _Watch) -> Fill:
     def step(given: Buffers, wanted: Buffers) -> None:
         x, value, g = given[0], given[1], given[2]
         assert x is not None and value is not None

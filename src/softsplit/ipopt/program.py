@@ -1,6 +1,4 @@
-"""A nonlinear program as an interior-point method wants it.
-
-    minimise f(x)   subject to   lower <= x <= upper,   constraint_lower <= g(x) <= constraint_upper
+"""Derivatives of a nonlinear program as an interior-point method wants them.
 
 Derivatives are lists of numbers for a fixed list of positions. A position may occur more than
 once: its numbers are added, so that each term of a formula can be written down by itself.
@@ -9,13 +7,11 @@ once: its numbers are added, so that each term of a formula can be written down 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import TreeParameters
 
 IntArray = NDArray[np.int64]
 
@@ -55,38 +51,6 @@ class Pattern:
         """The nonzeros, column by column, from the listed numbers."""
         summed = np.bincount(self.slots, weights=values, minlength=self.n_nonzeros)
         return summed.astype(np.float64, copy=False)
-
-
-class NonlinearProgram(Protocol):
-    """What the bridge to IPOPT needs; patterns belong to ``jacobian`` and ``hessian``."""
-
-    lower: FloatArray
-    upper: FloatArray
-    constraint_lower: FloatArray
-    constraint_upper: FloatArray
-    jacobian_pattern: Pattern
-    hessian_pattern: Pattern
-
-    def start(self, parameters: TreeParameters) -> FloatArray:
-        """The point that stands for a tree."""
-
-    def tree(self, x: FloatArray) -> TreeParameters:
-        """The tree a point stands for."""
-
-    def objective(self, x: FloatArray) -> float:
-        """f(x)."""
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """Gradient of f, dense."""
-
-    def constraints(self, x: FloatArray) -> FloatArray:
-        """g(x)."""
-
-    def jacobian(self, x: FloatArray) -> FloatArray:
-        """Numbers of the Jacobian of g."""
-
-    def hessian(self, x: FloatArray, factor: float, multipliers: FloatArray) -> FloatArray:
-        """Numbers of the upper triangle of the Hessian of factor * f + multipliers . g."""
 
 
 def upper_triangle(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:

@@ -26,7 +26,6 @@ from softsplit.ipopt.bridge import (
     run_ipopt,
     tidy,
 )
-from softsplit.ipopt.program import NonlinearProgram
 from softsplit.ipopt.substituted import LikelihoodProgram, SubstitutedProgram
 from softsplit.ipopt.worker import run_with_limit
 from softsplit.problem.leaves import ClassAssignment
@@ -167,7 +166,7 @@ def program_of(problem: TrainingProblem) -> SubstitutedProgram:
 
 
 def conclude(
-    problem: TrainingProblem, program: NonlinearProgram, ended: IpoptRun, progress: IpoptProgress
+    problem: TrainingProblem, program: SubstitutedProgram, ended: IpoptRun, progress: IpoptProgress
 ) -> IpoptOutcome:
     """Translate the end of a run; whatever is not known to be good is a failure."""
     status, message = STATUS.get(ended.return_status, Status.FAILED), ended.return_status

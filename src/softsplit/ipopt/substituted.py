@@ -41,7 +41,13 @@ from softsplit.tree.parameters import TreeParameters
 
 
 class SubstitutedProgram:
-    """The training problem over weights, thresholds, leaf classes and global bounds alone."""
+    """The training problem over weights, thresholds, leaf classes and global bounds alone.
+
+    minimise f(x)   subject to   lower <= x <= upper,   constraint_lower <= g(x) <= constraint_upper
+
+    ``jacobian`` and ``hessian``, the upper triangle of that of factor * f + multipliers . g, give
+    lists of numbers for ``jacobian_pattern`` and ``hessian_pattern``.
+    """
 
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
@@ -73,12 +79,12 @@ class SubstitutedProgram:
         return self._evaluate(x).value + self.variables.penalty(x)
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        found, variables = self._evaluate(x), self.variables
+        evaluation, variables = self._evaluate(x), self.variables
         gradient = np.zeros(variables.size)
-        by_feature = np.vstack([found.weights, found.thresholds])
+        by_feature = np.vstack([evaluation.weights, evaluation.thresholds])
         for b, t in enumerate(variables.branches):
             gradient[variables.columns(b)] = variables.expand(by_feature[:, t])
-        gradient[variables.leaf_values] = found.leaf_values[:, variables.leaves]
+        gradient[variables.leaf_values] = evaluation.leaf_values[:, variables.leaves]
         variables.add_penalty_gradient(x, gradient)
         return gradient
 

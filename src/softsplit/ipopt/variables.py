@@ -24,7 +24,6 @@ Leaf values V have the sample weights in them; S is (n_groups, n_steps, n_featur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -48,19 +47,11 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Step, TreeParameters
 
+COVERED = 1e-9
+"""A class this close to one leaf's worth among the fixed leaves needs no free leaf."""
 
-@dataclass(frozen=True)
-class VariableOptions:
-    """Where IPOPT starts inside its bounds."""
-
-    covered: float = 1e-9
-    """A class this close to one leaf's worth among the fixed leaves needs no free leaf."""
-
-    low: float = 1e-3
-    """Least share of a leaf under a prior, as a part of what an empty leaf would be left with."""
-
-
-OPTIONS = VariableOptions()
+LEAST_SHARE = 1e-3
+"""Least share of a leaf under a prior, as a part of what an empty leaf would be left with."""
 
 
 class TreeVariables:
@@ -113,7 +104,7 @@ class TreeVariables:
         self.lower[self.leaf_values], self.upper[self.leaf_values] = 0.0, 1.0
         if isinstance(rule, CountedDistributions):
             counts, total = rule.pseudo_counts, float(self.problem.rows.group_totals.sum())
-            self.lower[self.leaf_values] = (OPTIONS.low * counts / (counts.sum() + total))[:, None]
+            self.lower[self.leaf_values] = (LEAST_SHARE * counts / (counts.sum() + total))[:, None]
         if len(self.caps):
             sizes = np.maximum(bounds.high, -bounds.low)
             most = np.max(self.problem.penalties.global_.rows(sizes), axis=1)
@@ -306,9 +297,9 @@ class TreeVariables:
         if self.problem.anchor is not None:
             fixed = self.problem.anchor.leaf_values[:, ~self.problem.free_leaves]
             needed = np.maximum(needed - fixed.sum(axis=1), 0.0)
-        needed[needed < OPTIONS.covered] = 0.0
+        needed[needed < COVERED] = 0.0
         classes = np.flatnonzero(needed) if n_leaves else np.zeros(0, dtype=int)
-        tight = n_leaves > 0 and needed.sum() >= n_leaves - OPTIONS.covered
+        tight = n_leaves > 0 and needed.sum() >= n_leaves - COVERED
         upper = np.full(n_groups, np.inf)
         if tight:
             needed *= n_leaves / needed.sum()

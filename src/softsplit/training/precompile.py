@@ -37,8 +37,9 @@ from softsplit.solvers import (
     Start,
     make_solver,
 )
-from softsplit.solvers.active_set.descent import EVALUATE_ONLY
-from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
+from softsplit.solvers.active_set.state import EVALUATE_ONLY
+from softsplit.solvers.basin_hopping.budget import IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, group_shares
 from softsplit.solvers.elimination.lbfgs import shorter
 from softsplit.solvers.elimination.objective import Shrinkage

@@ -29,10 +29,8 @@ Loops are written out where numpy expressions would do: they compile several tim
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softsplit.problem.leaves import cheapest_labels
 from softsplit.solvers.active_set.faces import (
@@ -40,27 +38,52 @@ from softsplit.solvers.active_set.faces import (
     Sparse,
     clip_trial,
     penalty_value,
-    project,
     snap_near_kinks,
     subgradient_in,
+)
+from softsplit.solvers.active_set.lbfgs import (
+    copy,
+    direction_of,
+    dot,
+    keep_pair,
 )
 from softsplit.solvers.active_set.newton import MAX_VARIABLES, direction_from, newton_direction
 from softsplit.solvers.active_set.objective import (
     RemoteObjective,
-    Terms,
     smooth_derivative,
     smooth_value,
+)
+from softsplit.solvers.active_set.state import (
+    BACK,
+    BEGIN,
+    CALLS,
+    CHOSEN,
+    CUTS,
+    DONE,
+    ENDED,
+    GAIN,
+    LEAVE,
+    LENGTH,
+    NEVER,
+    NEWTON,
+    NO_NEWTON,
+    PAIRS,
+    PHASE,
+    SNAP,
+    STALLED,
+    STEPS,
+    TRIAL,
+    TRIED,
+    TURN,
+    VALUE,
+    DescentLimits,
+    DescentState,
 )
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import (
     compiled,
     compiled_uncounted,
 )
-from softsplit.support.linear_algebra import add_line
-
-BEGIN, TURN, TRIAL, BACK, SNAP, LEAVE = range(6)
-"""Phases: at the first point, between two steps, on a step, back from one that failed, on the kinks
-beside a stuck point, and back from there for good."""
 
 END, EVALUATE, CURVATURE = range(3)
 """What a descent asks for."""
@@ -73,270 +96,11 @@ INVISIBLE = 1e-15
 ROUNDING = 1e-9
 """F may rise by this part of itself when a stuck point is put on the kinks beside it."""
 
-NEVER = 1_000_000_000
-"""For ``DescentLimits.newton_from``: first-order steps only."""
 LEAST_RAISED, MOST_DAMPING = 1e-4, 1e3
 """Range of the damping of Newton steps after one had to be shortened."""
 
 FIRST_MOVE = 0.1
 """Largest change of a coefficient while no curvature is known: do not cross the data at once."""
-
-
-class DescentLimits(NamedTuple):
-    """When a descent ends."""
-
-    max_iter: int
-    tol: float  # largest entry of the subgradient, in cost units of the problem
-    decrease: float  # relative decrease of F below which an iteration counts as stalled
-    patience: int  # stalled iterations in a row before giving up
-    newton_from: int  # first iteration that tries a Newton direction
-    least: float = 1e-8  # absolute decrease, in cost units, below which it counts as stalled
-
-    def parted(self, steps: int) -> tuple[DescentLimits, DescentLimits]:
-        """Limits of the first so many iterations, and of the rest."""
-        first = min(steps, self.max_iter)
-        rest = self._replace(
-            max_iter=self.max_iter - first,
-            newton_from=NEVER if self.newton_from == NEVER else max(0, self.newton_from - first),
-        )
-        return self._replace(max_iter=first), rest
-
-    def in_units(self, unit: float) -> DescentLimits:
-        """The same for a problem of this cost unit."""
-        return self._replace(tol=self.tol * unit, least=self.least * unit)
-
-
-EVALUATE_ONLY = DescentLimits(0, 0.0, 0.0, 1, NEVER)
-"""No step: evaluate where a tree is."""
-
-ROUGH = DescentLimits(20, 1e-4, 1e-3, 2, NEVER)
-"""A short first-order descent: enough to tell which of several points leads further."""
-
-SCREEN = ROUGH._replace(max_iter=8)
-"""Enough to see a start that leads nowhere."""
-
-LEAD_IN = ROUGH._replace(max_iter=15)
-"""The descent at each of the strengths or steepnesses that lead a tree in."""
-
-ROUGH_NEWTON = ROUGH._replace(max_iter=15, newton_from=0)
-"""With Newton steps, enough to tell where a descent will end."""
-
-ROUGH_FIRST_ORDER = ROUGH._replace(max_iter=50, decrease=1e-4)
-"""The same without Newton steps."""
-
-POLISH = DescentLimits(60, 1e-5, 1e-5, 3, 20)
-"""Down to where the objective hardly falls any more: enough to compare trees."""
-
-POLISH_NEWTON = POLISH._replace(newton_from=0)
-"""The same end with Newton steps from the beginning."""
-
-
-class Added(NamedTuple):
-    """What is added to the loss of the rows."""
-
-    terms: Terms
-    sparse: Sparse
-
-
-# The state of a descent.
-
-MEMORY = 10
-"""Curvature pairs kept."""
-
-PAIRS, STALLED, DONE, NO_NEWTON, PHASE, STEPS, CALLS, CUTS, NEWTON, ENDED = range(10)
-"""Counters of a descent: pairs stored, stalled iterations in a row, iterations since it began,
-whether the last Newton direction failed, its phase (0 at the beginning), iterations and calls of
-this slice, cuts of the present step, whether that is a Newton step, and whether the descent has
-ended by itself."""
-
-VALUE, LENGTH, GAIN, TRIED, CHOSEN = range(5)
-"""Numbers of a descent: F, length of the present step, what it promises, F where it was last
-asked for, and F with the leaves that were chosen."""
-
-
-class DescentState(NamedTuple):
-    """All that a descent knows; arrays of the shape of theta are (n_branches, n_features + 1)."""
-
-    counters: NDArray[np.int64]  # see PAIRS
-    numbers: FloatArray  # see VALUE
-    gradient: FloatArray  # of the smooth part at theta
-    fresh: FloatArray  # of the smooth part at moved
-    slope: FloatArray  # minimum-norm subgradient of F at theta
-    faces: NDArray[np.int8]  # which entries are fixed, free or tied
-    direction: FloatArray
-    moved: FloatArray  # the point that is asked for
-    vector: FloatArray  # scratch
-    steps: FloatArray  # (MEMORY, *theta.shape)
-    changes: FloatArray  # the same
-    products: FloatArray  # (MEMORY,): step . change of each pair
-    active: FloatArray  # (n_groups,): multipliers of the rates at the last evaluation
-    damping: FloatArray  # (1,): of the last Newton step
-    inverse: FloatArray  # (n_features + 1, n_features + 1), or (0, 0): diagonal only
-    diagonal: FloatArray  # (n_features + 1,)
-    free: NDArray[np.bool_]  # (n_branches,)
-    floor: FloatArray  # (n_features,)
-    scratch: FloatArray  # (n_branches * (n_features + 1),)
-    shares: FloatArray  # (MEMORY,): scratch too
-    variables: NDArray[np.int64]  # the variable of each entry in a Newton step, or -1
-    signs: FloatArray  # how the entry follows it
-    tied: NDArray[np.int64]  # entries that it is tied with
-    members: NDArray[np.int64]  # (2, n_features + 1): scratch
-    system: FloatArray  # room for two matrices of MAX_VARIABLES or fewer, and two vectors
-
-
-def new_state(
-    free: NDArray[np.bool_], n_groups: int, floor: FloatArray, inverse: FloatArray,
-    diagonal: FloatArray,
-) -> DescentState:  # fmt: skip
-    """The state of a descent over the branches of ``free``, before its first point."""
-    shape = (len(free), len(diagonal))
-    empty = [np.zeros(shape) for _ in range(6)]
-    most = min(shape[0] * shape[1], MAX_VARIABLES)
-    return DescentState(
-        counters=np.zeros(10, dtype=np.int64),
-        numbers=np.zeros(5),
-        gradient=empty[0],
-        fresh=empty[1],
-        slope=empty[2],
-        faces=np.zeros(shape, dtype=np.int8),
-        direction=empty[3],
-        moved=empty[4],
-        vector=empty[5],
-        steps=np.zeros((MEMORY, *shape)),
-        changes=np.zeros((MEMORY, *shape)),
-        products=np.ones(MEMORY),
-        active=np.zeros(n_groups),
-        damping=np.zeros(1),
-        inverse=np.array(inverse),
-        diagonal=np.array(diagonal),
-        free=free,
-        floor=floor,
-        scratch=np.zeros(shape[0] * shape[1]),
-        shares=np.zeros(MEMORY),
-        variables=np.zeros(shape, dtype=np.int64),
-        signs=np.ones(shape),
-        tied=np.zeros(shape, dtype=np.int64),
-        members=np.zeros((2, shape[1]), dtype=np.int64),
-        system=np.empty(2 * most * (most + 1)),
-    )
-
-
-# L-BFGS directions.
-
-
-@compiled_uncounted
-def dot(first, second):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for t in range(first.shape[0]):
-        for j in range(first.shape[1]):
-            total += first[t, j] * second[t, j]
-    return total
-
-
-@compiled_uncounted
-def add_multiple(factor, other, result):  # type: ignore[no-untyped-def]
-    """result += factor * other."""
-    for t in range(result.shape[0]):
-        for j in range(result.shape[1]):
-            result[t, j] += factor * other[t, j]
-
-
-@compiled_uncounted
-def copy(other, result):  # type: ignore[no-untyped-def]
-    for t in range(result.shape[0]):
-        for j in range(result.shape[1]):
-            result[t, j] = other[t, j]
-
-
-@compiled_uncounted
-def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped-def]
-    """result = H0 vector, branch by branch."""
-    for t in range(vector.shape[0]):
-        line = result[t]
-        if inverse.shape[0] == 0:
-            for j in range(line.size):
-                line[j] = vector[t, j] * diagonal[j]
-            continue
-        for j in range(line.size):
-            line[j] = 0.0
-        for i in range(inverse.shape[0]):
-            add_line(vector[t, i], inverse[i], line)
-
-
-@compiled_uncounted
-def direction_of(theta, sparse, state):  # type: ignore[no-untyped-def]
-    """state.direction = - P H P slope by the two-loop recursion; returns slope . direction."""
-    return _recursion(
-        theta, sparse, state.counters[PAIRS], state.slope, state.vector, state.direction,
-        state.faces, state.steps, state.changes, state.products, state.shares, state.inverse,
-        state.diagonal,
-    )  # fmt: skip
-
-
-@compiled_uncounted
-def _recursion(  # type: ignore[no-untyped-def]
-    theta, sparse, stored, slope, vector, result, faces, steps, changes, products, shares, inverse,
-    diagonal,
-):  # fmt: skip
-    n_branches, width = theta.shape
-    # Two-loop recursion (Nocedal and Wright, Algorithm 7.4), q = P slope to begin with.
-    copy(slope, vector)
-    project(vector, theta, slope, faces, sparse)
-    used = min(stored, MEMORY)
-    # From the newest pair (s, y) to the oldest: share = s . q / (s . y), q -= share y.
-    for back in range(used):
-        k = (stored - 1 - back) % MEMORY
-        shares[k] = dot(steps[k], vector) / products[k]
-        add_multiple(-shares[k], changes[k], vector)
-    # H0 = scale x preconditioner, with scale = (s . y) / (y . H y) of the newest pair.
-    scale = 1.0
-    if used > 0:
-        last = (stored - 1) % MEMORY
-        _precondition(changes[last], inverse, diagonal, result)
-        scale = products[last] / max(dot(changes[last], result), 1e-300)
-    _precondition(vector, inverse, diagonal, result)
-    for t in range(n_branches):
-        for j in range(width):
-            result[t, j] *= -scale
-    # From the oldest pair to the newest, of -r: r += (share - y . r / (s . y)) s.
-    for back in range(used):
-        k = (stored - used + back) % MEMORY
-        add_multiple(-shares[k] - dot(changes[k], result) / products[k], steps[k], result)
-    project(result, theta, slope, faces, sparse)
-    for t in range(n_branches):
-        for j in range(width - 1):
-            # A coefficient leaves zero only the way that lowers F.
-            if theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
-                result[t, j] = 0.0
-    return dot(slope, result)
-
-
-@compiled_uncounted
-def keep_pair(state, theta):  # type: ignore[no-untyped-def]
-    """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
-    _keep(
-        state.counters, state.moved, state.gradient, state.fresh, theta, state.steps,
-        state.changes, state.products,
-    )  # fmt: skip
-
-
-@compiled_uncounted
-def _keep(counters, moved, old, new, theta, steps, changes, products):  # type: ignore[no-untyped-def]
-    k = counters[PAIRS] % MEMORY
-    step, change = steps[k], changes[k]
-    for t in range(theta.shape[0]):
-        for j in range(theta.shape[1]):
-            step[t, j] = moved[t, j] - theta[t, j]
-            change[t, j] = new[t, j] - old[t, j]
-    # A pair counts only if s . y > 1e-10 |s| |y|: the estimate stays positive definite.
-    curvature = dot(step, change)
-    sizes = np.sqrt(dot(step, step) * dot(change, change))
-    if curvature > max(1e-10 * sizes, 1e-200):
-        products[k] = curvature
-        counters[PAIRS] += 1
-
-
-# Steps.
 
 
 @compiled_uncounted

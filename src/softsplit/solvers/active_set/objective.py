@@ -42,10 +42,10 @@ class Terms(NamedTuple):
 @compiled_uncounted
 def largest(values):  # type: ignore[no-untyped-def]
     """The largest of some numbers, or 0 if that is more."""
-    found = 0.0
+    most = 0.0
     for k in range(values.size):
-        found = max(found, values[k])
-    return found
+        most = max(most, values[k])
+    return most
 
 
 @compiled_uncounted
@@ -153,16 +153,16 @@ class RemoteObjective:
 
     def __call__(self, theta: FloatArray, gradient: FloatArray, active: FloatArray) -> float:
         """The smooth part at ``theta``; derivative and multipliers go where told."""
-        found = self.last = self._sums(theta, self.table, self.outer)
-        if not np.isfinite(found.value):
+        sums = self.last = self._sums(theta, self.table, self.outer)
+        if not np.isfinite(sums.value):
             raise ValueError(
-                f"the engine {type(self.rows).__name__} gave {found.value} as the sum over its "
+                f"the engine {type(self.rows).__name__} gave {sums.value} as the sum over its "
                 "rows, which must be a finite number."
             )
-        value, by_split, terms = found.value, found.splits, self.terms
+        value, by_split, terms = sums.value, sums.splits, self.terms
         if terms.rate_weight > 0:
             price = np.zeros_like(terms.group_totals)
-            correct_mass = np.sum(found.mass * self.leaf_values, axis=1)
+            correct_mass = np.sum(sums.mass * self.leaf_values, axis=1)
             value += rate_terms(correct_mass, terms, active, price)
             prices = -price[:, None] * self.leaf_values
             if np.any(price > 0) and self.outer == IDENTITY:
@@ -182,19 +182,19 @@ class RemoteObjective:
         terms, leaves = self.terms, self.leaf_values
         prices = -(active / terms.group_totals)[:, None] * leaves
         if self.outer == IDENTITY:
-            found = engine.curvature(theta, self.table + prices, IDENTITY, self.steepness)
+            hessian = engine.curvature(theta, self.table + prices, IDENTITY, self.steepness)
         else:
-            found = engine.curvature(theta, self.table, self.outer, self.steepness)
+            hessian = engine.curvature(theta, self.table, self.outer, self.steepness)
             if np.any(prices):
-                found = found + engine.curvature(theta, prices, IDENTITY, self.steepness)
+                hessian = hessian + engine.curvature(theta, prices, IDENTITY, self.steepness)
         for k in np.flatnonzero(active > 0):
             table = np.zeros_like(leaves)
             table[k] = leaves[k] / terms.group_totals[k]
             slope = self._sums(theta, table, IDENTITY).splits.ravel()
-            found = found + terms.rate_weight * np.outer(slope, slope)
+            hessian = hessian + terms.rate_weight * np.outer(slope, slope)
         ridged = np.full(theta.shape, terms.ridge)
         ridged[:, -1] = 0.0
-        return found + np.diag(terms.proximal + ridged.ravel())
+        return hessian + np.diag(terms.proximal + ridged.ravel())
 
     def _sums(self, theta: FloatArray, table: FloatArray, outer: int) -> Sums:
         return self.rows.evaluate(theta, table, outer, self.steepness)

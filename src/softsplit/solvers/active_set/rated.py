@@ -79,18 +79,18 @@ class RatedObjective(RemoteObjective):
     def __call__(self, theta: FloatArray, gradient: FloatArray, active: FloatArray) -> float:
         """The smooth part at ``theta``; derivative and multipliers go where told."""
         limits, terms = self.limits, self.terms
-        found = self._sums(theta, self.by_cell, IDENTITY)
-        self.short = limits.shortfalls(found.mass @ self.leaf_values.T)
+        sums = self._sums(theta, self.by_cell, IDENTITY)
+        self.short = limits.shortfalls(sums.mass @ self.leaf_values.T)
         active[...] = np.maximum(0.0, terms.multipliers + terms.rate_weight * self.short)
         value = float(np.sum(active**2 - terms.multipliers**2)) / (2.0 * terms.rate_weight)
-        by_split, cost = found.splits, found.value
+        by_split, cost = sums.splits, sums.value
         if np.any(active > 0.0):
             by_split = self._sums(theta, self._table(active), IDENTITY).splits
         if self.other is not None:  # the cost of other rows takes the place of that of the cells
             own = self.other.evaluate(theta, self.table, IDENTITY, self.steepness)
-            by_split, cost = by_split - found.splits + own.splits, own.value
+            by_split, cost = by_split - sums.splits + own.splits, own.value
         mass = np.zeros_like(self.table)
-        np.add.at(mass, limits.labels, found.mass)
+        np.add.at(mass, limits.labels, sums.mass)
         self.last = Sums(cost, by_split, mass, mass)
         gradient[...] = np.where(self.free[:, None], by_split, 0.0)
         value += cost
@@ -106,15 +106,15 @@ class RatedObjective(RemoteObjective):
         They are asked for if the engine of the cells has ``curvature``.
         """
         terms, limits, engine = self.terms, self.limits, cast(Any, self.rows)
-        found = engine.curvature(theta, self._table(active), IDENTITY, self.steepness)
+        hessian = engine.curvature(theta, self._table(active), IDENTITY, self.steepness)
         for q in np.flatnonzero(active > 0.0):
             table = limits.coefficients[q] @ self.leaf_values
             slope = self._sums(theta, table, IDENTITY).splits.ravel()
-            found += terms.rate_weight * np.outer(slope, slope)
+            hessian += terms.rate_weight * np.outer(slope, slope)
         ridged = np.full(theta.shape, terms.proximal + terms.ridge)
         ridged[:, -1] = terms.proximal
-        found[np.diag_indices_from(found)] += ridged.ravel()
-        return found
+        hessian[np.diag_indices_from(hessian)] += ridged.ravel()
+        return hessian
 
     def _table(self, active: FloatArray) -> FloatArray:
         """W - P c, (n_cells, n_leaves)."""
@@ -139,17 +139,17 @@ def tree_hessian(
     reach = node_reach(left, right)[:n_branches] * samples.weights
     slopes = steepness * reach * left * right * (values[1::2] - values[2::2])
     least = NEGLIGIBLE * float(np.max(np.abs(slopes), initial=0.0))
-    found = np.zeros((n_branches, width, n_branches, width))
+    hessian = np.zeros((n_branches, width, n_branches, width))
     for t in range(n_branches):
         some = np.abs(slopes[t]) > least
         own, slope = lines[:, some], steepness * slopes[t, some]
-        found[t, :, t] += (own * ((right[t, some] - left[t, some]) * slope)) @ own.T
+        hessian[t, :, t] += (own * ((right[t, some] - left[t, some]) * slope)) @ own.T
         node = t
         while node:
             above, on_left = (node - 1) // 2, node % 2 == 1
             gate = right[above, some] if on_left else -left[above, some]
             block = (own * (gate * slope)) @ own.T
-            found[t, :, above] += block
-            found[above, :, t] += block.T
+            hessian[t, :, above] += block
+            hessian[above, :, t] += block.T
             node = above
-    return found.reshape(splits.size, splits.size)
+    return hessian.reshape(splits.size, splits.size)

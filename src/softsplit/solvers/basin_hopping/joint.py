@@ -86,8 +86,8 @@ class JointPrograms:
             return problem.objective(here) / total, slope
 
         def rates(x: FloatArray) -> FloatArray:
-            found: FloatArray = -problem.shortfalls(space.tree(x))[rated] - self.margin
-            return found
+            slack: FloatArray = -problem.shortfalls(space.tree(x))[rated] - self.margin
+            return slack
 
         def rate_slopes(x: FloatArray) -> FloatArray:
             here = space.tree(x)
@@ -115,11 +115,11 @@ class JointPrograms:
             return tree
         if not np.all(np.isfinite(end)):
             return tree
-        found = space.tree(np.clip(end, *space.box.T))
-        held = problem.violation(found).largest <= RATE_SLACK
-        worse = problem.objective(found) >= problem.objective(tree)
+        moved = space.tree(np.clip(end, *space.box.T))
+        held = problem.violation(moved).largest <= RATE_SLACK
+        worse = problem.objective(moved) >= problem.objective(tree)
         return (
-            tree if not held or (worse and problem.violation(tree).largest <= RATE_SLACK) else found
+            tree if not held or (worse and problem.violation(tree).largest <= RATE_SLACK) else moved
         )
 
 
@@ -152,8 +152,8 @@ class _Space:
         """The derivative by x, from that by the entries of a tree."""
         moving = self.of >= 0
         by_entries = (self.signs * _entries(slope))[moving]
-        found: FloatArray = np.bincount(self.of[moving], by_entries, len(self.begun)).astype(float)
-        return found
+        by_x: FloatArray = np.bincount(self.of[moving], by_entries, len(self.begun)).astype(float)
+        return by_x
 
     def sums(self, matrix: NDArray[Any], kind: str) -> dict[str, Any]:
         """The constraint ``matrix`` . leaf classes >= 1, or = 1, in x."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from softsplit.solvers.active_set.descent import (
+from softsplit.solvers.active_set.state import (
     EVALUATE_ONLY,
     LEAD_IN,
     ROUGH_FIRST_ORDER,

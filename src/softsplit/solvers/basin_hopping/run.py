@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +16,14 @@ from softsplit.problem.loss import ExpectedCost, Loss
 from softsplit.problem.penalties import Surrogate, of_single_features
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.active_set.descent import (
+    descend_elsewhere,
+    descend_in_memory,
+    forget,
+)
+from softsplit.solvers.active_set.faces import Sparse
+from softsplit.solvers.active_set.objective import RemoteObjective, Terms, rate_terms
+from softsplit.solvers.active_set.rated import RatedObjective
+from softsplit.solvers.active_set.state import (
     CALLS,
     CHOSEN,
     ENDED,
@@ -29,102 +36,13 @@ from softsplit.solvers.active_set.descent import (
     VALUE,
     Added,
     DescentLimits,
-    DescentState,
-    descend_elsewhere,
-    descend_in_memory,
-    forget,
     new_state,
 )
-from softsplit.solvers.active_set.faces import Sparse
-from softsplit.solvers.active_set.objective import RemoteObjective, Terms, rate_terms
-from softsplit.solvers.active_set.rated import RatedObjective
-from softsplit.solvers.base import Budget, OutOfBudget, Solution
+from softsplit.solvers.base import Solution
+from softsplit.solvers.basin_hopping.budget import IterationBudget, StepTimes
 from softsplit.solvers.starts.grouping import GreedyTrees
 from softsplit.support.arrays import FloatArray
 from softsplit.support.bundle import Bundle, bundled
-
-
-@dataclass(frozen=True)
-class ClockOptions:
-    """How often compiled code, which cannot look at the clock, comes back to Python for it.
-
-    Times are of one core of the machines on which the library was measured, and rough.
-    """
-
-    slice_seconds: float = 0.2
-    """Long descents return to Python this often."""
-
-    first_order_seconds: float = 1e-8
-    """Time of a first-order step for each row and coefficient, before one was measured."""
-
-    newton_seconds: float = 3e-9
-    """Time of a Newton step for each product in it, on a slow machine."""
-
-    usual_part: float = 0.25
-    """Part of that which it takes on others."""
-
-    late_seconds: float = 0.3
-    """A step may end so much after the time limit."""
-
-
-class StepTimes(NamedTuple):
-    """Estimated seconds of a first-order step, and of a Newton step on a slow machine."""
-
-    first_order: float
-    newton: float
-
-    @classmethod
-    def of(cls, size: int, n_rows: int, clock: ClockOptions) -> StepTimes:
-        """Return those of steps over ``n_rows`` rows and ``size`` coefficients."""
-        first_order = clock.first_order_seconds * n_rows * size
-        return cls(first_order, clock.newton_seconds * size**2 * (n_rows + size))
-
-
-@dataclass
-class IterationBudget:
-    """Iterations and calls of one run against its budget."""
-
-    budget: Budget
-    max_iter: int
-    iterations: int = 0
-    calls: int = 0
-    seconds_per_iteration: float = 0.0
-    clock: ClockOptions = ClockOptions()
-
-    @property
-    def left(self) -> int:
-        """Iterations that may still be made."""
-        return self.max_iter - self.iterations
-
-    def check(self) -> None:
-        """Raise ``OutOfBudget`` if nothing is left."""
-        if self.left <= 0 or self.budget.exhausted:
-            raise OutOfBudget
-
-    def allowed(self, limits: DescentLimits, times: StepTimes, done: int) -> DescentLimits:
-        """Return the limits of the steps that may be made before the clock is looked at again.
-
-        ``times`` are used until an iteration has been measured. So many steps are ``done``. A
-        Newton step may cost far more than those before the first: it is then timed by itself, and
-        none is made that would end too long after the time limit.
-        """
-        self.check()
-        seconds = self.clock.slice_seconds
-        pace = max(self.seconds_per_iteration or times.first_order, 1e-9)
-        steps = max(1, min(limits.max_iter - done, self.left, int(seconds / pace)))
-        before_newton = limits.newton_from - done
-        if before_newton >= 0 and times.newton * steps > seconds:
-            steps = min(steps, max(1, before_newton))
-        late = self.budget.remaining + self.clock.late_seconds
-        if self.clock.usual_part * times.newton > late:
-            limits = limits._replace(newton_from=NEVER)
-        return limits if steps == limits.max_iter else limits._replace(max_iter=steps)
-
-    def record(self, iterations: int, calls: int, began: float) -> None:
-        """Record that so much was done since ``began`` of the clock."""
-        self.iterations += iterations
-        self.calls += calls
-        self.seconds_per_iteration = (self.budget.now() - began) / max(iterations, 1)
 
 
 class DescentRun:
@@ -235,11 +153,11 @@ class DescentRun:
             return self.passes.correct_mass / self._terms.group_totals
         return np.sum(self.problem.shares(self.by_table) * leaf_values, axis=1)
 
-    def price(self, found: Solution) -> None:
-        """Begin with the multipliers of ``found``: trees are then compared by its Lagrangian."""
-        if self.limits is None or not found.status.usable:
+    def price(self, solution: Solution) -> None:
+        """Begin with the multipliers of ``solution``: trees are then compared by its Lagrangian."""
+        if self.limits is None or not solution.status.usable:
             return
-        prices, n_groups = found.kkt.multipliers, self.problem.n_groups
+        prices, n_groups = solution.kkt.multipliers, self.problem.n_groups
         minimum = np.flatnonzero(self.problem.minimum_rates)
         self._terms = self._terms._replace(
             multipliers=np.concatenate([prices[n_groups:], prices[minimum]])
@@ -306,7 +224,7 @@ class DescentRun:
             seen, choose = True, False
         if seen and limits.max_iter == 0 and not choose:
             return self.value
-        added = self._added(strength, multipliers, rate_weight)
+        added = self.added(strength, multipliers, rate_weight)
         if not seen:
             self._ask_for(
                 leaf_values,
@@ -376,15 +294,6 @@ class DescentRun:
             room = self._room(engine, loss.outer, rated or limits.newton_from < NEVER)
             self.passes = engine.with_table(room, table, leaf_values, steepness)
 
-    def arguments(self, leaf_values: FloatArray) -> tuple[Passes, Terms, Sparse, DescentState]:
-        """What the parts of a descent over rows in memory take, with these leaf classes."""
-        assert self._machine is not None
-        problem = self.problem
-        passes = self._room(self._machine, problem.loss.outer, True)
-        table = problem.loss.table(leaf_values)
-        self.passes = self._machine.with_table(passes, table, leaf_values, problem.steepness)
-        return self.passes, self._terms, self._added(1.0, None, None)[0].sparse, self.state
-
     def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
         """Arrays for passes with this outer function, those of the last descent if they will do.
 
@@ -405,8 +314,11 @@ class DescentRun:
             value += rate_terms(block.rate_constants, terms, none, none.copy())
         return float(value)
 
-    def _added(
-        self, strength: float, multipliers: FloatArray | None, rate_weight: float | None
+    def added(
+        self,
+        strength: float = 1.0,
+        multipliers: FloatArray | None = None,
+        rate_weight: float | None = None,
     ) -> tuple[Added, Bundle]:
         """What is added to the loss, with both penalties at a part of their strengths."""
         key = strength, rate_weight

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.solvers.active_set.descent import (
+from softsplit.solvers.active_set.state import (
     EVALUATE_ONLY,
     POLISH,
     POLISH_NEWTON,

@@ -19,7 +19,7 @@ import numpy as np
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers.active_set.descent import EVALUATE_ONLY
+from softsplit.solvers.active_set.state import EVALUATE_ONLY
 from softsplit.solvers.base import (
     Budget,
     Draw,
@@ -31,9 +31,13 @@ from softsplit.solvers.base import (
     Status,
     silent,
 )
+from softsplit.solvers.basin_hopping.budget import (
+    ClockOptions,
+    IterationBudget,
+)
 from softsplit.solvers.basin_hopping.joint import JointPrograms
 from softsplit.solvers.basin_hopping.perturbations import Point
-from softsplit.solvers.basin_hopping.run import ClockOptions, DescentRun, IterationBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.search import BasinHopping
 from softsplit.solvers.basin_hopping.stages import (
     Approach,
@@ -143,7 +147,7 @@ class BasinHoppingSolver(Solver):
         return None
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-        """Best tree found from ``start`` or one of its candidates."""
+        """Best tree from ``start`` or one of its candidates."""
         if problem.binding_rules is not None:
             return solve_masked(self, problem, problem.binding_rules, start, budget)
         began = time.perf_counter()
@@ -213,9 +217,10 @@ class BasinHoppingSolver(Solver):
         if zero is not None and problem.objective(zero) < best.objective:
             best = self._finished(run, (zero.splits, zero.leaf_values), best, began)
             if problem.rate_limits is not None:  # where rates bind, descents may lead away from it
-                found = self._measure(run, zero.splits, zero.leaf_values, Status.ACCEPTABLE, began)
-                usable = found.status.usable and found.objective < best.objective
-                best = found if usable else best
+                at_zero = self._measure(
+                    run, zero.splits, zero.leaf_values, Status.ACCEPTABLE, began
+                )
+                best = _lower(at_zero, best)
         return best
 
     def _second_look(self, run: DescentRun, point: Point, start: TreeParameters) -> Point:
@@ -238,9 +243,7 @@ class BasinHoppingSolver(Solver):
                 status = Status.ACCEPTABLE
         except OutOfBudget:
             status = run.work.budget.verdict
-        found = self._measure(run, *point, status, began)
-        better = found.status.usable and found.objective < best.objective
-        return found if better else best
+        return _lower(self._measure(run, *point, status, began), best)
 
     def _measure(
         self, run: DescentRun, theta: FloatArray, leaves: FloatArray, status: Status, began: float
@@ -293,6 +296,12 @@ class BasinHoppingSolver(Solver):
     def _run(self, problem: TrainingProblem, budget: Budget) -> DescentRun:
         most = budget.max_iter or self.max_iter
         return DescentRun(problem, IterationBudget(budget, most, clock=self.clock))
+
+
+def _lower(solution: Solution, best: Solution) -> Solution:
+    """Return ``solution`` if it may be used and is lower than ``best``."""
+    better = solution.status.usable and solution.objective < best.objective
+    return solution if better else best
 
 
 def _all_zero(problem: TrainingProblem) -> TreeParameters | None:

@@ -16,14 +16,14 @@ import numpy as np
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.active_set.descent import (
+from softsplit.solvers.active_set.soft_leaves import expect, soften
+from softsplit.solvers.active_set.state import (
     LEAD_IN,
     NEVER,
     POLISH,
     SCREEN,
     DescentLimits,
 )
-from softsplit.solvers.active_set.soft_leaves import expect, soften
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.support.arrays import FloatArray
