@@ -11,12 +11,12 @@ From a table to the file, step by step::
     from softsplit.report import fit_tree, make_report_data, render_report, walk_path
 
     rows = learn(read_table("patients.csv"), "outcome")
-    found = fit_tree(rows)                                # settings are chosen
-    path = walk_path(found.tree, rows)                    # and others, all judged on folds
-    data = make_report_data("patients", rows, path, found.provenance)
+    fitted = fit_tree(rows)                               # settings are chosen
+    path = walk_path(fitted.tree, rows)                   # and others, all judged on folds
+    data = make_report_data("patients", rows, path, fitted.provenance)
     Path("tree.html").write_text(render_report(data), encoding="utf-8")
 
-``found.tree`` is a ``SoftTreeClassifier``; ``data.accuracy(data.chosen)`` is its accuracy on
+``fitted.tree`` is a ``SoftTreeClassifier``; ``data.accuracy(data.chosen)`` is its accuracy on
 held-out rows, with an interval.
 """
 

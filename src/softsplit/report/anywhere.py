@@ -237,5 +237,5 @@ def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any, every_class: bo
     if lost and every_class:
         raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")
     target = str(tree.tree_.target or getattr(y, "name", None) or "the class")
-    found = np.array([known[text] for text in texts], dtype=tree.classes_.dtype)
-    return LabelledRows(rows, found, target)
+    classes = np.array([known[text] for text in texts], dtype=tree.classes_.dtype)
+    return LabelledRows(rows, classes, target)

@@ -52,7 +52,7 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
         "weights": (parameters.weights[used].T / parameters.n_features).tolist(),
         "thresholds": parameters.thresholds.tolist(),
         "steepness": float(model.steepness),
-        "questions": [found.node for found in outline(model).questions()],
+        "questions": [question.node for question in outline(model).questions()],
         "answers": answer_words(model.labels),
         "sides": [
             [shortened(model.labels[k], 60) for k in side_classes(model, t)]

@@ -134,8 +134,8 @@ BY_CHANCE = Line("diagonal", np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 def roc_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> Line:
     """Share found over the share of false alarms."""
-    alarms, found, _ = roc_curve(positive, scores, drop_intermediate=False)
-    return Line(kind, *_thinned(alarms, found))
+    alarms, recall, _ = roc_curve(positive, scores, drop_intermediate=False)
+    return Line(kind, *_thinned(alarms, recall))
 
 
 def precision_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> Line:

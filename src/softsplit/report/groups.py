@@ -117,8 +117,8 @@ def _quarters(numbers: FloatArray, told: Callable[[float], str]) -> pd.Categoric
     words = [f"up to {told(inner[0])}"] if len(inner) else ["all values"]
     words += [f"{told(a)} to {told(b)}" for a, b in pairwise(inner)]
     words += [f"above {told(inner[-1])}"] if len(inner) else []
-    found = np.where(known, np.array(words, dtype=object)[places], UNKNOWN)
-    return _categorical(found, [*words, UNKNOWN])
+    names = np.where(known, np.array(words, dtype=object)[places], UNKNOWN)
+    return _categorical(names, [*words, UNKNOWN])
 
 
 def figures(
@@ -135,9 +135,9 @@ def figures(
     members = {ALL: everyone} | {name: own for name, own in held.items() if own.any()}
     for group, own in members.items():
 
-        def add(figure: str, k: Any, found: Interval | None, rows: int, group: str = group) -> None:
-            if found is not None:
-                line = {"group": group, "figure": figure, "class": k, **found._asdict()}
+        def add(figure: str, k: Any, rate: Interval | None, rows: int, group: str = group) -> None:
+            if rate is not None:
+                line = {"group": group, "figure": figure, "class": k, **rate._asdict()}
                 lines.append(line | {"rows": rows})
 
         add("accuracy", None, share(calls[own] == labels[own]), int(own.sum()))
@@ -152,7 +152,7 @@ def figures(
     return pd.DataFrame(lines)
 
 
-def group_rows(found: pd.DataFrame, watched: Any) -> tuple[list[str], list[list[str]]]:
+def group_rows(figures: pd.DataFrame, watched: Any) -> tuple[list[str], list[list[str]]]:
     """A table for people: a line for each group, of one class beside accuracy."""
     head = ["group", "rows", "accuracy"]
     asked = ("share", "predicted", "found", "alarms", "said - true")
@@ -161,8 +161,8 @@ def group_rows(found: pd.DataFrame, watched: Any) -> tuple[list[str], list[list[
         "alarms": "false alarms", "said - true": "mean probability less observed share",
     }  # fmt: skip
     lines = []
-    for group in dict.fromkeys(found["group"]):
-        own = found[found["group"] == group]
+    for group in dict.fromkeys(figures["group"]):
+        own = figures[figures["group"] == group]
         accuracy = own[own["figure"] == "accuracy"].iloc[0]
         line = [group, f"{accuracy['rows']:,}", _shown(accuracy)]
         for figure in asked:

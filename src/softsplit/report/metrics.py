@@ -22,36 +22,28 @@ intervals are a little too narrow.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score
 
 from softsplit.selection.assessment import Judged
-from softsplit.support.arrays import FloatArray
+from softsplit.support.arrays import FloatArray, wilson
 
+Z = 1.959963984540054
+"""Quantile of the normal distribution for intervals of 95 %."""
 
-@dataclass(frozen=True)
-class MetricOptions:
-    """Numbers of intervals and of the log-loss."""
+SMALLEST = 1e-15
+"""Smaller probabilities count as this one in the log-loss."""
 
-    z: float = 1.959963984540054
-    """Quantile of the normal distribution for intervals of 95 %."""
+RARE = 0.2
+"""A class below this part of an even share is rare: under 10 % of two classes."""
 
-    smallest: float = 1e-15
-    """Smaller probabilities count as this one in the log-loss."""
-
-    rare: float = 0.2
-    """A class below this part of an even share is rare: under 10 % of two classes."""
-
-    uneven: float = 0.5
-    """Of several classes one below this part of an even share is spoken of beside accuracy: all
-    others together can be right without it."""
-
-
-OPTIONS = MetricOptions()
-
+UNEVEN = 0.5
+"""Of several classes one below this part of an even share is spoken of beside accuracy: all others
+together can be right without it."""
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int64]
@@ -67,22 +59,17 @@ class Interval(NamedTuple):
 
 def share(hits: Bools) -> Interval:
     """Wilson's interval of a share of hits."""
-    n, s = len(hits), float(np.mean(hits))
-    stretch = 1 + OPTIONS.z**2 / n
-    centre = (s + OPTIONS.z**2 / (2 * n)) / stretch
-    half = OPTIONS.z / stretch * np.sqrt(s * (1 - s) / n + OPTIONS.z**2 / (4 * n**2))
-    return Interval(s, float(max(centre - half, 0.0)), float(min(centre + half, 1.0)))
+    return Interval(*wilson(float(np.sum(hits)), float(len(hits))))
 
 
 def mean_interval(values: FloatArray) -> Interval:
     """Mean of numbers from 0 to 1 -+ z deviation / sqrt(n)."""
-    error = float(np.std(values)) / float(np.sqrt(max(len(values), 1)))
-    return _within_one(float(np.mean(values)), error)
+    return _within_one(mean_with_interval(values))
 
 
 def difference(hits: Bools, others: Bools) -> Interval:
     """By how much one method hits more often than another on the same rows."""
-    return _around(*_mean_difference(hits, others))
+    return mean_with_interval(hits.astype(float) - others.astype(float))
 
 
 def mean_with_interval(values: FloatArray) -> Interval:
@@ -97,61 +84,47 @@ def balanced_share(hits: Bools, labels: Codes) -> Interval:
     # One hit and one miss more, so that a class without a miss is not certain.
     near = (rates * counts + 1) / (counts + 2)
     error = np.sqrt(np.sum(near * (1 - near) / counts)) / len(seen)
-    return _within_one(float(rates.mean()), float(error))
+    return _within_one(_around(float(rates.mean()), float(error)))
 
 
 def balanced_difference(hits: Bools, others: Bools, labels: Codes) -> Interval:
     """The difference of two balanced accuracies on the same rows."""
-    parts = [_mean_difference(hits[labels == k], others[labels == k]) for k in np.unique(labels)]
-    means, errors = np.array(parts).T
-    return _around(float(means.mean()), float(np.sqrt(np.sum(errors**2)) / len(parts)))
+    gaps = hits.astype(float) - others.astype(float)
+    parts = [gaps[labels == k] for k in np.unique(labels)]
+    error = np.sqrt(sum(np.var(part) / len(part) for part in parts)) / len(parts)
+    return _around(float(np.mean([part.mean() for part in parts])), float(error))
 
 
 def roc_area(proba: FloatArray, labels: Codes) -> Interval:
     """Area below the ROC curve; of several classes the mean of each against the rest."""
-    found = [_placements(proba[:, k], labels == k) for k in _asked(proba, labels)]
-    means, errors = np.array(found).T
-    return _within_one(float(means.mean()), float(errors.mean()))
+    areas = [_placements(proba[:, k], labels == k) for k in _asked(proba, labels)]
+    means, errors = np.array(areas).T
+    return _within_one(_around(float(means.mean()), float(errors.mean())))
 
 
 def precision_recall_area(proba: FloatArray, labels: Codes, only: int | None = None) -> Interval:
     """Average precision of one class, or the mean over all."""
     asked = _asked(proba, labels) if only is None else [only]
-    found = [average_precision(proba[:, k], labels == k) for k in asked]
+    areas = [
+        float(average_precision_score(labels == k, proba[:, k])) if np.any(labels == k) else 0.0
+        for k in asked
+    ]
     ends = []
-    for k, value in zip(asked, found, strict=True):
+    for k, value in zip(asked, areas, strict=True):
         a = min(max(value, 1e-6), 1 - 1e-6)
-        middle, half = np.log(a / (1 - a)), OPTIONS.z / np.sqrt(np.sum(labels == k) * a * (1 - a))
+        middle, half = np.log(a / (1 - a)), Z / np.sqrt(np.sum(labels == k) * a * (1 - a))
         with np.errstate(over="ignore"):  # of few rows and a perfect order the end is 0
             ends.append([1 / (1 + np.exp(-(middle + side * half))) for side in (-1, 1)])
     low, high = np.mean(ends, axis=0)
-    value = float(np.mean(found))
+    value = float(np.mean(areas))
     return Interval(value, float(min(low, value)), float(max(high, value)))
 
 
 def log_loss(proba: FloatArray, labels: Codes) -> Interval:
     """Mean of minus the logarithm of the probability of the right class."""
-    losses = -np.log(np.maximum(proba[np.arange(len(labels)), labels], OPTIONS.smallest))
-    found = _around(float(losses.mean()), float(losses.std() / np.sqrt(len(labels))))
-    return found._replace(low=max(found.low, 0.0))
-
-
-def roc_curve(scores: FloatArray, positive: Bools) -> tuple[FloatArray, FloatArray]:
-    """Shares of the others and of the class that lie at or above each score, from high to low."""
-    order = np.argsort(-scores, kind="stable")
-    last = np.append(np.diff(scores[order]) != 0, True)
-    hits = np.cumsum(positive[order])[last]
-    alarms = np.cumsum(~positive[order])[last]
-    n, m = max(int(positive.sum()), 1), max(int((~positive).sum()), 1)
-    return np.append(0.0, alarms / m), np.append(0.0, hits / n)
-
-
-def average_precision(scores: FloatArray, positive: Bools) -> float:
-    """Area below the curve of precision over recall, in steps."""
-    alarms, hits = roc_curve(scores, positive)
-    found, false = hits * positive.sum(), alarms * (~positive).sum()
-    precision = found[1:] / np.maximum(found[1:] + false[1:], 1e-300)
-    return float(np.sum(np.diff(hits) * precision))
+    losses = -np.log(np.maximum(proba[np.arange(len(labels)), labels], SMALLEST))
+    mean = mean_with_interval(losses)
+    return mean._replace(low=max(mean.low, 0.0))
 
 
 def _asked(proba: FloatArray, labels: Codes) -> list[int]:
@@ -172,18 +145,12 @@ def _placements(scores: FloatArray, positive: Bools) -> tuple[float, float]:
     return float(above.mean()), float(np.sqrt(sum(parts)))
 
 
-def _mean_difference(hits: Bools, others: Bools) -> tuple[float, float]:
-    differences: NDArray[Any] = hits.astype(float) - others.astype(float)
-    return float(np.mean(differences)), float(np.std(differences) / np.sqrt(len(differences)))
-
-
 def _around(mean: float, error: float) -> Interval:
-    return Interval(mean, mean - OPTIONS.z * error, mean + OPTIONS.z * error)
+    return Interval(mean, mean - Z * error, mean + Z * error)
 
 
-def _within_one(mean: float, error: float) -> Interval:
-    found = _around(mean, error)
-    return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
+def _within_one(interval: Interval) -> Interval:
+    return Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
 
 
 # --- How good one method is on held-out rows: the figures that matter, together -------------------
@@ -258,7 +225,7 @@ def rare_class(labels: NDArray[np.int64], n_classes: int) -> int | None:
     """The rarest class if it is so rare that accuracy says little of it."""
     counts = np.bincount(labels, minlength=n_classes)
     rarest = int(np.argmin(counts))
-    return rarest if counts[rarest] < OPTIONS.rare * len(labels) / n_classes else None
+    return rarest if counts[rarest] < RARE * len(labels) / n_classes else None
 
 
 def watched_class(labels: NDArray[np.int64], n_classes: int) -> int | None:
@@ -267,7 +234,7 @@ def watched_class(labels: NDArray[np.int64], n_classes: int) -> int | None:
         return positive_class(labels)
     counts = np.bincount(labels, minlength=n_classes)
     rarest = int(np.argmin(counts))
-    return rarest if counts[rarest] < OPTIONS.uneven * len(labels) / n_classes else None
+    return rarest if counts[rarest] < UNEVEN * len(labels) / n_classes else None
 
 
 def positive_class(labels: NDArray[np.int64]) -> int:

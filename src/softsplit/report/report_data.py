@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.data.learning import LabelledRows
@@ -181,11 +182,11 @@ class ReportData:
         Of two classes it is the rarer one. Of several, one with less than half of an even share, or
         the rarest one where the tree is hardly more accurate than the most frequent class.
         """
-        found = watched_class(self.labels, len(self.classes))
+        watched = watched_class(self.labels, len(self.classes))
         ahead = self.against("majority")
-        if found is None and ahead is not None and ahead.low <= 0:
+        if watched is None and ahead is not None and ahead.low <= 0:
             return int(np.argmin(np.bincount(self.labels, minlength=len(self.classes))))
-        return found
+        return watched
 
     @cached_property
     def base_rate(self) -> tuple[str, float]:
@@ -207,14 +208,14 @@ class ReportData:
 
     def baseline_metrics(self, name: str) -> MethodMetrics | None:
         """Figures of "majority", "logistic", "cart" or "boosting" on the same rows."""
-        found = self._metrics(self.assessment.baselines[name])
-        if found is None or name != "majority":
-            return found
+        metrics = self._metrics(self.assessment.baselines[name])
+        if metrics is None or name != "majority":
+            return metrics
         # Within a fold it says the same of all rows; only folds differ, by chance.
         seen = np.unique(self.assessment.labels)
         by_chance = 1.0 / len(seen)
         return replace(
-            found,
+            metrics,
             balanced=Interval(by_chance, by_chance, by_chance),
             roc=Interval(0.5, 0.5, 0.5),
         )
@@ -224,11 +225,11 @@ class ReportData:
             return None
         return method_metrics(self.assessment.labels, judged, self.rare)
 
-    def lead(self, found: MethodMetrics | None) -> Interval | None:
+    def lead(self, metrics: MethodMetrics | None) -> Interval | None:
         """The figure that the page leads with."""
-        if found is None:
+        if metrics is None:
             return None
-        return found.accuracy if self.rare is None else found.balanced
+        return metrics.accuracy if self.rare is None else metrics.balanced
 
     @cached_property
     def in_training(self) -> float:
@@ -245,8 +246,8 @@ class ReportData:
         Trees trained with the same settings on some of the rows show what to expect of this one.
         If it is worse, its training was probably cut short.
         """
-        found = self.lead(self.metrics(self.chosen))
-        return found is not None and self.in_training < found.low
+        held_out = self.lead(self.metrics(self.chosen))
+        return held_out is not None and self.in_training < held_out.low
 
     @property
     def edited(self) -> bool:
@@ -271,13 +272,13 @@ class ReportData:
 
     def accuracy(self, point: int) -> Interval | None:
         """Of the tree at a point, on rows that it was not trained on."""
-        found = self.metrics(point)
-        return None if found is None else found.accuracy
+        metrics = self.metrics(point)
+        return None if metrics is None else metrics.accuracy
 
     def baseline(self, name: str) -> Interval | None:
         """Accuracy of "majority", "logistic", "cart" or "boosting" on the same rows."""
-        found = self.baseline_metrics(name)
-        return None if found is None else found.accuracy
+        metrics = self.baseline_metrics(name)
+        return None if metrics is None else metrics.accuracy
 
     def against(self, name: str) -> Interval | None:
         """The leading figure of the chosen tree minus that of a plain method."""
@@ -299,8 +300,10 @@ class ReportData:
         """Rows by right class (row) and class said (column)."""
         if not self.assessment.judged(point):
             return None
-        counts = np.zeros((len(self.classes),) * 2, dtype=np.int64)
-        np.add.at(counts, (self.assessment.labels, self.assessment.trees[point].calls), 1)
+        calls = self.assessment.trees[point].calls
+        counts: NDArray[np.int64] = confusion_matrix(
+            self.assessment.labels, calls, labels=range(len(self.classes))
+        )
         return counts
 
     @cached_property
