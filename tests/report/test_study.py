@@ -204,10 +204,10 @@ def test_the_price_of_a_feature_is_told_as_it_was(n_rows, n_classes, told):
     assert (
         f"; a feature is kept if it lowers the log-loss by at least {told} of the log-loss of a "
         "tree without features"
-    ) in study.told_choice(search)
-    assert "unit of its cost" not in study.told_choice(search)
+    ) in study.describe_choice(search)
+    assert "unit of its cost" not in study.describe_choice(search)
     search.set_params(feature_costs=[1.0, 2.0, 3.0])
-    assert "without features for each unit of its cost" in study.told_choice(search)
+    assert "without features for each unit of its cost" in study.describe_choice(search)
 
 
 def test_an_interruption_is_a_field_and_not_a_word(monkeypatch):

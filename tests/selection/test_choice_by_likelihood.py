@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold, train_test_split
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.formulations.likelihood import LikelihoodFormulation
-from softsplit.report.study import told_choice
+from softsplit.report.study import describe_choice
 from softsplit.selection.decision import FACTORS, decision_factors, prediction_costs
 from softsplit.selection.folds import make_splits
 from softsplit.selection.held_out import LARGEST_LOSS, valued_samples
@@ -175,11 +175,11 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     np.testing.assert_allclose(auto.predict_proba(Xt), plain.predict_proba(Xt), atol=0.02)
     assert plain.best_params_["cost_matrix"] is None
     factor = auto.best_params_["cost_matrix"][1, 0]
-    assert told_choice(auto).endswith(
+    assert describe_choice(auto).endswith(
         "; to predict, the probabilities of rare classes are multiplied by factors chosen on "
         f"held-out rows: 1 x {factor:.3g}"
     )
-    assert "multiplied" not in told_choice(plain)
+    assert "multiplied" not in describe_choice(plain)
     ours, theirs = auto.predict(Xt), plain.predict(Xt)
     assert ours.sum() > theirs.sum()
     assert balanced_accuracy_score(yt, ours) >= balanced_accuracy_score(yt, theirs)

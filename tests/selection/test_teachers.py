@@ -19,7 +19,7 @@ from softsplit.engines.compiled import CompiledRows, PassOptions
 from softsplit.engines.outer import LOGARITHM, OUTERS
 from softsplit.engines.samples import Samples
 from softsplit.estimators.base import model_settings
-from softsplit.report.study import told_choice
+from softsplit.report.study import describe_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.teachers import soft_targets_of
 from softsplit.solvers.base import Budget
@@ -171,7 +171,7 @@ def test_a_tree_learns_probabilities_that_labels_do_not_show():
     assert off[1] < 0.5 * off[0]
     chosen = SoftTreeClassifierCV(teacher=given, **FAST).fit(X, y)
     assert chosen.cv_results_["param_teacher"][chosen.best_index_] > 0
-    told = told_choice(chosen)
+    told = describe_choice(chosen)
     assert "are probabilities of a teacher, log-loss 0." in told and "; without it log-loss" in told
     again = SoftTreeClassifier(**chosen.best_params_, random_state=0)
     again.fit(X, y, targets=chosen.targets_)

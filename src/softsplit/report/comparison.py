@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,9 +82,6 @@ class ComparisonOptions:
         Resamples of the rows on which the tree is trained again.
     resampled_cells : int
         Rows times features up to which that takes a second or two.
-    drawing_seconds, most_drawing : float
-        Seconds for each leaf that a time limit leaves for drawing the page, and the largest part
-        of the limit.
     """
 
     points: int = 9
@@ -102,8 +100,6 @@ class ComparisonOptions:
     hurried_trees: int = 1
     resamples: int = 10
     resampled_cells: int = 60_000
-    drawing_seconds: float = 0.12
-    most_drawing: float = 0.3
 
 
 OPTIONS = ComparisonOptions()
@@ -215,7 +211,7 @@ def make_report_data(
 class OtherTrees(NamedTuple):
     """Other trees of a search, if there are any, and whether the end came before the first."""
 
-    found: Alternatives | None = None
+    trees: Alternatives | None = None
     missing: bool = False
 
 
@@ -226,15 +222,15 @@ def _alternatives(search: Any, budget: Budget, say: Say, share: float = 1.0) -> 
     say("looking for other trees")
     began, limit = budget.now(), None if budget.time_limit is None else share * budget.remaining
     try:
-        found: Alternatives = search.alternatives(OPTIONS.alternatives, time_limit=limit)
+        trees: Alternatives = search.alternatives(OPTIONS.alternatives, time_limit=limit)
     except ValueError:  # of a copy, or of a table that was not remembered
         return OtherTrees()
-    if found.interrupted:  # the user waits for the page
+    if trees.interrupted:  # the user waits for the page
         budget.stop()
-    if len(found):
-        return OtherTrees(found)
+    if len(trees):
+        return OtherTrees(trees)
     late = limit is not None and budget.now() - began >= limit
-    return OtherTrees(None, late or found.interrupted)
+    return OtherTrees(None, late or trees.interrupted)
 
 
 def _resampled(path: JudgedPath, rows: LabelledRows) -> bool:
@@ -252,10 +248,10 @@ def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
     limit = None if path.budget.time_limit is None else path.budget.remaining
     with path.budget.interruptible(), warnings.catch_warnings():
         warnings.simplefilter("ignore", CutShortWarning)
-        found: Stability = tree.stability(
+        stability: Stability = tree.stability(
             *rows.part(), n_resamples=OPTIONS.resamples, time_limit=limit
         )
-        return found
+        return stability
     return None
 
 
@@ -297,13 +293,10 @@ def walk_path(
         A process that judges plain methods while this one works on the trees, unless there are so
         many rows that a fifth is held out: trees then need all cores.
     """
-    base = clone(tree).set_params(n_starts=OPTIONS.judged_starts, verbose=0, time_limit=None)
-    base.set_params(n_jobs=None)
-    base.set_params(feature_types=None)  # rows are coded already
-    if base.random_state is None:
-        base.set_params(random_state=seed)
-    unknown = not _knows_requirements(base, rows)
-    if unknown:
+    # 1. Settings of the trees that are trained here, and their strengths.
+    base = _settings(tree, seed)
+    known = _knows_requirements(base, rows)
+    if not known:
         base.set_params(fairness=None, constraints=None)
     own: float | None = None
     if fitted:
@@ -312,12 +305,15 @@ def walk_path(
         if "auto" in (tree.local_strength, tree.global_strength):
             tree = copy(tree).set_params(**strengths)  # as numbers, like those of the other trees
     grid = _with_own(usual_fractions(base, OPTIONS.points if points is None else points), own)
-    if time_limit is not None:  # to draw the page takes a while too
-        drawing = OPTIONS.drawing_seconds * (1 + tree.tree_.topology.n_branches)
-        time_limit -= min(drawing, OPTIONS.most_drawing * time_limit)
+
+    # 2. The trees of the slider, and all models on held-out rows. Plain methods come last: they may
+    # take all of the time. Of few rows the trees of the slider take a moment and come first; of
+    # many, a tree that is judged is worth more than another one.
     budget = Budget(time_limit=time_limit)
     held_out = len(rows.y) >= OPTIONS.held_out_from
     drawn = sample_rows(rows.y, _most(OPTIONS.path_cells, rows.matrix), seed)
+    helper = None if held_out else worker
+    others: list[OtherTrees] = []
 
     def walked() -> PathTrees:
         say(f"training {len(grid)} trees from weak to strong on {len(drawn):,} rows")
@@ -325,64 +321,65 @@ def walk_path(
             base, *rows.part(drawn), grid, budget, n_starts=OPTIONS.path_starts, n_jobs=n_jobs
         )
 
-    others: list[OtherTrees] = []
-
     def meanwhile() -> None:
-        if not made:
-            made.append(walked())
+        if not paths:
+            paths.append(walked())
         if helper is not None:  # plain methods have had a core of their own, and get this one too
             others.append(_alternatives(search, budget, say, OPTIONS.share_with_worker))
 
-    # Plain methods come last: they may take all of the time. Of few rows the trees of the slider
-    # take a moment and come first; of many, a tree that is judged is worth more than another one.
-    helper = None if held_out else worker
-    made = [] if held_out else [walked()]
-    say(f"judging {len(grid)} trees and four plain methods on held-out rows")
-    trained = _most(OPTIONS.trained_cells, rows.matrix) if held_out else None
-    found = assess(
-        base, *rows.part(), grid, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed,
-        n_jobs=n_jobs, held_out=held_out, most_trained=trained, budget=budget, say=say,
-        between=meanwhile, worker=helper,
+    judge = partial(
+        assess, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed, n_jobs=n_jobs,
+        held_out=held_out, budget=budget, say=say,
+        most_trained=_most(OPTIONS.trained_cells, rows.matrix) if held_out else None,
     )  # fmt: skip
-    trees, again = made[0] if made else walked()
+    paths = [] if held_out else [walked()]
+    say(f"judging {len(grid)} trees and four plain methods on held-out rows")
+    assessment = judge(base, *rows.part(), grid, between=meanwhile, worker=helper)
+    trees, again = paths[0] if paths else walked()
     missing = len(grid) - len(trees)
-    bounds: tuple[BoundPoint, ...] = ()
-    if own is not None and base.fairness is not None:
-        bounds = _other_bounds(base, rows, own, seed, n_jobs, held_out, trained, budget, say)
+    bounds = () if own is None else _other_bounds(base, rows, own, judge, budget)
     if len(drawn) < len(rows.y):
         trees, again = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees], False
+
+    # 3. The tree itself in its place; a path that was cut short ends with it.
     repeat = [again] * len(trees)
-    judged, place = list(found.trees[: len(trees)]), len(trees) - 1
-    if own is not None:  # the tree itself in its place; a path that was cut short ends with it
+    judged, place = list(assessment.trees[: len(trees)]), len(trees) - 1
+    if own is not None:
         place = min(grid.index(own), len(trees))
         trees[place : place + 1], repeat[place : place + 1] = [tree], [repeatable]
-        judged[place : place + 1] = [found.trees[grid.index(own)]]
-    found = replace(found, trees=tuple(judged))
-    provenance = _provenance(len(rows.y), drawn, found, fitted, again, len(grid) - missing)
-    if unknown:
-        said = "held-out figures and other trees are without them: their rows are not known here"
-        provenance = (*provenance, ("Requirements on rates", said))
+        judged[place : place + 1] = [assessment.trees[grid.index(own)]]
+    assessment = replace(assessment, trees=tuple(judged))
+    provenance = _provenance(len(rows.y), drawn, assessment, fitted, again, len(grid) - missing)
+    if not known:
+        without = "held-out figures and other trees are without them: their rows are not known here"
+        provenance = (*provenance, ("Requirements on rates", without))
     other = others[0] if others else _alternatives(search, budget, say)
-    kept = list(range(len(trees)))
-    if fitted:
-        kept = _undominated(trees, place, found, rows)
-        if budget.stopped:  # the user waits, and every tree takes time to draw
-            near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
-            missing, kept = missing + len(kept) - len(near), sorted(near)
-        found = replace(found, trees=tuple(found.trees[i] for i in kept))
+
+    # 4. Trees that are worth showing.
+    kept = _undominated(trees, place, assessment, rows) if fitted else list(range(len(trees)))
+    if fitted and budget.stopped:  # the user waits, and every tree takes time to draw
+        near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
+        missing, kept = missing + len(kept) - len(near), sorted(near)
     return JudgedPath(
-        tuple(trees[i] for i in kept),
-        kept.index(place),
-        found,
-        provenance,
-        budget.stopped,
-        tuple(repeat[i] for i in kept),
-        bounds,
-        missing,
-        budget,
-        other.found,
-        other.missing,
+        trees=tuple(trees[i] for i in kept),
+        chosen=kept.index(place),
+        assessment=replace(assessment, trees=tuple(assessment.trees[i] for i in kept)),
+        provenance=provenance,
+        interrupted=budget.stopped,
+        repeatable=tuple(repeat[i] for i in kept),
+        bounds=bounds,
+        missing=missing,
+        budget=budget,
+        alternatives=other.trees,
+        no_alternatives=other.missing,
     )
+
+
+def _settings(tree: SoftTreeClassifier, seed: int) -> SoftTreeClassifier:
+    """An estimator with the settings of a tree; rows are coded already when it gets them."""
+    base = clone(tree).set_params(n_starts=OPTIONS.judged_starts, verbose=0, time_limit=None)
+    base.set_params(n_jobs=None, feature_types=None)
+    return base if base.random_state is not None else base.set_params(random_state=seed)
 
 
 def _knows_requirements(base: SoftTreeClassifier, rows: LabelledRows) -> bool:
@@ -392,8 +389,8 @@ def _knows_requirements(base: SoftTreeClassifier, rows: LabelledRows) -> bool:
     """
     required = as_requirements(base.constraints, base.fairness)
     by_number = any(
-        isinstance(one, RateConstraint) and one.rows and not isinstance(one.rows[0], str)
-        for one in required
+        isinstance(rule, RateConstraint) and rule.rows and not isinstance(rule.rows[0], str)
+        for rule in required
     )
     known = {variable.name for variable in rows.coding.variables}
     known |= set() if rows.rows.apart is None else set(rows.rows.apart.columns)
@@ -404,32 +401,27 @@ def _other_bounds(
     base: SoftTreeClassifier,
     rows: LabelledRows,
     fraction: float,
-    seed: int,
-    n_jobs: int | None,
-    held_out: bool,
-    trained: int | None,
+    judge: Callable[..., Assessment],
     budget: Budget,
-    say: Say,
 ) -> tuple[BoundPoint, ...]:
     """Judge the settings of the tree under other bounds; fewer, or none, if the time ends."""
+    if base.fairness is None:
+        return ()
     given = base.fairness if isinstance(base.fairness, list | tuple) else [base.fairness]
     points = []
     for factor in OPTIONS.bound_factors:
         if budget.exhausted:
             break
-        scaled = [replace(one, bound=min(factor * one.bound, 0.99)) for one in given]
-        judged = assess(
-            clone(base).set_params(fairness=scaled), *rows.part(), [fraction],
-            n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed, n_jobs=n_jobs,
-            held_out=held_out, most_trained=trained, budget=budget, say=say, baselines=False,
-        )  # fmt: skip
-        if judged.judged(0):
-            points.append(BoundPoint(tuple(one.bound for one in scaled), judged))
+        scaled = [replace(gap, bound=min(factor * gap.bound, 0.99)) for gap in given]
+        other = clone(base).set_params(fairness=scaled)
+        assessment = judge(other, *rows.part(), [fraction], baselines=False)
+        if assessment.judged(0):
+            points.append(BoundPoint(tuple(gap.bound for gap in scaled), assessment))
     return tuple(points)
 
 
 def _undominated(
-    trees: list[SoftTreeClassifier], chosen: int, found: Assessment, rows: LabelledRows
+    trees: list[SoftTreeClassifier], chosen: int, assessment: Assessment, rows: LabelledRows
 ) -> list[int]:
     """Return the positions of the trees that no other one beats in features and in accuracy.
 
@@ -445,8 +437,8 @@ def _undominated(
         hits = calls == true
         return share(hits) if rare is None else balanced_share(hits, true)
 
-    figures = [figure(judged.calls, found.labels) for judged in found.trees]
-    known = [judged.complete for judged in found.trees]
+    figures = [figure(judged.calls, assessment.labels) for judged in assessment.trees]
+    known = [judged.complete for judged in assessment.trees]
 
     def cut_short(i: int) -> bool:
         own = figure(trees[i].tree_.predict_index(rows.matrix), labels)
@@ -487,7 +479,7 @@ def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
 def _provenance(
     n_rows: int,
     drawn: NDArray[Any],
-    found: Assessment,
+    assessment: Assessment,
     fitted: bool,
     repeatable: bool,
     n_trees: int,
@@ -499,13 +491,14 @@ def _provenance(
     if len(drawn) < n_rows:
         others += f", on {len(drawn):,} rows drawn for that"
     judged = (
-        f"in {found.n_folds} parts: each row is predicted by models that were trained on the "
+        f"in {assessment.n_folds} parts: each row is predicted by models that were trained on the "
         "other parts."
     )
-    if found.n_folds == 1:
+    if assessment.n_folds == 1:
         judged = (
-            f"{len(found.labels):,} rows were held out. One more tree for each, and each plain "
-            f"method, was trained on {found.n_trained:,} of the other rows, the same for all."
+            f"{len(assessment.labels):,} rows were held out. One more tree for each, and each "
+            f"plain method, was trained on {assessment.n_trained:,} of the other rows, the same "
+            "for all."
         )
     judged += (
         " The settings were chosen on all rows, so that the figures of the tree are "

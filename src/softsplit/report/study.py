@@ -234,8 +234,8 @@ def _has_values_of(profile: TableProfile, rows: LabelledRows) -> bool:
         for one, cells in zip(profile.columns, rows.rows.cells, strict=True)
         if one is not None and one.edges is not None
     ]
-    told = any(len(found) >= PROFILE_EDGES for found, _ in edges)
-    return told and all(bool(np.all(np.isin(found, values))) for found, values in edges)
+    tells = any(len(own) >= PROFILE_EDGES for own, _ in edges)
+    return tells and all(bool(np.all(np.isin(own, values))) for own, values in edges)
 
 
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
@@ -294,7 +294,7 @@ def _chosen(
     )
     search.fit(*rows.part(drawn))
     sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"
-    provenance = [("Settings", told_choice(search, sample))]
+    provenance = [("Settings", describe_choice(search, sample))]
     tree, anew = search.best_estimator_, False
     # A tree with a teacher is kept: its settings alone do not give it again.
     drawn_rows = f"on the {len(drawn):,} rows drawn for the choice"
@@ -350,8 +350,8 @@ def _strengths(search: SoftTreeClassifierCV, options: FitOptions, part: float) -
     growth = formulation_of(options.loss).strength_growth if options.strength is None else 1.0
     names = ("local_strength", "global_strength")
     chosen = [search.best_params_[name] for name in names]
-    found = priced(shares_of(*chosen), price(*chosen) / part**growth)
-    return dict(zip(names, found if part < 1 else chosen, strict=True))
+    grown = priced(shares_of(*chosen), price(*chosen) / part**growth)
+    return dict(zip(names, grown if part < 1 else chosen, strict=True))
 
 
 def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: LabelledRows) -> bool:
@@ -365,7 +365,7 @@ def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: Labe
     return bool(own >= its)
 
 
-def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
+def describe_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
     """How a tree was chosen, in words; ``sample`` says which rows were compared, if not all."""
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
@@ -385,10 +385,10 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
     folds, twice = search.n_splits_ // search.n_repeats_, search.n_repeats_ > 1
     again = ", repeated with a second division into folds" if twice else ""
     told = f"chosen by {folds}-fold cross-validation among {count} trees{sample}{again}: {rule}"
-    return told + _told_factors(search) + _told_teacher(search)
+    return told + _describe_factors(search) + _describe_teacher(search)
 
 
-def _told_factors(search: SoftTreeClassifierCV) -> str:
+def _describe_factors(search: SoftTreeClassifierCV) -> str:
     """By which factors the choice has raised rare classes; the option --cost repeats them."""
     costs = search.best_params_.get("cost_matrix")
     if costs is None or search.cost_matrix is not None:
@@ -399,21 +399,21 @@ def _told_factors(search: SoftTreeClassifierCV) -> str:
     return f"{told} held-out rows: {', '.join(raised)}"
 
 
-def _told_teacher(search: SoftTreeClassifierCV) -> str:
+def _describe_teacher(search: SoftTreeClassifierCV) -> str:
     """That a teacher took part, and what would have been chosen without it."""
-    found = search.cv_results_
-    weight = found["param_teacher"][search.best_index_] if search.targets_ is not None else 0.0
+    results = search.cv_results_
+    weight = results["param_teacher"][search.best_index_] if search.targets_ is not None else 0.0
     if weight == 0:
         return ""
     told = f"; {100 * weight:g} % of what it learned are probabilities of a teacher"
-    if "priced_log_loss" not in found:
+    if "priced_log_loss" not in results:
         return told
-    most = found["n_splits_done"] == found["n_splits_done"].max()
-    others = np.flatnonzero(most & (found["param_teacher"] == 0))
-    without = others[np.argmin(found["priced_log_loss"][others])]
+    most = results["n_splits_done"] == results["n_splits_done"].max()
+    others = np.flatnonzero(most & (results["param_teacher"] == 0))
+    without = others[np.argmin(results["priced_log_loss"][others])]
     here, there = (
-        f"log-loss {found['mean_test_log_loss'][row]:.3f} with "
-        f"{found['mean_n_features'][row]:.1f} features"
+        f"log-loss {results['mean_test_log_loss'][row]:.3f} with "
+        f"{results['mean_n_features'][row]:.1f} features"
         for row in (search.best_index_, without)
     )
     return f"{told}, {here} on held-out rows; without it {there}"
