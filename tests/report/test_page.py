@@ -16,9 +16,10 @@ from softsplit import SoftTreeClassifier
 from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess, path_trees
 from softsplit.report.metrics import difference, share
-from softsplit.report.pages import Table, json_for_script, render, shortened
+from softsplit.report.pages import Table, json_for_script, render
 from softsplit.report.sections import glossary
 from softsplit.solvers import Budget
+from softsplit.support.messages import shortened
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers(), max_size=5))

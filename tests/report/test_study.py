@@ -52,15 +52,15 @@ def rows_of_people():
 def test_the_example_of_the_package_makes_a_report(tmp_path, monkeypatch, light):
     people().rename(columns={"risk": "outcome"}).to_csv(tmp_path / "patients.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    example = softsplit.report.__doc__.split("::\n")[1].split("``found.tree``")[0]
-    found = {}
-    exec(textwrap.dedent(example), found)
+    example = softsplit.report.__doc__.split("::\n")[1].split("``fitted.tree``")[0]
+    names = {}
+    exec(textwrap.dedent(example), names)
     assert (tmp_path / "tree.html").read_text().startswith("<!doctype html>")
-    assert isinstance(found["found"].tree, SoftTreeClassifier)
-    data = found["data"]
+    assert isinstance(names["fitted"].tree, SoftTreeClassifier)
+    data = names["data"]
     accuracy = data.accuracy(data.chosen)
     assert accuracy.low <= accuracy.value <= accuracy.high
-    assert found["found"].score > 0.5 and not found["found"].interrupted
+    assert names["fitted"].score > 0.5 and not names["fitted"].interrupted
 
 
 def test_a_tree_that_was_read_gets_the_report_of_its_table(light):

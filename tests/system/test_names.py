@@ -30,9 +30,8 @@ from softsplit.experiments.tables import latex, markdown
 from softsplit.plots.canvas import plain
 from softsplit.reading.outline import outline
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
-from softsplit.report.pages import shortened
 from softsplit.report.scales import questions_html
-from softsplit.support.messages import shown, visible
+from softsplit.support.messages import shortened, shown, visible
 
 FORGED = "a\nelse\n|   class SAFE"
 STEERING = "b\x1b[2J\r\x07\x9b31m"

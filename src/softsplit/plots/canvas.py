@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.reading.palette import COLOURS
-from softsplit.support.messages import visible
+from softsplit.support.messages import shortened
 
 INK, PALE = "#25292e", "#8a8f96"
 DIVERGING, SEQUENTIAL = "PuOr", "cividis"
@@ -40,10 +40,10 @@ def stacked_axes(given: Any, heights: list[float], size: tuple[float, float]) ->
                 layout="constrained",
             )[1]
         )  # fmt: skip
-    found = list(np.ravel(given))
-    if len(found) != len(heights):
-        raise ValueError(f"ax must hold {len(heights)} axes, got {len(found)}.")
-    return found
+    panels = list(np.ravel(given))
+    if len(panels) != len(heights):
+        raise ValueError(f"ax must hold {len(heights)} axes, got {len(panels)}.")
+    return panels
 
 
 def class_colours(n_classes: int) -> list[Any]:
@@ -66,10 +66,7 @@ def plain(text: Any, length: int | None = None) -> str:
     A label that begins with an underscore would be left out of legends, so that a space is set
     before it.
     """
-    name = " ".join(visible(text).split())
-    if length is not None and len(name) > length:
-        ending = (length - 1) // 3
-        name = f"{name[: length - 1 - ending]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - ending :]}"
+    name = shortened(text, length)
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ WRITTEN = 40
 """Up to so many features, weights are written into their cells."""
 
 
+@dataclass(repr=False, eq=False)
 class CoefficientsDisplay:
     """Heat map of weights, one row per feature in use and one column per split.
 
@@ -31,12 +33,9 @@ class CoefficientsDisplay:
     ax_, figure_, image_
     """
 
-    def __init__(
-        self, weights: FloatArray, feature_names: list[str], split_names: list[str]
-    ) -> None:
-        self.weights = weights
-        self.feature_names = feature_names
-        self.split_names = split_names
+    weights: FloatArray
+    feature_names: list[str]
+    split_names: list[str]
 
     @classmethod
     def from_estimator(
@@ -45,7 +44,7 @@ class CoefficientsDisplay:
         """Draw the weights of a fitted tree, the most important features first."""
         tree = holder_of(estimator)
         model = tree.tree_.with_names(feature_names)
-        splits = [found.node for found in outline(model).questions()]
+        splits = [question.node for question in outline(model).questions()]
         weights = model.parameters.weights[:, splits]
         used = np.flatnonzero(np.any(np.abs(weights) > model.zero_threshold, axis=1))
         if not len(used):

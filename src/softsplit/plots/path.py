@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ GRID_VALUES = {
 }
 
 
+@dataclass(repr=False, eq=False)
 class StrengthPathDisplay:
     """Accuracy and cost, sparsity, and the features in use along a path of strengths.
 
@@ -56,19 +58,11 @@ class StrengthPathDisplay:
     figure_
     """
 
-    def __init__(
-        self,
-        strengths: FloatArray,
-        columns: dict[str, FloatArray],
-        sizes: FloatArray,
-        feature_names: list[str],
-        walked: str,
-    ) -> None:
-        self.strengths = strengths
-        self.columns = columns
-        self.sizes = sizes
-        self.feature_names = feature_names
-        self.walked = walked
+    strengths: FloatArray
+    columns: dict[str, FloatArray]
+    sizes: FloatArray
+    feature_names: list[str]
+    walked: str
 
     @classmethod
     def from_path(
@@ -169,6 +163,7 @@ class StrengthPathDisplay:
         panel.set_title(f"features in use (darker: larger weight{more})", fontsize="small")
 
 
+@dataclass(repr=False, eq=False)
 class StrengthGridDisplay:
     """Heat map over local and global strengths.
 
@@ -184,13 +179,10 @@ class StrengthGridDisplay:
     ax_, figure_, image_
     """
 
-    def __init__(
-        self, local: FloatArray, overall: FloatArray, values: FloatArray, label: str
-    ) -> None:
-        self.local = local
-        self.overall = overall
-        self.values = values
-        self.label = label
+    local: FloatArray
+    overall: FloatArray
+    values: FloatArray
+    label: str
 
     @classmethod
     def from_path(

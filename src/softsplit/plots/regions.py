@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ FURTHEST = 1e307
 """Values beyond this are drawn here: axes any longer are more than a float holds."""
 
 
+@dataclass(repr=False, eq=False)
 class DecisionRegionsDisplay:
     """Predicted classes over two features, paler where the tree is less sure.
 
@@ -42,23 +44,13 @@ class DecisionRegionsDisplay:
     ax_, figure_
     """
 
-    def __init__(
-        self,
-        grid: tuple[FloatArray, FloatArray],
-        probabilities: FloatArray,
-        labels: list[Any],
-        names: tuple[str, str],
-        points: FloatArray | None = None,
-        classes_of_points: Any = None,
-        called: NDArray[np.intp] | None = None,
-    ) -> None:
-        self.grid = grid
-        self.probabilities = probabilities
-        self.labels = labels
-        self.names = names
-        self.points = points
-        self.classes_of_points = classes_of_points
-        self.called = probabilities.argmax(axis=2) if called is None else called
+    grid: tuple[FloatArray, FloatArray]
+    probabilities: FloatArray
+    labels: list[Any]
+    names: tuple[str, str]
+    points: FloatArray | None = None
+    classes_of_points: Any = None
+    called: NDArray[np.intp] | None = None
 
     @classmethod
     def from_estimator(
@@ -88,9 +80,9 @@ class DecisionRegionsDisplay:
         """
         tree = holder_of(estimator)
         model = tree.tree_
-        found = read_rows(tree, X, whole=True)
-        found = found.X if isinstance(found, CodedRows) else found
-        rows = np.clip(found.astype(np.float64, copy=False), -FURTHEST, FURTHEST)
+        read = read_rows(tree, X, whole=True)
+        numbers = read.X if isinstance(read, CodedRows) else read
+        rows = np.clip(numbers.astype(np.float64, copy=False), -FURTHEST, FURTHEST)
         if not isinstance(resolution, int) or resolution < 2:
             raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
         first, second = _pair(tree, features)
@@ -126,7 +118,7 @@ class DecisionRegionsDisplay:
         ax = axes(ax, (6.4, 4.8))
         self.ax_, self.figure_ = ax, ax.figure
         colours = np.array([to_rgb(c) for c in class_colours(len(self.labels))])
-        best = self.called
+        best = self.probabilities.argmax(axis=2) if self.called is None else self.called
         chance = 1 / len(self.labels)
         own = np.take_along_axis(self.probabilities, best[:, :, None], axis=2)[:, :, 0]
         sure = np.maximum(own - chance, 0.0) / (1 - chance)
@@ -175,15 +167,15 @@ def _pair(tree: Any, features: Any) -> tuple[int, int]:
         order = columns[np.argsort(-shares, kind="stable")]
         return int(order[0]), int(order[1])
     names = [model.feature_names[j] for j in columns]
-    found = []
+    pair = []
     for feature in features:
         column = names.index(feature) if feature in names else feature
         if not isinstance(column, int | np.integer) or not 0 <= column < len(names):
             raise ValueError(f"features must name two columns of X, got {shown(feature)}.")
-        found.append(int(columns[column]))
-    if len(found) != 2 or found[0] == found[1]:
+        pair.append(int(columns[column]))
+    if len(pair) != 2 or pair[0] == pair[1]:
         raise ValueError("features must name two different columns of X.")
-    return found[0], found[1]
+    return pair[0], pair[1]
 
 
 def _range(model: Any, rows: FloatArray, j: int, resolution: int) -> FloatArray:

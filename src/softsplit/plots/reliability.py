@@ -8,24 +8,17 @@ from typing import Any
 import numpy as np
 
 from softsplit.plots.canvas import PALE, axes, class_colours, plain
-from softsplit.support.arrays import FloatArray
+from softsplit.support.arrays import FloatArray, wilson
 from softsplit.support.messages import shown
 
 MARKERS = "osD^vP*X"
 
 
-@dataclass(frozen=True)
-class ReliabilityOptions:
-    """What a reliability diagram shows."""
+CLASSES_SHOWN = 8
+"""With more classes one curve of the confidence stands for all."""
 
-    classes_shown: int = 8
-    """With more classes one curve of the confidence stands for all."""
-
-    with_intervals: int = 3
-    """Intervals of more curves than this could not be told apart."""
-
-
-OPTIONS = ReliabilityOptions()
+WITH_INTERVALS = 3
+"""Intervals of more curves than this could not be told apart."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +50,13 @@ class ReliabilityCurve:
 
     def interval(self) -> tuple[FloatArray, FloatArray]:
         """Wilson's 95 % interval of the observed shares."""
-        z, n, p = 1.959964, self.rows, self.observed
-        middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-        half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-        return np.minimum(middle - half, p), np.maximum(middle + half, p)
+        hits = self.observed * self.rows
+        ends = [wilson(*both)[1:] for both in zip(hits, self.rows, strict=True)]
+        low, high = np.array(ends).T
+        return np.minimum(low, self.observed), np.maximum(high, self.observed)
 
 
+@dataclass(repr=False, eq=False)
 class ReliabilityDisplay:
     """Reliability diagram: how often what was predicted with probability p came true.
 
@@ -79,8 +73,7 @@ class ReliabilityDisplay:
     ax_, figure_
     """
 
-    def __init__(self, curves: list[ReliabilityCurve]) -> None:
-        self.curves = curves
+    curves: list[ReliabilityCurve]
 
     @classmethod
     def from_estimator(
@@ -181,7 +174,7 @@ class ReliabilityDisplay:
                 f"y must hold {len(proba)} labels, one per row, and probabilities {len(labels)} "
                 "columns, one per class."
             )
-        if kind == "confidence" or (kind == "auto" and len(labels) > OPTIONS.classes_shown):
+        if kind == "confidence" or (kind == "auto" and len(labels) > CLASSES_SHOWN):
             hits = np.asarray(classes)[proba.argmax(axis=1)] == y
             name = "most probable class"
             return cls([ReliabilityCurve.of(name, proba.max(axis=1), hits, n_bins)]).plot(ax)
@@ -202,7 +195,7 @@ class ReliabilityDisplay:
         for i, curve in enumerate(self.curves):
             colour = class_colours(max(2, len(self.curves)))[i]
             ax.plot(curve.predicted, curve.observed, color=colour, lw=1, alpha=0.8, zorder=2)
-            if len(self.curves) <= OPTIONS.with_intervals:
+            if len(self.curves) <= WITH_INTERVALS:
                 low, high = curve.interval()
                 ax.vlines(curve.predicted, low, high, color=colour, lw=0.8, alpha=0.8, zorder=2)
             handles.append(
@@ -214,7 +207,7 @@ class ReliabilityDisplay:
             labels.append(f"{plain(curve.label, 28)} (error {100 * curve.error:.1f} %)")
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
         ax.set(xlabel="predicted probability", ylabel="observed share")
-        bars = "; bars: 95 % interval" if len(self.curves) <= OPTIONS.with_intervals else ""
+        bars = "; bars: 95 % interval" if len(self.curves) <= WITH_INTERVALS else ""
         ax.set_title(f"size: rows in the bin{bars}", fontsize="small", color=PALE)
         legend = ax.legend(
             handles, labels, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0),

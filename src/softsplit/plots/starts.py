@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from softsplit.support.arrays import FloatArray
 BLUE, VERMILLION = COLOURS[0], COLOURS[5]
 
 
+@dataclass(repr=False, eq=False)
 class StartsDisplay:
     """Objectives of all starts, as points and as a box, with the tree that was kept.
 
@@ -32,15 +34,9 @@ class StartsDisplay:
     ax_, figure_
     """
 
-    def __init__(
-        self,
-        objectives: dict[str, FloatArray],
-        kept: dict[str, float],
-        infeasible: dict[str, int],
-    ) -> None:
-        self.objectives = objectives
-        self.kept = kept
-        self.infeasible = infeasible
+    objectives: dict[str, FloatArray]
+    kept: dict[str, float]
+    infeasible: dict[str, int]
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> StartsDisplay:

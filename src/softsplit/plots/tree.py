@@ -65,6 +65,7 @@ class TreeSheet:
         return self.height - y
 
 
+@dataclass(repr=False, eq=False)
 class TreeDisplay:
     """Picture of a tree; make one with ``from_estimator``.
 
@@ -84,9 +85,8 @@ class TreeDisplay:
     ax_, figure_ : matplotlib axes and figure
     """
 
-    def __init__(self, model: TreeModel, flow: FloatArray | None = None) -> None:
-        self.model = model
-        self.flow = flow
+    model: TreeModel
+    flow: FloatArray | None = None
 
     @classmethod
     def from_estimator(
@@ -153,8 +153,8 @@ class TreeDisplay:
                 return _sized(node, [*_end_lines(self.model, node), *self._note(node)])
             lines = _condition_lines(node.number, node.split, max_terms, precision)
             shown = len(node.split.features) if max_terms is None else max(1, max_terms)
-            found = term_curves(self.model, node.split)
-            return _sized(node, lines, [curve for curve in found if curve.terms.stop <= shown])
+            curves = term_curves(self.model, node.split)
+            return _sized(node, lines, [curve for curve in curves if curve.terms.stop <= shown])
 
         root = outline(self.model, lambda name: plain(name, LONGEST_NAME))
         placed, width, height = lay_out(root, box_of, STYLE.side_gap, STYLE.level_gap)

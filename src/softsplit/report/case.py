@@ -19,9 +19,9 @@ from softsplit.fitted.summary import BINARY, INTEGER
 from softsplit.fitted.walk import TIE
 from softsplit.reading.outline import answer_words, outline, side_classes
 from softsplit.reading.palette import class_colour
-from softsplit.report.pages import shortened
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shortened
 from softsplit.tree.scaling import FAR, QuantileScaling
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, UNKNOWN

@@ -16,10 +16,10 @@ from softsplit.report.drawing import tree_outline, tree_svg
 from softsplit.report.editor import FIGURES, editor_values
 from softsplit.report.measures import quality, threshold_values
 from softsplit.report.other_trees import other_trees, recurring
-from softsplit.report.pages import Table, capital, page, percent, shortened
+from softsplit.report.pages import Table, capital, page, percent
 from softsplit.report.report_data import ReportData
 from softsplit.report.requirements import requirements
-from softsplit.support.messages import counted, visible
+from softsplit.support.messages import counted, shortened, visible
 from softsplit.support.numbers import number
 from softsplit.variables import Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED

@@ -22,9 +22,9 @@ from softsplit.reading.outline import OutlineNode, answer_words, class_counts, o
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.reading.term_curves import TermCurve, term_curves
 from softsplit.reading.text import lines_below, ranked_features
-from softsplit.report.pages import render, shortened, text_width
+from softsplit.report.pages import render, text_width
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import counted, visible
+from softsplit.support.messages import counted, shortened, visible
 from softsplit.support.numbers import number
 
 if TYPE_CHECKING:

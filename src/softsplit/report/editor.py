@@ -14,8 +14,8 @@ import numpy as np
 from softsplit.editing.edit import read_gate
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import OutlineNode, outline
-from softsplit.report.pages import shortened
 from softsplit.report.report_data import ReportData
+from softsplit.support.messages import shortened
 
 
 @dataclass(frozen=True)

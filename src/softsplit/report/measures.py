@@ -19,10 +19,10 @@ from softsplit.report.charts import (
 )
 from softsplit.report.groups import group_rows
 from softsplit.report.metrics import Interval, MethodMetrics, positive_class
-from softsplit.report.pages import Table, percent, shortened, with_interval
+from softsplit.report.pages import Table, percent, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES, TITLES
-from softsplit.support.messages import counted
+from softsplit.support.messages import counted, shortened
 from softsplit.support.numbers import number
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from softsplit.estimators.alternatives import Alternative
 from softsplit.estimators.stability import Stability
 from softsplit.report.drawing import tree_outline, tree_svg
-from softsplit.report.pages import Table, percent, shortened
-from softsplit.support.messages import counted, visible
+from softsplit.report.pages import Table, percent
+from softsplit.support.messages import counted, shortened, visible
 
 if TYPE_CHECKING:
     from markupsafe import Markup

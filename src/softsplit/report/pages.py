@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.report.metrics import Interval
-from softsplit.support.messages import counted, visible
+from softsplit.support.messages import counted, shortened, visible
 from softsplit.support.numbers import number
 
 if TYPE_CHECKING:
@@ -119,22 +119,12 @@ def json_for_script(values: Any) -> Markup:
 
 
 CHARACTER, WIDE_CHARACTER = 7.5, 14.0
-LONGEST_NAME = 28
 
 
 def text_width(text: str) -> float:
     """Width of a line in the drawing, estimated without a browser."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return WIDE_CHARACTER * wide + CHARACTER * (len(text) - wide)
-
-
-def shortened(name: Any, length: int = LONGEST_NAME) -> str:
-    """A name on one line, its middle left out if it is long."""
-    text = " ".join(visible(name).split())
-    if len(text) <= length:
-        return text
-    ending = (length - 1) // 3
-    return f"{text[: length - 1 - ending]}\N{HORIZONTAL ELLIPSIS}{text[-ending:]}"
 
 
 def capital(sentence: str) -> str:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
-from softsplit.report.pages import Table, percent, shortened, with_interval
+from softsplit.report.pages import Table, percent, with_interval
 from softsplit.report.report_data import ReportData, fit_options, strength_of
 from softsplit.report.scales import questions_html
-from softsplit.support.messages import counted
+from softsplit.support.messages import counted, shortened
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from softsplit.reading.equations import Split, holds_or_not
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.term_curves import term_curves
 from softsplit.report.drawing import tall_curve, threshold_text, whatever_the_row
-from softsplit.report.pages import Table, render, shortened
+from softsplit.report.pages import Table, render
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import counted, visible
+from softsplit.support.messages import counted, shortened, visible
 from softsplit.support.numbers import number
 
 if TYPE_CHECKING:

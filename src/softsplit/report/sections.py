@@ -12,10 +12,10 @@ from softsplit.reading.outline import answer_words, outline
 from softsplit.report.charts import PathChart, path_chart
 from softsplit.report.measures import class_sentence, verdict
 from softsplit.report.metrics import Interval
-from softsplit.report.pages import Table, percent, shortened, with_interval
+from softsplit.report.pages import Table, percent, with_interval
 from softsplit.report.panels import Panel, headline, panel, strength_text
 from softsplit.report.report_data import ReportData
-from softsplit.support.messages import counted
+from softsplit.support.messages import counted, shortened
 from softsplit.support.numbers import number
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED

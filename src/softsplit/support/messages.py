@@ -138,6 +138,18 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+LONGEST_NAME = 28
+
+
+def shortened(name: Any, length: int | None = LONGEST_NAME) -> str:
+    """A name on one line, its middle left out if it is long."""
+    text = " ".join(visible(name).split())
+    if length is None or len(text) <= length:
+        return text
+    ending = (length - 1) // 3
+    return f"{text[: length - 1 - ending]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - ending :]}"
+
+
 def shown(value: Any, length: int = 60) -> str:
     """A value as it may stand in a sentence: on one line, and not longer than that."""
     try:
