@@ -61,7 +61,7 @@ def page(template: str, styles: Iterable[str], scripts: Iterable[str] = (), **va
 
     style = Markup("".join(asset(f"{name}.css") for name in styles))
     script = Markup("".join(asset(f"{name}.js") for name in scripts))
-    policy = (
+    policy = Markup(
         f"default-src 'none'; style-src '{_digest(style)}'; "
         f"script-src {repr(_digest(script)) if script else repr('none')}; "
         "base-uri 'none'; form-action 'none'"
