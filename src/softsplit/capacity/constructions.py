@@ -154,6 +154,7 @@ class Construction:
         weights[:, :above], thresholds[:above] = self.upper_weights, self.upper_thresholds
         weights[:, above:last], thresholds[above:last] = self._last_branches(signs)
         leaf_values = np.zeros((2, topology.n_leaves))
+        # The left leaves of a last branch say class 1, the right ones class 0.
         for branch in range(above, last):
             leaf_values[1, topology.leaves_below(2 * branch + 1)] = 1.0
             leaf_values[0, topology.leaves_below(2 * branch + 2)] = 1.0
@@ -279,6 +280,7 @@ def _in_cells(depth: int, plan: GridPlan, cube: Construction) -> Construction:
     sides, cells = _sides(levels), np.zeros((2**levels, p), dtype=np.int64)
     widths = np.array([plan.width(len(range(j, levels, p))) for j in range(p)])
     weights, thresholds = np.zeros((p, 2**levels - 1)), np.zeros(2**levels - 1)
+    # 1. The halvings: at each level the left cells lie further up along the feature of the level.
     for level in range(levels):
         feature, half = level % p, 2 ** len(range(level + p, levels, p))
         branches = np.arange(2**level - 1, 2 ** (level + 1) - 1)
@@ -286,14 +288,16 @@ def _in_cells(depth: int, plan: GridPlan, cube: Construction) -> Construction:
         weights[feature, branches] = 1.0
         thresholds[branches] = (2 * (first + half) - 0.5) * widths[feature] / p
         cells[:, feature] += half * sides[:, level]
+    # 2. The branches of the cube in every cell, in the units of the cell.
     low, narrowest = 2 * cells * widths, widths.min()
     inner = cube.upper_weights * (narrowest / widths)[:, None]
     offsets = low @ inner / p + narrowest * cube.upper_thresholds
-    # Heap order: below the halvings come the roots of all cells, then their children, and so on.
+    # 3. Heap order: below the halvings come the roots of all cells, then their children, and so on.
     for level in range(cube.working_depth - 1):
         own = slice(2**level - 1, 2 ** (level + 1) - 1)
         weights = np.hstack([weights, np.tile(inner[:, own], (1, 2**levels))])
         thresholds = np.append(thresholds, offsets[:, own])
+    # 4. The points of the cube in every cell.
     bases = low[:, None, :] + widths * cube.bases
     steps = np.broadcast_to(widths * cube.steps, bases.shape)
     return Construction(depth, bases.reshape(-1, p), steps.reshape(-1, p), weights, thresholds)

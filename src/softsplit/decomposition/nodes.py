@@ -358,10 +358,12 @@ class NodeDecomposition(Solver, BaseEstimator):
         run = DecompositionRun(problem, budget, self._first_tree(problem, start), self.watch)
         status, message = Status.ACCEPTABLE, ""
         with budget.interruptible():
+            # 1. The initialisation, and what it takes for a feasible tree to begin with.
             if self._initialised:
                 run.whole(self._whole_solver(), start.rule, int(self.initialisation))
             if not run.feasible:
                 run.whole(self._whole_solver(), start.rule, RESTORATION)
+            # 2. Steps, from a first row of the trace on.
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
         if run.exhausted:
@@ -380,6 +382,7 @@ class NodeDecomposition(Solver, BaseEstimator):
         stopping = (MacroIterations(self.macro_iterations), *self.stopping)
         stuck = False
         while not run.exhausted:
+            # 1. One step for each working set.
             steps, accepted = 0, 0
             for block in _within(run.problem, rule.blocks(View(run.problem, run.tree, rng, stuck))):
                 if run.exhausted:
@@ -387,9 +390,12 @@ class NodeDecomposition(Solver, BaseEstimator):
                 accepted += run.step(solver, block, float(self.proximal), self.inner_iter)
                 steps += 1
             run.record(steps, accepted)
+            # 2. Two passes in a row without a gain end the run: a rule may offer other sets when
+            # it is told that it is stuck.
             if stuck and accepted == 0 and not run.exhausted:
                 return f"no block lowers the objective after {run.rows[-1].macro_iteration} passes"
             stuck = accepted == 0
+            # 3. The stopping rules.
             met = [r for r in stopping if r.reached(run.history)]
             if met and not run.exhausted:
                 return f"{met[0]!r} was met after {run.rows[-1].macro_iteration} macro-iterations"

@@ -85,6 +85,7 @@ def run_experiment(
         Add to a store whose rows were made by other versions of the software.
     progress : RunProgress, optional
     """
+    # 1. What can be refused is refused before any work.
     for solver in spec.solvers if spec.models else ():
         solver_named(solver, spec.training.loss)  # an unknown name is refused before any work
     skipped = {name: why for name in spec.peers if (why := reason_to_skip(name)) is not None}
@@ -95,6 +96,7 @@ def run_experiment(
                 f"data set {name!r} has {len(data.y)} rows, too few for {spec.folds.count} folds; "
                 "lower folds.count."
             )
+    # 2. The store takes rows of one software and of the same data only.
     store.check_versions(versions(), accept_versions)
     for name, data in datasets.items():
         store.check_dataset(name, spec.training.coding, data_digest(data))
@@ -103,11 +105,13 @@ def run_experiment(
         store.skip(skipped)
     chains = [chain for chain in chains_of(spec) if chain.model not in skipped]
     effort = _effort(datasets)
-    # Long chains first: short ones then fill idle workers at the end. Inner folds come last of all.
+    # 3. Long chains first: short ones then fill idle workers at the end. Inner folds come last of
+    # all.
     jobs = sorted(
         pending_jobs(chains, store),
         key=lambda job: (job.chain.inner != WHOLE, -effort(job.chain)),
     )
+    # 4. The work, recorded row by row.
     if jobs:
         progress, queue = progress or RunProgress(), deque(jobs)
         n_cells = sum(len(chain.steps) for chain in chains)

@@ -113,16 +113,19 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
     if chain.solver == PEER:
         return run_peer(chain, prepared, context.spec)
     spec, step = context.spec, chain.steps[index]
+    # 1. The problem with the penalties of the step; machine code is loaded off the clock.
     solver = solver_named(chain.solver, spec.training.loss)
     warm_up(chain.solver, spec.training.loss)
     problem = _penalised(chain, index, prepared.problem, spec)
     refuse_unsupported(solver, problem)
+    # 2. The tree of the step before, or a start of the chain's own.
     drawn = time.perf_counter()
     start = (
         Start(decode_tree(trees[step.parent]))
         if step.parent in trees
         else _draw(chain, problem, solver, context)
     )
+    # 3. The solve, which alone is timed as training.
     began = time.perf_counter()
     budget = Budget(max_iter=spec.training.max_iter, time_limit=spec.training.time_limit)
     solution = solver.solve(problem, start, budget)

@@ -71,6 +71,7 @@ class JointPrograms:
         self, problem: TrainingProblem, tree: TreeParameters, exhausted: Callable[[], bool]
     ) -> TreeParameters:
         """Return the end of one run of SLSQP, or ``tree`` if that is no better."""
+        # 1. The coordinates in which both penalties are smooth near the tree.
         space = _space_of(problem, tree, self.tied)
         if not 0 < len(space.begun) <= self.most:
             return tree
@@ -78,6 +79,7 @@ class JointPrograms:
         n_lines = 0 if problem.rate_limits is None else len(problem.rate_limits)
         rated = [*np.flatnonzero(problem.minimum_rates), *(problem.n_groups + np.arange(n_lines))]
 
+        # 2. Objective and constraints in these coordinates, with their slopes.
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             if exhausted():
                 raise OutOfBudget
@@ -104,6 +106,7 @@ class JointPrograms:
             of_leaves = np.kron(np.ones((1, problem.n_groups)), np.eye(n_leaves))
             of_classes = np.kron(np.eye(problem.n_groups), np.ones((1, n_leaves)))
             required += [space.sums(of_leaves, "eq"), space.sums(of_classes, "ineq")]
+        # 3. The run; its end counts only if it is feasible and lower.
         try:
             with np.errstate(all="ignore"):
                 end = minimize(

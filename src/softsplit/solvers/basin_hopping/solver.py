@@ -157,12 +157,15 @@ class BasinHoppingSolver(Solver):
         status = Status.INTERRUPTED
         try:
             with budget.interruptible():
+                # 1. The start or one of its candidates.
                 if start.candidates:
                     point = self.race.winner(run, (start.parameters, *start.candidates))
+                # 2. Where it leads to, and where it leads to after a warm-up.
                 for stage in self.recipes[start.rule]:
                     point = (point[0], stage.apply(run, *point))
                 if start.rule == "groups":
                     point = self._second_look(run, point, start.parameters)
+                # 3. The polish, and the exact leaves in _measure.
                 point = (point[0], self.finish.apply(run, *point))
                 status = Status.ACCEPTABLE
         except OutOfBudget:
@@ -209,10 +212,12 @@ class BasinHoppingSolver(Solver):
         best = front[0]
         run = self._run(problem, budget)
         run.price(best)
+        # 1. Hops from the trees of the front, compared by the Lagrangian of the best.
         points = [(s.parameters.splits, s.parameters.leaf_values) for s in front]
         point = self.search.improve(run, points, draws, ends, report)
         if point is not points[0]:
             best = self._finished(run, point, best, began)
+        # 2. The tree without features, if it is better still.
         zero = _all_zero(problem)
         if zero is not None and problem.objective(zero) < best.objective:
             best = self._finished(run, (zero.splits, zero.leaf_values), best, began)

@@ -60,11 +60,13 @@ def restore_rates(
     """
     moved = tree
     for _ in range(steps):
+        # 1. What the rates lack; nothing to do, or too much.
         shortfall = problem.shortfalls(moved)
         if np.max(shortfall) <= RATE_SLACK:
             return moved
         if np.max(shortfall) > repairable:
             return tree
+        # 2. The slope of every rate that falls short, by nonzero weights and thresholds.
         short = np.flatnonzero(shortfall > 0)
         base, used = problem.evaluate_cost(moved), moved.weights != 0
         rows = []
@@ -78,6 +80,7 @@ def restore_rates(
                 slope = problem.rate_gradient(moved, k)
                 by_weight, by_threshold = slope.weights, slope.thresholds
             rows.append(np.append(by_weight[used], by_threshold))
+        # 3. The shortest step that makes up for it, to first order, back into the box.
         step = np.linalg.lstsq(np.array(rows), shortfall[short] + 1e-9, rcond=None)[0]
         weights = moved.weights.copy()
         weights[used] += step[: np.sum(used)]
@@ -187,11 +190,12 @@ class Polish:
         limits = DescentLimits(self.max_iter, run.work.budget.tol, 1e-11, 8, self.newton_from)
         look = limits._replace(max_iter=0)
         for _ in range(self.rounds):
+            # 1. A tight descent; one that has reached its limit goes on in the next round.
             value = run.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
             if not run.ended:
                 continue
             met, lack = run.rates_hold(leaves), run.lacking(leaves, margin)
-            # Other leaves only if they are better with the rate terms too: the cheapest leaves
+            # 2. Other leaves only if they are better with the rate terms too: the cheapest leaves
             # may starve a class, and the next round would change them back.
             better = run.cheapest_leaves(leaves)
             if not np.array_equal(better, leaves):
@@ -203,11 +207,13 @@ class Polish:
                     continue
             if met:
                 return leaves
+            # 3. The multiplier step; the weight grows where the shortfall hardly falls.
             multipliers = np.maximum(0.0, multipliers + weight * lack)
             shortfall = float(np.max(lack))
             if shortfall > 0.1 * last_shortfall:
                 weight = min(10.0 * weight, self.most_weight * run.rate_weight)
             last_shortfall, margin = shortfall, min(4.0 * margin, self.most_margin)
+        # 4. What is left of the shortfall is repaired by itself.
         theta[:] = restore_rates(problem, TreeParameters.from_splits(theta, leaves)).splits
         return leaves
 
