@@ -48,10 +48,7 @@ def masked(values, *place):
 WRONG = {
     "infinity": ({"X": changed(np.inf)}, "X holds infinity in column 1, row 3; replace it"),
     "one class": ({"y": np.zeros(150)}, "y has only one class; a classifier needs at least two"),
-    "missing label": (
-        {"y": pd.Series([*Y[:-1], None], name="kind")},
-        r"y \(column 'kind'\) has 1 missing value \(row 149\); drop this row or fill it in",
-    ),
+    "missing label": ({"y": pd.Series([*Y[:-1], None], name="kind")}, r"y \(column 'kind'\) has"),
     "missing labels": (
         {"y": [None, *map(str, Y[1:-6]), *[None] * 6]},
         r"y has 7 missing values \(rows 0, 144, 145, 146, 147, ...\); drop these rows or fill",
@@ -59,10 +56,7 @@ WRONG = {
     "labels NA": ({"y": pd.array([*Y[:-1], pd.NA], dtype="Int64")}, r"missing value \(row 149\)"),
     "no weight": ({"sample_weight": np.zeros(150)}, "(class|zero)"),
     "negative weight": ({"sample_weight": np.full(150, -1.0)}, "sample_weight holds -1 in row 0"),
-    "fewer leaves than classes": (
-        {"loss": "cost", "depth": 1},
-        "depth 1 gives 2 leaves for 3 classes",
-    ),
+    "fewer leaves than classes": ({"loss": "cost", "depth": 1}, "depth 1 gives 2 leaves for 3"),
     "depth zero": ({"depth": 0}, "depth must be 'auto' or an integer between 1 and 16, got 0"),
     "depth as text": ({"depth": "deep"}, "depth must be 'auto' or an integer between 1 and 16"),
     "depth as fraction": ({"depth": 1.5}, "depth must be 'auto' or an integer between 1 and 16"),
@@ -71,10 +65,7 @@ WRONG = {
     "cost text": ({"cost_matrix": [["a"]]}, "array of numbers"),
     "rate above one": ({"min_class_rate": 1.5}, r"must lie in \[0, 1\]"),
     "rate count": ({"min_class_rate": [0.1, 0.1]}, "one per class"),
-    "rate of unknown class": (
-        {"min_class_rate": {"x": 0.1}},
-        "not a class of y; the classes are 0, 1, 2",
-    ),
+    "rate of unknown class": ({"min_class_rate": {"x": 0.1}}, "not a class of y; the classes are"),
     "negative strength": ({"local_strength": -1}, "local_strength must be a finite number >= 0"),
     "strength nan": ({"global_strength": np.nan}, "global_strength must be"),
     "strength without penalty": ({"penalty": None, "local_strength": 1}, "penalty=None"),
@@ -103,33 +94,21 @@ WRONG = {
     "tol": ({"tol": 0}, "tol must be"),
     "time_limit": ({"time_limit": -1}, "time_limit must be"),
     "class_weight": ({"class_weight": "heavy"}, "class_weight must be"),
-    "class_weight class": (
-        {"class_weight": {9: 1.0}},
-        "9, which is not a class of y; the classes are 0, 1, 2",
-    ),
+    "class_weight class": ({"class_weight": {9: 1.0}}, "9, which is not a class of y; the"),
     "misspelt class": (
         {"class_weight": {"setsa": 1.0}, "y": np.array(["setosa", "virginica"])[Y % 2]},
         "not a class of y; did you mean 'setosa'",
     ),
     "no features": ({"X": np.empty((150, 0))}, "0 feature"),
     "no columns": ({"X": pd.DataFrame(index=range(150))}, "0 feature"),
-    "regression target": (
-        {"y": np.linspace(0, 1, 150)},
-        "Unknown label type: continuous, y holds 0.0067.* in row 1; a classifier needs classes",
-    ),
+    "regression target": ({"y": np.linspace(0, 1, 150)}, "Unknown label type: continuous, y"),
     "a label less": ({"y": Y[:-1]}, "X has 150 rows and y has 149 labels; give one label for"),
     "a label less, in a table": (
         {"X": pd.DataFrame(X).assign(kind="a"), "y": Y[:-1]},
         "X has 150 rows and y has 149 labels; give one label for",
     ),
-    "weights of fewer rows": (
-        {"sample_weight": np.ones(3)},
-        "sample_weight has 3 numbers and X has 150 rows; give one weight for each row",
-    ),
-    "a table of weights": (
-        {"sample_weight": np.ones((150, 2))},
-        r"sample_weight has shape \(150, 2\) and X has 150 rows",
-    ),
+    "weights of fewer rows": ({"sample_weight": np.ones(3)}, "sample_weight has 3 numbers and X"),
+    "a table of weights": ({"sample_weight": np.ones((150, 2))}, r"sample_weight has shape"),
     "missing weight": (
         {"sample_weight": np.where(np.arange(150) == 7, np.nan, 1.0)},
         "sample_weight holds a missing value in row 7; give finite numbers",
@@ -139,26 +118,14 @@ WRONG = {
         "sample_weight holds inf in row 7; give finite numbers",
     ),
     "huge range": ({"X": np.where(X > 3, 1.7e308, -1.7e308)}, "more than a float can hold"),
-    "masked X": (
-        {"X": masked(X, 5, 2)},
-        "X is masked in column 2, row 5; fill it in or drop the row",
-    ),
+    "masked X": ({"X": masked(X, 5, 2)}, "X is masked in column 2, row 5; fill it in or drop the"),
     "masked row in a list": ({"X": [*X[:-1], masked(X[-1], 2)]}, "X is masked in row 149; fill it"),
     "masked y": ({"y": masked(Y, 5)}, "y is masked in row 5; fill it in or drop the row"),
     "masked label in a list": ({"y": [*Y[:-1], np.ma.masked]}, "y is masked in row 149; fill it"),
-    "masked weights": (
-        {"sample_weight": masked(np.ones(150), 7)},
-        "sample_weight is masked in row 7",
-    ),
-    "complex weights": (
-        {"sample_weight": np.full(150, 1j)},
-        "sample_weight must hold real numbers",
-    ),
+    "masked weights": ({"sample_weight": masked(np.ones(150), 7)}, "sample_weight is masked in"),
+    "complex weights": ({"sample_weight": np.full(150, 1j)}, "sample_weight must hold real"),
     "complex weight": ({"sample_weight": [1j] * 150}, "sample_weight must hold real numbers"),
-    "objects that are truth values": (
-        {"y": (Y > 0).astype(object)},
-        r"y holds Python objects such as False; .* with y.astype\(bool\)",
-    ),
+    "objects that are truth values": ({"y": (Y > 0).astype(object)}, r"y holds Python objects"),
     "objects of numpy": ({"y": np.array(list(Y > 0), dtype=object)}, r"such as False; .*\(bool\)"),
     "objects that are integers": ({"y": Y.astype(object)}, r"such as 0; .* with y.astype\(int\)"),
     "labels that are sets": (
@@ -169,26 +136,11 @@ WRONG = {
     "verbose text": ({"verbose": "much"}, "verbose must be an integer or a truth value"),
     "huge unscaled": ({"X": X * 1e200, "scale": False}, "too large to train on"),
     "ragged rows": ({"X": [[1.0, 2.0], [3.0]], "y": [0, 1]}, "rows of different lengths"),
-    "rows in a line": (
-        {"X": [1.0, 2.0], "y": [0, 1]},
-        "Expected 2D array, got 1D array instead: Reshape your data",
-    ),
-    "a cube of rows": (
-        {"X": np.ones((2, 2, 2)), "y": [0, 1]},
-        "got 3D array instead: X needs a row per sample and a column per",
-    ),
-    "a dict of rows": (
-        {"X": {"a": [1.0, 2.0]}, "y": [0, 1]},
-        "X is a dict; make it an array or a data frame",
-    ),
-    "weights of text": (
-        {"sample_weight": ["a"] * 150},
-        "sample_weight must hold real numbers, one",
-    ),
-    "text and numbers": (
-        {"y": np.array(["none", 1] * 75, dtype=object)},
-        "y holds text beside other labels, such as 'none' and 1;",
-    ),
+    "rows in a line": ({"X": [1.0, 2.0], "y": [0, 1]}, "Expected 2D array, got 1D array instead:"),
+    "a cube of rows": ({"X": np.ones((2, 2, 2)), "y": [0, 1]}, "got 3D array instead: X needs a"),
+    "a dict of rows": ({"X": {"a": [1.0, 2.0]}, "y": [0, 1]}, "X is a dict; make it an array or"),
+    "weights of text": ({"sample_weight": ["a"] * 150}, "sample_weight must hold real numbers,"),
+    "text and numbers": ({"y": np.array(["none", 1] * 75, dtype=object)}, "y holds text beside"),
     "steep penalty": (
         {"penalty": "log", "offset": 1e-300, "local_strength": 1e12},
         "too steeply at zero",
@@ -206,10 +158,7 @@ WRONG = {
     "no tolerance": ({"tol": 10**5000}, "tol must be a finite number > 0, got a very long integer"),
     "endless starts": ({"n_starts": 10**400}, "n_starts .* of at most 100,000, got 1000"),
     "endless iterations": ({"max_iter": 10**400}, "max_iter .* at most 1,000,000,000, got"),
-    "random state": (
-        {"random_state": "0"},
-        r"random_state must be None, an integer .*, got '0'\.$",
-    ),
+    "random state": ({"random_state": "0"}, r"random_state must be None, an integer .*, got"),
     "effort": ({"effort": "much"}, "effort must be one of 'fast', 'balanced', 'thorough' or a num"),
     "knots": ({"curves": 99}, "curves must be 'auto', False or a number of knots up to 20, got 99"),
     "terms": ({"max_terms": 0}, "max_terms must be a positive integer, got 0"),
@@ -273,30 +222,15 @@ CALLS = [
     ("vc --depth 3 --features 3 --samples 9 --confidence 2", "confidence must be"),
     ("FIT --max-terms 0", "--max-terms must be at least 1, got '0'."),
     ("FIT -j 0", "--jobs must be at least 1, got '0'."),
-    (
-        "FIT --effort much",
-        "--effort must be one of 'fast', 'balanced', 'thorough' or a number > 0, got 'much'.",
-    ),
+    ("FIT --effort much", "--effort must be one of 'fast', 'balanced', 'thorough' or a number >"),
     ("FIT --curves -1", "--curves must be 'auto', False or a number of knots up to 20, got -1."),
     ("FIT --scale no", "--scale must be minmax, quantile or standard, got 'no'."),
     ("FIT --targt y", "there is no option --targt; did you mean --target?"),
-    (
-        "FIT --seed 99999999999",
-        "--seed must be None, an integer from 0 to 4294967295 or a numpy.random",
-    ),
-    (
-        "FIT --loss cost --max-terms 2",
-        "--max-terms needs --loss log and --scope size, by which",
-    ),
+    ("FIT --seed 99999999999", "--seed must be None, an integer from 0 to 4294967295 or a"),
+    ("FIT --loss cost --max-terms 2", "--max-terms needs --loss log and --scope size, by which"),
     ("FIT --required nope", "--required names 'nope', which is not a column of the table"),
-    (
-        "FIT --required twon",
-        "--required names 'twon', which is not a column of the table; did you mean",
-    ),
-    (
-        "FIT --required a,b,c --max-features 1",
-        "--required names 3 columns, and --max-features 1 allows",
-    ),
+    ("FIT --required twon", "--required names 'twon', which is not a column of the table; did"),
+    ("FIT --required a,b,c --max-features 1", "--required names 3 columns, and --max-features 1"),
     ("FIT --at-most-one a,twon", "--at-most-one names 'twon', which is not a column"),
     ("FIT --at-most-one a", "--at-most-one holds a set of one column"),
     ("FIT --forbidden-together a,twon", "--forbidden-together names 'twon'"),
@@ -305,18 +239,9 @@ CALLS = [
     ("FIT --feature-cost a=dear", "--feature-cost needs a number of at least 0, got 'dear'"),
     ("FIT --feature-cost a=1 --feature-cost a=2", "--feature-cost names 'a' twice"),
     ("FIT --feature-cost twon=2", "--feature-cost names 'twon', which is not a column"),
-    (
-        "FIT --monotone a",
-        "--monotone 'a' names no effect; write COLUMN=+, COLUMN=- or COLUMN=CLASS:+.",
-    ),
-    (
-        "FIT --monotone town=+",
-        "--monotone names column 'town', a category without an order; name a",
-    ),
-    (
-        "FIT --monotone a=9:+",
-        "--monotone names '9' for column 'a', which is not a class of the target;",
-    ),
+    ("FIT --monotone a", "--monotone 'a' names no effect; write COLUMN=+, COLUMN=- or"),
+    ("FIT --monotone town=+", "--monotone names column 'town', a category without an order; name"),
+    ("FIT --monotone a=9:+", "--monotone names '9' for column 'a', which is not a class of the"),
     ("FIT --class-weight 1=much", "--class-weight needs a number of at least 0, got 'much'."),
     ("FIT --min-rate -1", "--min-rate needs a number of at least 0, got '-1'."),
     ("FIT --min-rate 1=2", "--min-rate needs a number from 0 to 1, got '2'."),
