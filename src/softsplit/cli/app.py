@@ -40,9 +40,9 @@ def _command(name: str) -> Any:
     """Return the Click command or group that an option package provides."""
     loaded = options.load("commands", name)
     if isinstance(loaded, typer.Typer):
-        made: Any = get_group(loaded)
-        made.name = name
-        return made
+        group: Any = get_group(loaded)
+        group.name = name
+        return group
     alone = typer.Typer(add_completion=False)
     alone.command(name=name, help=help_of(loaded))(loaded)
     return get_command(alone)

@@ -57,7 +57,7 @@ def compare(
         {one.tree_.column_names[j] for j in one.tree_.selected_columns} for one in (before, after)
     ]
     more = not used[1] <= used[0]  # else what is strange in the rows would be said twice
-    rows = [rows_for(before, table, target).X, rows_for(after, table, target, told=more).X]
+    rows = [rows_for(before, table, target).X, rows_for(after, table, target, remarks=more).X]
     if not len(rows[0]):
         raise ValueError("the table has no rows to compare the trees on.")
     labels = _labels(before.tree_, after.tree_, table, target, quiet)

@@ -19,7 +19,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from softsplit.cli.options import ON_THIS_MACHINE
-from softsplit.cli.wording import told, usage
+from softsplit.cli.wording import in_options, usage
 from softsplit.support.messages import visible, without_package
 
 # Exit code of all errors.
@@ -126,7 +126,7 @@ def sentence(error: Exception, user: str = "training") -> str:
     if isinstance(error, ModuleNotFoundError):
         return _one_line(without_package(error, user) or str(error))
     if isinstance(error, ValueError | OSError | ImportError):
-        return _one_line(told(error))
+        return _one_line(in_options(error))
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; use fewer rows or columns."
     kind = type(error).__name__

@@ -73,7 +73,7 @@ def explain(
         if number > count:
             raise ValueError(f"there is no row {number}; the table has {count}.")
     frame = table.frame.iloc[[n - 1 for n in wanted]]
-    rows = rows_for(tree, replace(table, frame=frame), told=False)
+    rows = rows_for(tree, replace(table, frame=frame), remarks=False)
     limits = advice_limits(tree, fixed, ranges, only_decrease, only_increase)
     explanations: list[Any] = []
     for i, number in enumerate(wanted):

@@ -78,6 +78,7 @@ def fit(
     and strength nothing is chosen. On large tables settings are compared on a sample of the rows;
     the tree is trained on all of them.
     """
+    # 1. What can be checked before anything is read.
     began = time.perf_counter()
     check_files({"--model": model, "--report": report}, table=data)
     if dask is not None:
@@ -91,20 +92,21 @@ def fit(
                 data, target, dask, given, alone, model=model, quiet=quiet, as_json=as_json
             )
         )
+    # 2. The table, what options say of its columns, and its rows as training takes them.
     table = read(data, encoding, quiet)
     columns = [str(name) for name in table.frame.columns]
     with heartbeat(quiet, "looking at the columns"):
         apart = columns_of_rates(given, Known(columns))
     rows = training_rows(table, target, parse_feature_types(given, columns), apart, quiet=quiet)
     worker = baseline_worker(context, rows, given["jobs"]) if report is not None else None
-    # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
-    # cannot come between a trained tree and the import of what saves it.
+    # 3. The parameters. The solver is imported after the first message, since it takes seconds, and
+    # before training, so that Ctrl-C cannot come between a trained tree and what saves it.
     with heartbeat(quiet, "loading the solver"):
         from softsplit.fitted.conformal import checked_confidence
         from softsplit.persistence import dumps_model
         from softsplit.report.study import FitOptions, fit_tree
 
-        refer, groups_told = checked_confidence(refer, "--refer"), groups_by(table, target, by)
+        refer, groups = checked_confidence(refer, "--refer"), groups_by(table, target, by)
         parameters = tree_parameters(given, Known(columns, sorted(set(rows.y.tolist()))))
         if given["class_weight"] == ["balanced"]:
             parameters["scoring"] = parameters["scoring"] or "balanced_accuracy"
@@ -117,36 +119,33 @@ def fit(
             time_limit=time_limit and (FIT_SHARE if report else 1.0) * time_limit,
             **parameters,
         )
+    # 4. The tree; its file comes first, so that it is kept even if the report fails.
     start = time.perf_counter()
     with heartbeat(quiet, "fitting"):
         fitted = fit_tree(rows, settings)
     for note in fitted.notes:
         say(note)
-    if model is not None:  # first: the tree is kept even if the report fails
+    if model is not None:
         write_text(model, dumps_model(fitted.tree))
         if not quiet:
             say(f"the tree is in {model}")
+    # 5. The report, in what is left of the time; it has no part in the time to compile.
     report_data, interrupted = None, fitted.interrupted
     if report is not None and not interrupted:
         left = None
         if time_limit:
-            spent = min(time.perf_counter() - start, settings.time_limit or 0.0)
-            left = time_limit - spent  # the time to compile does not count
+            left = time_limit - min(time.perf_counter() - start, settings.time_limit or 0.0)
         with heartbeat(quiet, "making the report", left) as tell:
             report_data, interrupted = _reported(
-                table.name, rows, fitted, settings, report, left, tell=tell, by=groups_told,
+                table.name, rows, fitted, settings, report, left, tell=tell, by=groups,
                 refer=refer, worker=worker,
             )  # fmt: skip
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
-    _show(
-        fitted,
-        rows,
-        report_data,
-        {"model": model, "report": report if report_data else None},
-        as_json,
-    )
+    # 6. What is printed.
+    files = {"model": model, "report": report if report_data else None}
+    _show(fitted, rows, report_data, files, as_json)
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
     if fitted.interrupted:
@@ -189,6 +188,7 @@ def _show(
     files: dict[str, Path | None],
     as_json: bool,
 ) -> None:
+    """Print the tree and facts of it, or all of these as JSON."""
     import numpy as np
 
     from softsplit.reading.case_costs import CaseCosts, arriving_shares
@@ -238,8 +238,8 @@ def _show(
             f"{100 * fitted.score:.1f} % (used to choose the tree: slightly optimistic)"
         )
     facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
-    said = set(tree.tree_.leaf_predictions.tolist())
-    never = [visible(label) for k, label in enumerate(tree.classes_) if k not in said]
+    predicted = set(tree.tree_.leaf_predictions.tolist())
+    never = [visible(label) for k, label in enumerate(tree.classes_) if k not in predicted]
     if never:
         more = f" and {len(never) - 5} more" if len(never) > 5 else ""
         facts["never predicted"] = (

@@ -32,10 +32,10 @@ COLUMNS = 5
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
     """Read a table; announce it first, since importing pandas takes a moment."""
-    said = f"reading {'standard input' if source == '-' else source}"
+    activity = f"reading {'standard input' if source == '-' else source}"
     if not quiet:
-        say(said)
-    with heartbeat(quiet, said):
+        say(activity)
+    with heartbeat(quiet, activity):
         from softsplit.data.files import read_table
 
         table = read_table(source, encoding=encoding)
@@ -113,12 +113,12 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
 
 
 def rows_for(
-    tree: SavedTree, table: Table, target: str | None = None, *, told: bool = True
+    tree: SavedTree, table: Table, target: str | None = None, *, remarks: bool = True
 ) -> CodedRows:
     """Return the rows of a table in the coding of the tree; unused columns may be absent.
 
     ``target`` is the column with the classes, if the tree does not know it.
-    Unless ``told`` is false, messages count values that are unlike all training rows; ``explain``
+    With ``remarks`` messages count values that are unlike all training rows; ``explain``
     says of each row how they are treated.
     """
     from softsplit.data.files import with_decimal_points
@@ -131,7 +131,7 @@ def rows_for(
     frame = with_decimal_points(table)
     features = features_of(frame, target or model.target)
     rows = coding.code(features, needed if coding.named else None)
-    if not told:
+    if not remarks:
         return rows
     used = [(coding.variables[i], rows.cells[i]) for i in needed]
     new = {v.name: v.unseen(cells) for v, cells in used}
@@ -148,8 +148,8 @@ def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) 
     counts = {name: int(rows.sum()) for name, rows in rows_by_column.items() if rows.any()}
     for name, count in list(counts.items())[:COLUMNS]:
         verb = sentence if count > 1 else sentence.replace("have", "has", 1)
-        said = f"{count:,} row{'s' if count > 1 else ''} {verb.format(shown(name, 40))}"
-        say(f"{said}; softsplit explain shows how it is treated.")
+        which = f"{count:,} row{'s' if count > 1 else ''} {verb.format(shown(name, 40))}"
+        say(f"{which}; softsplit explain shows how it is treated.")
     if len(counts) > COLUMNS:
         say(f"{len(counts) - COLUMNS} more columns have such values.")
 

@@ -42,20 +42,19 @@ def takes(
             given = {name: values.pop(name) for name in taken}
             command(**values, given=given)
 
+        # The help lists arguments and options without a default, those of the tables, all others.
         signature = inspect.signature(command, eval_str=True)
-        own = [one for one in signature.parameters.values() if one.name != "given"]
-        made = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=typed(name)
-            )
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        own = [p for p in signature.parameters.values() if p.name != "given"]
+        needed = [p for p in own if p.default is inspect.Parameter.empty]
+        of_tables = [
+            inspect.Parameter(name, by_name, default=option.default, annotation=typed(name))
             for name, option in taken.items()
         ]
-        first = [one for one in own if one.default is inspect.Parameter.empty]
-        every = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own[len(first) :]]
-        called.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*first, *made, *every]
-        )
-        called.__annotations__ = {one.name: one.annotation for one in (*first, *made, *every)}
+        rest = [p.replace(kind=by_name) for p in own[len(needed) :]]
+        every = [*needed, *of_tables, *rest]
+        called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+        called.__annotations__ = {p.name: p.annotation for p in every}
         return called
 
     def typed(name: str) -> Any:

@@ -155,8 +155,8 @@ def figures_text(report_data: ReportData) -> dict[str, str]:
     referred = refer_sentence(report_data, report_data.refer)
     if referred is not None:
         facts[f"at {100 * report_data.refer:g} % confidence"] = referred
-    told = class_sentence(report_data, report_data.chosen)
-    return facts if told is None else facts | {"classes": told}
+    classes = class_sentence(report_data, report_data.chosen)
+    return facts if classes is None else facts | {"classes": classes}
 
 
 def as_object(interval: Interval | None) -> dict[str, Any] | None:

@@ -62,8 +62,8 @@ def typed(context: Any) -> str:
         source = context.get_parameter_source(name)
         if kept and source is not None and source.name == "COMMANDLINE":
             value = context.params[name]
-            for one in value if isinstance(value, list | tuple) else [value]:
-                words += [max(option.opts, key=len), str(one)]
+            for text in value if isinstance(value, list | tuple) else [value]:
+                words += [max(option.opts, key=len), str(text)]
     return shlex.join(words)
 
 
@@ -124,8 +124,8 @@ def feature_costs(texts: Sequence[str], known: Known) -> dict[str, float]:
     """COLUMN=NUMBER, for each column."""
     costs: dict[str, float] = {}
     for text in texts:
-        name, sign, value = text.rpartition("=")
-        if not sign or not name:
+        name, _, value = text.rpartition("=")
+        if not name:
             raise ValueError(
                 f"--feature-cost {shown(text)} must be COLUMN=NUMBER, for instance mri=30."
             )
@@ -215,12 +215,9 @@ def fairness_of(given: Given, known: Known) -> list[Any] | None:
         return None
     from softsplit.formulations.rates import EqualizedOdds, EqualOpportunity, Parity
 
+    kinds = (Parity, "parity"), (EqualOpportunity, "equal_opportunity")
     required: list[Any] = []
-    for kind, name in (
-        (Parity, "parity"),
-        (EqualOpportunity, "equal_opportunity"),
-        (EqualizedOdds, "equalized_odds"),
-    ):
+    for kind, name in (*kinds, (EqualizedOdds, "equalized_odds")):
         option = TABLE[name][1].flag
         for text in given[name] or ():
             column, _, bound = text.rpartition("=")

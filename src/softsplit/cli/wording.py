@@ -1,7 +1,7 @@
 """Errors in the words of the command line.
 
-``told`` says sentences of the library with options in place of arguments of Python, ``usage`` what
-Typer says of a wrong call, whose wording depends on its version.
+``in_options`` says sentences of the library with options in place of arguments of Python,
+``usage`` what Typer says of a wrong call, whose wording depends on its version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
 }
 
 
-def told(error: Exception) -> str:
+def in_options(error: Exception) -> str:
     """The sentence of an error."""
     if isinstance(error, ParameterError):
         return error.spelled(SPELLINGS)
@@ -76,28 +76,28 @@ NEEDED = (
 
 def usage(error: Any) -> str:
     """The sentence for a wrong call: a value, an option or an argument; "" if there is none."""
-    said = " ".join(error.format_message().split()).rstrip(".")
+    text = " ".join(error.format_message().split()).rstrip(".")
     path = getattr(getattr(error, "ctx", None), "command_path", "softsplit")
-    if match := re.match(r"Invalid value for '([^']+)'[^:]*: (?:Value error, )?(.*)", said):
+    if match := re.match(r"Invalid value for '([^']+)'[^:]*: (?:Value error, )?(.*)", text):
         return _wrong_value(match[1], match[2], _given(error))
     if match := re.match(
-        r"Missing (?:option|argument) '([^']+)'[^.]*(?:\. Choose from: (.*))?", said
+        r"Missing (?:option|argument) '([^']+)'[^.]*(?:\. Choose from: (.*))?", text
     ):
         if match[2]:
             return f"{match[1]} is missing; choose {_either(match[2].split(', '))}."
         return f"{match[1]} is missing; {path} --help says what to give."
-    if match := re.match(r"No such option:? '?(-[^\s'(]+)", said):
+    if match := re.match(r"No such option:? '?(-[^\s'(]+)", text):
         known = [name for one in error.ctx.command.params for name in one.opts]
         near = _nearest_name(match[1], known)
         hint = f"did you mean {near}?" if near else f"{path} --help lists the options."
         return f"there is no option {match[1]}; {hint}"
-    if match := re.match(r"No such command '(.*?)'", said):
+    if match := re.match(r"No such command '(.*?)'", text):
         near = _nearest_name(match[1], error.ctx.command.list_commands(error.ctx))
         hint = f"did you mean {near}?" if near else f"{path} --help lists all."
         return f"there is no command {shown(match[1])}; {hint}"
-    if match := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", said):
+    if match := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):
         return f"{shown(match[1])} is more than was expected; {path} --help shows the arguments."
-    return f"{said}." if said else ""
+    return f"{text}." if text else ""
 
 
 def _nearest_name(word: str, known: Iterable[str]) -> str:

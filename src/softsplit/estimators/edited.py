@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date as calendar
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -151,18 +151,16 @@ class EditedTree(SoftTreeClassifier):
         """
         pairs = {"features": features, "classes": classes}
         given = {name: dict(value) for name, value in pairs.items() if value}
-        made = self._changed(editing.rename, given, reason)
+        renamed = self._changed(editing.rename, given, reason)
         if features:
-            know_table(made, made.tree_, named=True)
-        return made
+            know_table(renamed, renamed.tree_, named=True)
+        return renamed
 
     def count_rows(self, X: Any, y: Any) -> Self:
         """Count again how many rows of which class arrive in each leaf, best the training rows."""
         rows = checked_rows(self, X)
         labels = tree_labels(self.tree_, y, len(rows))
-        made = copy.copy(self)
-        made.tree_ = editing.counted(self.tree_, rows, labels)
-        return made
+        return with_tree(self, editing.counted(self.tree_, rows, labels))
 
     @property
     def code(self) -> str:
@@ -181,17 +179,15 @@ class EditedTree(SoftTreeClassifier):
 
     def compare(self, X: Any, y: Any) -> Comparison:
         """Figures of the tree before the edits and after them, on rows and their classes."""
-        tree, before = self.tree_, copy.copy(self)
-        before.tree_ = self.original_
-        if before.tree_.labels != tree.labels:
+        before, after = self.original_, self.tree_
+        if before.labels != after.labels:
             raise ValueError("classes were renamed: compare before you rename them.")
-        if before.tree_.column_names != tree.column_names:
-            pairs = zip(before.tree_.column_names, tree.column_names, strict=True)
-            before.tree_ = editing.rename(before.tree_, {a: b for a, b in pairs if a != b})
-        know_table(before, before.tree_, named=hasattr(self, "feature_names_in_"))
-        rows = [checked_rows(one, X) for one in (before, self)]
-        labels = tree_labels(tree, y, len(rows[0]))
-        return compare_trees(before.tree_, tree, rows[0], rows[1], labels)
+        if before.column_names != after.column_names:
+            pairs = zip(before.column_names, after.column_names, strict=True)
+            before = editing.rename(before, {old: new for old, new in pairs if old != new})
+        rows = [checked_rows(with_tree(self, tree), X) for tree in (before, after)]
+        labels = tree_labels(after, y, len(rows[0]))
+        return compare_trees(before, after, *rows, labels)
 
     @property
     def day(self) -> str:
@@ -211,10 +207,20 @@ class EditedTree(SoftTreeClassifier):
         """A copy with another tree, whose list of edits has one more, made on this day."""
         plain = {name: _plain(value) for name, value in edit.arguments.items()}
         edit = replace(edit, arguments=plain, date=self.day, reason=checked_reason(reason))
-        made = copy.copy(self)
-        made.tree_ = replace(tree, edits=tree.edits.noted(edit))
-        know_table(made, made.tree_, named=hasattr(self, "feature_names_in_"))
-        return made
+        return with_tree(self, replace(tree, edits=tree.edits.noted(edit)))
+
+
+EstimatorType = TypeVar("EstimatorType", bound=SoftTreeClassifier)
+
+
+def with_tree(
+    estimator: EstimatorType, tree: TreeModel, known: SoftTreeClassifier | None = None
+) -> EstimatorType:
+    """A copy of an estimator with another tree, for tables as ``known``, by default it, takes."""
+    twin = copy.copy(estimator)
+    twin.tree_ = tree
+    know_table(twin, tree, named=hasattr(known or estimator, "feature_names_in_"))
+    return twin
 
 
 def checked_reason(reason: Any) -> str | None:
@@ -234,12 +240,11 @@ def edited(estimator: Any, date: str | None = None) -> EditedTree:
     holder = holder_of(estimator)
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in holder.get_params(deep=False).items() if n in names}
-    made = clone(EditedTree(**given))
-    made.tree_ = made.original_ = holder.tree_
+    twin = with_tree(clone(EditedTree(**given)), holder.tree_, holder)
+    twin.original_ = holder.tree_
     if date is not None:
-        made.date_ = date
-    know_table(made, made.tree_, named=hasattr(holder, "feature_names_in_"))
-    return made
+        twin.date_ = date
+    return twin
 
 
 KEEPS = ("edited", "structure", "features")
@@ -257,53 +262,44 @@ def refit(
     """A copy of a fitted tree, or of the one that a search has chosen, trained again."""
     if keep not in KEEPS:
         raise ValueError(f"keep must be one of {', '.join(map(repr, KEEPS))}, got {shown(keep)}.")
-    holder, given = holder_of(estimator), checked_reason(reason)
+    holder, reason = holder_of(estimator), checked_reason(reason)
     tree: TreeModel = holder.tree_
-    made = edited(estimator, date or vars(estimator).get("date_"))
-    read = read_rows(made, X, whole=True)
-    matrix = read.X if isinstance(read, CodedRows) else read
+    twin = edited(estimator, date or vars(estimator).get("date_"))
+    # 1. The rows, in the coding of the tree.
+    table = read_rows(twin, X, whole=True)
+    matrix = table.X if isinstance(table, CodedRows) else table
     labels = tree_labels(tree, y, len(matrix))
     weight = checked_weights(sample_weight, matrix)
+    names = np.array(tree.feature_names, dtype=object)
     rows = Rows(
-        X=matrix,
-        labels=labels,
-        weight=weight,
-        classes=tree.classes,
-        names=np.array(tree.feature_names, dtype=object),
-        coding=tree.coding,
-        target=tree.target,
-    ).counted()
-    prepared = placed_rows(model_settings(made), tree, rows)
+        X=matrix, labels=labels, weight=weight, classes=tree.classes, names=names,
+        coding=tree.coding, target=tree.target,
+    ).counted()  # fmt: skip
+    # 2. The tree with other numbers, and for "features" a new one where that is better.
+    prepared = placed_rows(model_settings(twin), tree, rows)
     after = profiled(refitted(prepared, tree, rows, keep_edited=keep == "edited"), rows)
     if keep == "features":
-        anew = _trained_anew(made, X, y, sample_weight)
-        there = validated_rows(anew, X)[weight > 0]
-        losses = [
-            training_loss(prepared, one, replace(rows, X=its))
-            for one, its in ((anew.tree_, there), (tree, rows.X))
-        ]
-        if losses[0] <= losses[1]:
-            listed = Edits(tree.edits.listed)
-            made, after = _like(made, anew), replace(anew.tree_, edits=listed)
-    arguments = {"keep": keep, "rows": len(rows.labels)}
-    edit = Edit("refit", arguments, made.day, given)
-    made.tree_ = replace(after, edits=after.edits.noted(edit))
-    know_table(made, made.tree_, named=hasattr(holder, "feature_names_in_"))
-    if isinstance(estimator, EditedTree):
-        made.original_ = estimator.original_
-        return made
-    plain = SoftTreeClassifier(**made.get_params(deep=False))
-    know_table(plain, made.tree_, named=hasattr(holder, "feature_names_in_"))
-    plain.tree_ = made.tree_
-    return plain
+        anew = _trained_anew(twin, X, y, sample_weight)
+        columns = validated_rows(anew, X)[weight > 0]
+        loss = training_loss(prepared, anew.tree_, replace(rows, X=columns))
+        if loss <= training_loss(prepared, tree, rows):
+            after = replace(anew.tree_, edits=Edits(tree.edits.listed))
+    # 3. A copy that says so.
+    edit = Edit("refit", {"keep": keep, "rows": len(rows.labels)}, twin.day, reason)
+    after = replace(after, edits=after.edits.noted(edit))
+    if not isinstance(estimator, EditedTree):
+        return with_tree(SoftTreeClassifier(**twin.get_params(deep=False)), after, holder)
+    twin = with_tree(twin, after, holder)
+    twin.original_ = estimator.original_
+    return twin
 
 
-def _trained_anew(made: EditedTree, X: Any, y: Any, sample_weight: Any) -> SoftTreeClassifier:
-    """A tree with the parameters of ``made`` that may use the columns of its tree alone."""
-    tree = made.tree_
+def _trained_anew(twin: EditedTree, X: Any, y: Any, sample_weight: Any) -> SoftTreeClassifier:
+    """A tree with the parameters of ``twin`` that may use the columns of its tree alone."""
+    tree = twin.tree_
     used = {tree.column_names[int(j)] for j in tree.selected_columns}
     places = set(tree.selected_columns.tolist())
-    anew = SoftTreeClassifier(**made.get_params(deep=False))
+    anew = SoftTreeClassifier(**twin.get_params(deep=False))
 
     def allowed(prepared: Prepared) -> Prepared:
         coding, n_features = prepared.coding, prepared.problem.n_features
@@ -332,12 +328,6 @@ def _trained_anew(made: EditedTree, X: Any, y: Any, sample_weight: Any) -> SoftT
     run = run.ready(prepared.problem, smooth=not prepared.problem.penalties.counts)
     keep_outcome(anew, prepared, train(prepared, run), run.solver.zero_threshold, rows=rows)
     return anew
-
-
-def _like(made: EditedTree, anew: SoftTreeClassifier) -> EditedTree:
-    twin = copy.copy(made)
-    know_table(twin, anew.tree_, named=hasattr(anew, "feature_names_in_"))
-    return twin
 
 
 def _plain(value: Any) -> Any:
