@@ -104,10 +104,10 @@ def _imported(home: str) -> ModuleType:
     except ModuleNotFoundError as error:
         from softsplit.support.messages import without_package
 
-        said = without_package(error)
-        if said is None:
+        sentence = without_package(error)
+        if sentence is None:
             raise
-        raise ImportError(said, name=error.name) from error
+        raise ImportError(sentence, name=error.name) from error
 
 
 def __dir__() -> list[str]:

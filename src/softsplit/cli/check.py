@@ -51,6 +51,7 @@ def check(
     probabilities. The chance of a false alarm holds for all tests together. Columns that the tree
     does not use may be absent.
     """
+    # 1. What can be checked before the table is read.
     check_files({"--html": html}, table=data, model=model)
     from softsplit.fitted.conformal import checked_confidence
 
@@ -61,6 +62,7 @@ def check(
     from softsplit.data.learning import features_of
     from softsplit.drift.table_check import check_table, coded_with_missing
 
+    # 2. Its rows in the coding of the tree; columns that the tree does not use may be absent.
     tree = stored.tree_
     name, labels = known_classes(table, tree, target)
     rest = features_of(with_decimal_points(table), name)
@@ -68,6 +70,7 @@ def check(
         rows, absent = coded_with_missing(tree, rest)
     else:
         rows, absent = replace(tree.table_coding, named=False).code(rest), []
+    # 3. The tests.
     result = check_table(tree, rows, labels, absent=absent, level=level, used_only=used_only)
     if html is not None:
         write_text(html, result.to_html())

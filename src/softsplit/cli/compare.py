@@ -51,6 +51,7 @@ def compare(
     """
     from softsplit.advice.differences import compare_trees
 
+    # 1. The rows, as each tree reads them.
     before, after = load_stored(old), load_stored(new)
     table = read(data, encoding, quiet)
     used = [
@@ -60,6 +61,7 @@ def compare(
     rows = [rows_for(before, table, target).X, rows_for(after, table, target, remarks=more).X]
     if not len(rows[0]):
         raise ValueError("the table has no rows to compare the trees on.")
+    # 2. Figures need classes that both trees know.
     labels = _labels(before.tree_, after.tree_, table, target, quiet)
     comparison = compare_trees(before.tree_, after.tree_, rows[0], rows[1], labels)
     if as_json:

@@ -50,6 +50,7 @@ def demo(
         from softsplit.report.study import FitOptions, fit_tree
 
         rows = learn(Table(data.value, bundled_frame(data.value)), "class")
+    # The tree, its report, and what is printed of both.
     with heartbeat(quiet, "fitting") as tell:
         fitted = fit_tree(
             rows, FitOptions(seed=seed, n_jobs=jobs or n_threads(None), verbose=not quiet)

@@ -59,6 +59,7 @@ def training_rows(
 
         warnings.simplefilter("always", ColumnsLeftOut)
         rows = learn(table, target, kinds, apart)
+    # What is left out is said at once, with options in place of parameters of Python.
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
             odd = shlex.quote(warning.message.nearly_dates or "")
@@ -129,6 +130,7 @@ def rows_for(
     coding = replace(model.table_coding, named=tree.named)
     needed = model.selected_variables.tolist()
     frame = with_decimal_points(table)
+    # Only the columns that the tree uses must be there, unless columns have no names.
     features = features_of(frame, target or model.target)
     rows = coding.code(features, needed if coding.named else None)
     if not remarks:

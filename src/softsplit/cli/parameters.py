@@ -32,6 +32,7 @@ class Known(NamedTuple):
 
 def tree_parameters(given: Given, known: Known) -> dict[str, Any]:
     """Return the parameters that options give, but those about kinds of columns and strengths."""
+    # 1. Texts are read by the reader of their parameter; others are values already.
     parameters: dict[str, Any] = {}
     for name, value in given.items():
         parameter = TABLE[name][0].name
@@ -39,6 +40,7 @@ def tree_parameters(given: Given, known: Known) -> dict[str, Any]:
             parameters[parameter] = READERS[parameter](value, known) if value else None
         elif parameter not in ("feature_types", "global_strength", "fairness"):
             parameters[parameter] = value
+    # 2. What an absent option means, where that is not None.
     if parameters.get("min_class_rate", "") is None:
         parameters["min_class_rate"] = "auto"
     parameters["time_limit"] = parameters["time_limit"] or None
@@ -87,6 +89,7 @@ def parse_feature_types(given: Given, names: Sequence[str]) -> dict[str, str]:
     from softsplit.data.learning import split_names
     from softsplit.variables.learning import refuse_kind
 
+    # 1. Options that list columns of one kind, then --kind, whose columns may hold equal signs.
     listed = {kind: given[option] or () for option, kind in KINDS.items()}
     listed["drop"] = [*listed["drop"], *(given.get("sensitive_only") or ())]
     pairs = [
@@ -102,6 +105,7 @@ def parse_feature_types(given: Given, names: Sequence[str]) -> dict[str, str]:
         kind = text[len(name) + 1 :].strip()
         refuse_kind(name, kind, "--kind")
         pairs.append((name, kind))
+    # 2. No column may be two things at once.
     kinds: dict[str, str] = {}
     for name, kind in pairs:
         if kinds.setdefault(name, kind) != kind:

@@ -57,6 +57,7 @@ def path(
     The trees share one depth and one scaling (standard if not given, minmax with --loss cost);
     they are found from weak to strong. Accuracies are cross-validated.
     """
+    # 1. The rows, and the parameters that hold for all trees.
     table = read(data, encoding, quiet)
     columns = [str(name) for name in table.frame.columns]
     rows = training_rows(table, target, parse_feature_types(given, columns), quiet=quiet)

@@ -82,6 +82,7 @@ def predict(
     Labels are written unchanged: a spreadsheet may take one that begins with "=" for a formula.
     Prediction sets need a tree that was chosen by cross-validation or calibrated.
     """
+    # 1. What can be checked before the table is read.
     check_files({"--out": out}, table=data, model=model)
     from softsplit.fitted.conformal import checked_confidence, known_scores
 
@@ -99,11 +100,13 @@ def predict(
     tree = stored.tree_
     if levels:
         known_scores(tree.held_out)
+    # 2. An answer for each row, and how many are right where classes are known.
     table = read(data, encoding, quiet)
     labels = known_classes(table, tree, target)[1]
     answers = _answers(tree, rows_for(stored, table, target), levels, class_conditional, proba)
     if not quiet:
         _compare(tree, answers, labels)
+    # 3. JSON, or CSV with the columns that were asked for.
     if as_json:
         print_json(answers)
         return

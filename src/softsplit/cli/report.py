@@ -82,6 +82,7 @@ def report(
         else:
             echo(visible(out))
         return
+    # 1. The rows of training, and others that the tree has not seen.
     tree = load(model, quiet)
     table = read(data, encoding, quiet)
     with heartbeat(quiet, "looking at the columns"):
@@ -95,6 +96,7 @@ def report(
     from softsplit.fitted.conformal import checked_confidence
 
     groups, refer = groups_by(table, rows.target, by), checked_confidence(refer, "--refer")
+    # 2. The page.
     provenance = (("Tree", f"read from {visible(model.name)}"),)
     with heartbeat(quiet, "making the report", time_limit or None) as tell:
         report_data, interrupted = write_report(

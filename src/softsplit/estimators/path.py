@@ -178,6 +178,7 @@ def _walked(
     sample_weight: Any,
 ) -> StrengthPathResult:
     """``strength_path`` with the settings of ``base``, after its arguments were checked."""
+    # 1. The problem, and the strengths or numbers of features to visit.
     run = training_run(base)
     prepared = prepare(model_settings(base, X), training_rows(base, X, y, sample_weight))
     run = run.adapted(prepared, partial(validated_rows, base))
@@ -195,6 +196,7 @@ def _walked(
         one, sizes = _weak(base, prepared), _numbers_of_features(prepared, n_points)
         pairs = [[one] * len(sizes)]
     wanted = sum(map(len, pairs))
+    # 2. Each row of the grid is a path, walked from weak to strong.
     with watched(base.verbose, run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
@@ -216,12 +218,13 @@ def _walked(
                 )
                 for pair, point, solution in zip(row, along, solutions, strict=False)
             ]
+    # 3. What a limit or Ctrl-C has cut short is said.
     unfinished = sum(point.solution.status.cut_short for point in points)
     if len(points) < wanted or unfinished:
         reason = "interrupted" if run.budget.stopped else "the time limit was reached"
-        said = f"{reason}; {len(points)} of {wanted} points are returned"
-        said += f", {unfinished} of them as far as they had come." if unfinished else "."
-        warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=3)
+        reason += f"; {len(points)} of {wanted} points are returned"
+        reason += f", {unfinished} of them as far as they had come." if unfinished else "."
+        warnings.warn(CutShortWarning("strength_path", reason, run.budget.stopped), stacklevel=3)
     return StrengthPathResult(tuple(points))
 
 
@@ -280,12 +283,14 @@ def path_trees(
     base = clone(base)
     run = replace(training_run(base), budget=budget)
     with one_blas_thread():
+        # 1. The problem at each strength, rounded as it is printed.
         prepared = prepare(model_settings(base), training_rows(base, X, y, None))
         run = run.adapted(prepared, partial(validated_rows, base))
         shares = shares_of(*prepared.problem.penalties.strengths)
         found_at = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
         along = [prepared.with_strengths(*priced(shares, price(*pair))) for pair in found_at]
         problems = [one.problem for one in along]
+        # 2. Trees of a fit of their own where that is as cheap; else each from the one before.
         repeatable = run.solver.follows(problems[0]) and not sample_sizes(problems[0], run.solver)
         if repeatable:
             base.set_params(n_starts=n_starts or base.n_starts)

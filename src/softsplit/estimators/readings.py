@@ -141,6 +141,7 @@ class ReadableTree(FittedTree):
         listed = list(columns) if isinstance(columns, list | tuple) else [columns]
         if not 1 <= len(listed) <= 2:
             raise ValueError(f"columns must name one or two columns of X, got {shown(columns)}.")
+        # For each column: the values it is set to, and the features that it becomes for them.
         known = Columns(list(map(str, frame.columns)))
         rows, grids, settings = checked_rows(self, X), [], []
         for column in listed:
@@ -391,7 +392,7 @@ class ReadableTree(FittedTree):
 
 def _as_rows(x: Any) -> NDArray[Any]:
     """A row, or a table of one; cells keep their types."""
-    made = np.asarray(x)
-    if made.dtype.kind in "USO":
-        made = np.asarray(x, dtype=object)
-    return made[None, :] if made.ndim == 1 else made
+    row = np.asarray(x)
+    if row.dtype.kind in "USO":
+        row = np.asarray(x, dtype=object)
+    return row[None, :] if row.ndim == 1 else row

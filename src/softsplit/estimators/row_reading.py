@@ -59,11 +59,13 @@ def read_rows(
     asked for; of other tables all columns are, unless nobody looks at what was ``parsed``.
     """
     coding: Coding | None = getattr(estimator, "coding_", None)
+    # 1. Rows that were coded before need the knots of this tree.
     if isinstance(X, CodedRows):
         return X.coded_as(coding) if hasattr(estimator, "tree_") else X
     X = checked_table(X)
     if hasattr(X, "columns") and not len(X.columns):
         raise ValueError("X has no columns; give a table with those that the tree was trained on.")
+    # 2. Plain numbers, for a tree of plain numbers.
     if issparse(X) and coding is None:
         X = X.toarray()
     if (coding is None or (coding.of_matrices and not issparse(X))) and holds_numbers(X):
@@ -72,6 +74,7 @@ def read_rows(
             if coding is None:
                 return checked
             return coding.code_matrix(checked, None if whole else _columns_in_use(estimator))
+    # 3. Anything else is coded, by the names of its columns where there are any.
     if not _same_columns(estimator, X):
         _refuse_other_columns(estimator, X)
         validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -132,15 +135,15 @@ def _refuse_other_columns(estimator: Any, X: Any) -> None:
     close = nearest(absent[0], extra) if len(absent) == 1 else None
     taken = "X[list(tree.feature_names_in_)] selects the columns of training"
     if close:
-        said = f"X has no column {shown(absent[0], 40)}; did you mean {close}?"
+        what = f"X has no column {shown(absent[0], 40)}; did you mean {close}?"
     elif absent:
-        beside = f", and {_told(extra)} beside" if extra else ""
-        said = f"X has no {_told(absent)}{beside}; give the columns of training."
+        beside = f", and {_listed(extra)} beside" if extra else ""
+        what = f"X has no {_listed(absent)}{beside}; give the columns of training."
     elif extra:
-        said = f"training had no {_told(extra)}; {taken}."
+        what = f"training had no {_listed(extra)}; {taken}."
     else:
-        said = f"X has them in another order; {taken} in their order."
-    raise ValueError(f"The feature names should match those that were passed during fit: {said}")
+        what = f"X has them in another order; {taken} in their order."
+    raise ValueError(f"The feature names should match those that were passed during fit: {what}")
 
 
 def _without(names: list[str], others: list[str]) -> list[str]:
@@ -148,7 +151,7 @@ def _without(names: list[str], others: list[str]) -> list[str]:
     return [name for name in names if name not in known]
 
 
-def _told(names: list[str]) -> str:
+def _listed(names: list[str]) -> str:
     """ "column 'a'", "columns 'a', 'b' and 3 more"."""
     listed = listed_columns([shown(name, 40) for name in names], 4)
     return f"column{'' if len(names) == 1 else 's'} {listed}"

@@ -26,8 +26,10 @@ def find_column(X: Any, sensitive: Any, n_rows: int) -> FindColumn:
     given: list[Any] = []  # the name of a column without one
 
     def find(name: Any) -> Grouped:
+        # 1. Columns handed over apart go before those of X.
         if apart is not None and name is not None and name in apart:
             return _grouped(apart[name])
+        # 2. A column of X, then the one column apart that has no name.
         if isinstance(X, CodedRows):
             column = _coded(X, name)
         else:
@@ -56,10 +58,10 @@ def _apart(sensitive: Any, n_rows: int) -> dict[Any, pd.Series]:
         names, columns = table_columns(sensitive)
         tables = dict(zip(names or [], columns, strict=True))
     else:
-        one = pd.Series(sensitive if hasattr(sensitive, "__array__") else list(sensitive))
+        column = pd.Series(sensitive if hasattr(sensitive, "__array__") else list(sensitive))
         if isinstance(sensitive, np.ndarray) and sensitive.ndim != 1:
             raise ValueError("sensitive must be one column, or a table with names of its columns.")
-        tables = {one.name: one}
+        tables = {column.name: column}
     for name, column in tables.items():
         if len(column) != n_rows:
             called = "sensitive" if name is None else f"column {shown(name)} of sensitive"

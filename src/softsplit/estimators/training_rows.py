@@ -247,6 +247,7 @@ def _held_out(
 
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, NDArray[Any]]:
     """Return the table, its numbers if it needs no coding (else None), and the labels."""
+    # 1. Rows that were coded before.
     if isinstance(X, CodedRows):
         estimator.n_features_in_ = len(X.coding.names)
         vars(estimator).pop("feature_names_in_", None)
@@ -255,6 +256,7 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         y = column_or_1d(y)
         refuse_lengths(X.X, y)
         return X, None, y
+    # 2. Tensors that stay on their device, and wide sparse matrices that stay sparse.
     if estimator.feature_types is None and _stays_there(estimator, X):
         labels = validate_data(estimator, y=y)
         validate_data(estimator, X, skip_check_array=True)
@@ -266,6 +268,7 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         given = {"accept_sparse": True, "dtype": None, "ensure_all_finite": False}
         matrix, labels = validate_data(estimator, X, y, **given)
         return X, checked_sparse(matrix), labels
+    # 3. Plain numbers without missing values; all else is a table to be coded.
     X = X.toarray() if issparse(X) else X
     if estimator.feature_types is None and holds_numbers(X):
         with made_floats():

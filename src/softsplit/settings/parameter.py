@@ -82,27 +82,27 @@ def parameters(*tables: type) -> list[Field[Any]]:
     """Return the parameters of some classes; of two with the same name the first one counts."""
     fields_by_name: dict[str, Field[Any]] = {}
     for table in tables:
-        for one in fields(table):
-            fields_by_name.setdefault(one.name, one)
+        for item in fields(table):
+            fields_by_name.setdefault(item.name, item)
     return list(fields_by_name.values())
 
 
 def options(*tables: type) -> Iterator[tuple[Field[Any], Option]]:
     """Yield the options of the command line, each with its parameter."""
-    for one in parameters(*tables):
-        for option in one.metadata.get("options", ()):
-            flag = option.flag or f"--{one.name.replace('_', '-')}"
-            yield one, replace(option, flag=flag)
+    for item in parameters(*tables):
+        for option in item.metadata.get("options", ()):
+            flag = option.flag or f"--{item.name.replace('_', '-')}"
+            yield item, replace(option, flag=flag)
 
 
 def checked(table: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of parameters of a table, checked, as they are computed with."""
     ready = {}
-    for one in parameters(table):
-        value, check = values[one.name], one.metadata.get("check")
+    for item in parameters(table):
+        value, check = values[item.name], item.metadata.get("check")
         left = value is None or (isinstance(value, str) and value == "auto")
-        usual = left and type(value) is type(one.default) and value == one.default
-        ready[one.name] = value if check is None or usual else check(one.name, value)
+        usual = left and type(value) is type(item.default) and value == item.default
+        ready[item.name] = value if check is None or usual else check(item.name, value)
     return ready
 
 
@@ -117,7 +117,7 @@ def documented(*tables: type) -> Callable[[Documented], Documented]:
         entries: dict[str, str] = {}
         for table in tables:
             entries = _entries(table.__doc__ or "") | entries
-        order = [one.name for one in parameters(*tables)]
+        order = [item.name for item in parameters(*tables)]
         text = "".join(dict.fromkeys(entries[name] for name in order if name in entries))
         doc = inspect.cleandoc(cls.__doc__ or "")  # empty under python -OO
         cls.__doc__ = doc.replace(REFERENCE, text)
@@ -136,6 +136,6 @@ def _entries(doc: str) -> dict[str, str]:
 def spellings(*tables: type) -> dict[str, str]:
     """Return the option that each parameter is given by on the command line."""
     flags: dict[str, str] = {}
-    for one, option in options(*tables):
-        flags.setdefault(one.name, option.flag)
+    for item, option in options(*tables):
+        flags.setdefault(item.name, option.flag)
     return flags

@@ -84,16 +84,19 @@ class CodedRows:
 
         Where hinges are not to be ``held``, X is a ``HingedTable``.
         """
+        # 1. The values alone, without the hinges that they had.
         old = self.coding
         if all(v.knots == tuple(k) for v, k in zip(old.variables, knots, strict=True)):
             return self
         coding = old.with_knots(knots)
         values = self.X[:, ~old.hinges] if np.any(old.hinges) else self.X
+        # 2. New hinges, held or computed where they are read.
         X: Any = coding.hinged(values)
         if held or not coding.bends:
             X = np.empty((len(self.X), len(coding.column_names)), dtype=self.X.dtype)
             X[:, ~coding.hinges] = values
             coding.fill_hinges(X)
+        # 3. Class shares have moved with the columns before them.
         places = np.flatnonzero(~coding.hinges)[np.cumsum(~old.hinges) - 1]
         shared = tuple(replace(one, first=int(places[one.first])) for one in self.shared)
         return CodedRows(X, coding, self.cells, shared, self.apart)
@@ -366,11 +369,11 @@ def call_for_each(
             errors.append(error)
     if len(errors) == 1:
         raise errors[0]
-    said = [str(error).rstrip(".") for error in errors]
-    if len(said) > most_errors:
-        said[most_errors:] = [f"and {len(said) - most_errors} columns more"]
-    if said:
-        raise ValueError("; ".join(said) + ".")
+    sentences = [str(error).rstrip(".") for error in errors]
+    if len(sentences) > most_errors:
+        sentences[most_errors:] = [f"and {len(sentences) - most_errors} columns more"]
+    if sentences:
+        raise ValueError("; ".join(sentences) + ".")
     return results
 
 

@@ -135,6 +135,7 @@ def distinct(column: pd.Series) -> Distinct:
     if pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty"):
         codes, values_seen = pd.factorize(column.astype(object))
         return _without_blanks(codes, list(values_seen))
+    # Values of several types, one by one: 1 and True are equal for Python, and not the same value.
     values = column.to_numpy(dtype=object)
     absent = column.isna().to_numpy(dtype=bool)
     seen: dict[Any, int] = {}

@@ -106,6 +106,7 @@ def knots_of(column: Ordered, n_knots: int) -> tuple[float, ...]:
     """Return at most ``n_knots`` knots of a column."""
     if n_knots < 1 or column.n_distinct < FEWEST_VALUES:
         return ()
+    # Quantiles of what is left without a value such as "none" that many rows share.
     inner = column.without_atoms()
     if inner.n_distinct < FEWEST_VALUES:
         return ()

@@ -73,19 +73,19 @@ class Hint(NamedTuple):
     since: str = ""
 
     @classmethod
-    def of(cls, said: Any) -> Hint | None:
+    def of(cls, text: Any) -> Hint | None:
         """Read an entry of ``feature_types``; None if it is none."""
-        if not isinstance(said, str):
+        if not isinstance(text, str):
             return None
-        kind, _, more = (part.strip() for part in said.partition(":"))
-        if said in HINTS:
-            return cls(said)
+        kind, _, more = (part.strip() for part in text.partition(":"))
+        if text in HINTS:
+            return cls(text)
         if kind == ORDERED:
             between = " < " if " < " in more else "<"
             levels = tuple(level.strip() for level in more.split(between))
             good = len(levels) > 1 and all(levels) and len(set(levels)) == len(levels)
             return cls(ORDERED, levels) if good else None
-        if match := re.fullmatch(rf"{DATE} since (.+)", said):
+        if match := re.fullmatch(rf"{DATE} since (.+)", text):
             return cls(DATE, since=match[1].strip())
         if kind != DATE:
             return None
@@ -134,21 +134,22 @@ def learn_variables(
     name: str,
     column: pd.Series,
     weight: FloatArray,
-    hint: str | None,
+    hint_text: str | None,
     columns: Mapping[str, pd.Series],
 ) -> tuple[Variable, ...] | str:
     """Return the variables of a column of the training table, or the reason why it is unusable.
 
     A column is one variable; a date may have several parts. ``weight`` are the sample weights,
-    ``hint`` is the user's entry of ``feature_types``, and ``columns`` are all columns by name. A
-    category of many levels is returned without ``shares``, which depend on the classes of the rows.
+    ``hint_text`` is the user's entry of ``feature_types``, and ``columns`` are all columns by name.
+    A category of many levels is returned without ``shares``, which depend on the classes of rows.
     """
-    said = None if hint is None else Hint.of(hint)
-    kind = kind_of(column) if said is None or said.kind == KEEP else said.kind
+    hint = None if hint_text is None else Hint.of(hint_text)
+    kind = kind_of(column) if hint is None or hint.kind == KEEP else hint.kind
     if kind in (CATEGORY, ORDERED):
-        hint_kind, order = (None, ()) if said is None else (said.kind, said.levels)
+        hint_kind, order = (None, ()) if hint is None else (hint.kind, hint.levels)
         variable = learn_levels(name, column, weight, hint_kind, kind, order)
         return variable if isinstance(variable, str) else (variable,)
+    # 1. Its numbers: values, days, or 0 and 1; rows of weight zero do not count.
     form = _form(name, column) if kind == DATE else ""
     days = DayReader()
     cells = Variable(name, kind, form=form).cells(column, days=days)
@@ -157,11 +158,12 @@ def learn_variables(
     numbers = cells.numbers[known]
     if not len(numbers):
         return NO_VALUES
-    if said is None:
+    if hint is None:
         if np.all(numbers == numbers[0]) and not missing:
             return CONSTANT
         if kind == NUMBER and not missing and _looks_like_identifier(name, numbers):
             return IDENTIFIER
+    # 2. What a missing value counts as, and the parts of a date.
     if kind == BOOLEAN:
         middle = float(weight[known] @ numbers > weight[known].sum() / 2)
         return (Variable(name, kind, middle, missing),)
@@ -170,7 +172,7 @@ def learn_variables(
     whole = Variable(name, kind, middle - origin, missing, origin=origin, form=form)
     if kind == NUMBER:
         return (whole,)
-    return _learn_parts(whole, column, weight, said or Hint(DATE), columns, days)
+    return _learn_parts(whole, column, weight, hint or Hint(DATE), columns, days)
 
 
 def _form(name: str, column: pd.Series) -> str:
@@ -182,14 +184,14 @@ def _learn_parts(
     date: Variable,
     column: pd.Series,
     weight: FloatArray,
-    said: Hint,
+    hint: Hint,
     columns: Mapping[str, pd.Series],
     days: DayReader,
 ) -> tuple[Variable, ...]:
     """Return the parts of a date: those that the user names, or that its range gives."""
     moments = days.read(column, date.form, date.name)
     known = moments[~np.isnan(moments) & (weight > 0)]
-    parts = usual_parts(known) if said.parts is None else said.parts
+    parts = usual_parts(known) if hint.parts is None else hint.parts
     variables = [date] if DAYS in parts else []
     for part in parts:
         if part == DAYS:
@@ -205,8 +207,8 @@ def _learn_parts(
         levels = learn_levels(name, names, weight)
         if isinstance(levels, Variable):
             variables.append(replace(levels, source=date.name, **own))
-    if said.since:
-        variables += _learn_since(date, moments, weight, said.since, columns, days)
+    if hint.since:
+        variables += _learn_since(date, moments, weight, hint.since, columns, days)
     return tuple(variables) or (date,)
 
 
@@ -233,7 +235,7 @@ def _learn_since(
             "for the time between them."
         )
     unit = unit_of(known)
-    one = Variable(
+    variable = Variable(
         part_name(unit, date.name, since),
         NUMBER,
         has_missing=bool(np.any(np.isnan(passed) & (weight > 0))),
@@ -244,7 +246,7 @@ def _learn_since(
         since_form=form,
     )
     numbers = time_between(moments, days.read(columns[since], form, since), unit)
-    return _with_middle(one, numbers, weight)
+    return _with_middle(variable, numbers, weight)
 
 
 def _with_middle(variable: Variable, numbers: FloatArray, weight: FloatArray) -> list[Variable]:

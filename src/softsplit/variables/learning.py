@@ -197,15 +197,15 @@ def _with_shares(
             folds = fold_of_rows(np.column_stack([part.numbers for part in cells]))
         variable = replace(variable, classes=tuple(str(classes[k]) for k in shown_classes))
         first = sum(block.shape[1] for block in blocks)
-        one = Shared.of(read.numbers, folds, first, variable)
+        category = Shared.of(read.numbers, folds, first, variable)
         variables[i] = replace(
             variable,
-            shares=tuple(tuple(map(float, line)) for line in one.table(labels, weight)),
+            shares=tuple(tuple(map(float, line)) for line in category.table(labels, weight)),
         )
         block = variables[i].coded(read)
-        block[counted, : len(shown_classes)] = one.held_out(labels, weight)[counted]
+        block[counted, : len(shown_classes)] = category.held_out(labels, weight)[counted]
         blocks.append(block)
-        shared.append(one)
+        shared.append(category)
     coding = replace(coding, variables=tuple(variables))
     X = np.ascontiguousarray(np.hstack(blocks))
     return CodedRows(X, coding, tuple(cells), tuple(shared))

@@ -115,6 +115,7 @@ def monotone_effects(
     pairs = table.mapped("monotone", given, "'+' or '-', as in {'age': '+'}")
     if not pairs:
         raise _refused(given, "is empty; name columns of X, or leave it out.")
+    # All columns must speak of the same levels of classes, or of the same in reverse.
     signs: list[tuple[int, int]] = []
     turned: list[int] = []
     levels: tuple[int, ...] | None = None
@@ -181,6 +182,7 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
             f"says {shown(wanted)} for column {shown(column)}; say '+', '-' or a class, "
             f"as in {{{classes[-1]!r}: '+'}}.",
         )
+    # 1. The classes that are named, each with its sign.
     named: dict[int, int] = {}
     for label, sign in wanted.items():
         places = [k for k, known in enumerate(classes) if known == label or str(known) == label]
@@ -197,6 +199,7 @@ def _wanted(column: Any, wanted: Any, classes: list[Any]) -> tuple[int, tuple[in
                 f"{shown(column)}; say '+' or '-'.",
             )
         named[places[0]] = SIGNS[sign]
+    # 2. Their levels: one above or below all others, or one at either end.
     rising, falling = ([k for k, sign in named.items() if sign == one] for one in (1, -1))
     if len(classes) == 2:
         if len(named) == 2 and len(rising) != 1:

@@ -61,6 +61,7 @@ def level_shares(
 
 def _prior_rows(counts: FloatArray, sizes: FloatArray) -> float:
     """Return the prior weight m = within / between, by one-way ANOVA of the class indicators."""
+    # Method of moments: variance within levels, and what is left between them.
     used = sizes > 0
     counts, sizes = counts[used], sizes[used]
     total, n_levels = sizes.sum(), len(sizes)
