@@ -19,19 +19,8 @@ if TYPE_CHECKING:
     from softsplit.estimators.path import strength_path
     from softsplit.estimators.row_reading import check_rows
     from softsplit.fitted.ranges import FarOutsideWarning
-    from softsplit.formulations.rates import (
-        EqualizedOdds,
-        EqualOpportunity,
-        Parity,
-        RateConstraint,
-    )
-    from softsplit.persistence import (
-        dumps_model,
-        load_model,
-        load_tree,
-        loads_model,
-        save_model,
-    )
+    from softsplit.formulations.rates import EqualizedOdds, EqualOpportunity, Parity, RateConstraint
+    from softsplit.persistence import dumps_model, load_model, load_tree, loads_model, save_model
     from softsplit.reading.text import export_markdown, export_text
     from softsplit.report.groups import group_figures
 

@@ -201,20 +201,13 @@ def test_sample_weight_is_routed():
     assert all(fitted.classes_.tolist() == [0, 1] for fitted in found["estimator"])
 
 
-@pytest.mark.parametrize("how", ["pickle", "joblib", "clone"])
-def test_copies_predict_the_same(how, iris):
+def test_copies_predict_the_same(iris):
     X, y = iris
-    tree = quick().fit(X, y)
-    if how == "pickle":
-        other = pickle.loads(pickle.dumps(tree))
-    elif how == "joblib":
-        buffer = io.BytesIO()
-        joblib.dump(tree, buffer)
-        buffer.seek(0)
-        other = joblib.load(buffer)
-    else:
-        other = clone(tree).fit(X, y)
-    np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
+    tree, buffer = quick().fit(X, y), io.BytesIO()
+    joblib.dump(tree, buffer)
+    buffer.seek(0)
+    for other in (pickle.loads(pickle.dumps(tree)), joblib.load(buffer), clone(tree).fit(X, y)):
+        np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
 
 
 def test_a_pickle_of_another_version_says_so(iris):

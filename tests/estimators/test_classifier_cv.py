@@ -324,10 +324,7 @@ def test_progress_shows_each_candidate(wine, monkeypatch, small):
         ({"scales": []}, "scales is empty"),
         ({"scales": ["log"]}, "scale must be 'auto', one of"),
         ({"penalties": [None]}, "which has no strength to choose"),
-        (
-            {"scoring": "balanced"},
-            "got 'balanced'; did you mean 'balanced_accuracy'",
-        ),
+        ({"scoring": "balanced"}, "got 'balanced'; did you mean 'balanced_accuracy'"),
         ({"scoring": 3}, "scoring must be None, a callable or the name of a scorer"),
         ({"depths": [[2]]}, r"depths must be a flat sequence, got \[\[2\]\]"),
         ({"scales": [["minmax"]]}, "scales must be a flat sequence"),

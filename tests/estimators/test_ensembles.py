@@ -34,16 +34,7 @@ def test_bagging_votes_with_probabilities(max_features, scale):
         for tree, columns in zip(bag.estimators_, bag.estimators_features_, strict=True)
     ]
     np.testing.assert_allclose(proba, np.mean(single, axis=0), atol=1e-12)
-
-
-def test_trees_of_a_bag_differ_and_can_be_read():
-    X, y = load_wine(return_X_y=True)
-    bag = BaggingClassifier(quick(), n_estimators=4, random_state=0).fit(X, y)
-    assert len({tree.objective_ for tree in bag.estimators_}) == 4
-    for tree in bag.estimators_:
-        assert tree.explain(X[0]).label == tree.predict(X[:1])[0]
-    mean = np.mean([tree.feature_importances_ for tree in bag.estimators_], axis=0)
-    assert mean.sum() == pytest.approx(1)
+    assert len({tree.objective_ for tree in bag.estimators_}) == 8
 
 
 def test_the_result_does_not_depend_on_how_many_run_side_by_side():

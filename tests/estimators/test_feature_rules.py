@@ -23,9 +23,6 @@ def small(**given):
     return SoftTreeClassifier(**{"depth": 2, "n_starts": 1, "random_state": 0, **given})
 
 
-# --- hostile combinations -------------------------------------------------------------------------
-
-
 # --- rules hold -----------------------------------------------------------------------------------
 
 

@@ -101,9 +101,7 @@ def without(copy, deleted, aside):
 def run(copy, folder, code, *arguments):
     """A process that finds the copy and nothing of the sources."""
     others = [path for path in sys.path if path and Path(path) != PACKAGE.parent]
-    environment = dict(os.environ) | {
-        "PYTHONPATH": os.pathsep.join([str(copy.parent), *others]),
-    }
+    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(copy.parent), *others])}
     environment.pop("NUMBA_CACHE_DIR", None)  # machine code is that of the copy
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],

@@ -15,12 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from printed_card import PrintedCard
 from printed_tree import PrintedTree
-from softsplit import (
-    SoftTreeClassifier,
-    dumps_model,
-    export_text,
-    loads_model,
-)
+from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model
 from softsplit.variables import learn
 from softsplit.variables.dates import HOUR, MONTH, MONTHS, WEEKDAY, WEEKDAYS, YEAR_DAY, part_numbers
 from softsplit.variables.kinds import Hint

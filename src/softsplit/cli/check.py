@@ -29,12 +29,10 @@ def check(
         ),
     ] = None,
     level: Annotated[
-        float,
-        typer.Option("--level", help="Chance of a false alarm over all columns together."),
+        float, typer.Option("--level", help="Chance of a false alarm over all columns together.")
     ] = 0.05,
     used_only: Annotated[
-        bool,
-        typer.Option("--used-only", help="Look only at the columns that the tree uses."),
+        bool, typer.Option("--used-only", help="Look only at the columns that the tree uses.")
     ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write the result as an HTML page to this file.")

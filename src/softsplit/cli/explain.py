@@ -29,8 +29,7 @@ def explain(
     fixed: Annotated[
         list[str] | None,
         typer.Option(
-            "--fixed",
-            help="Columns that must not change, separated by commas; may be repeated.",
+            "--fixed", help="Columns that must not change, separated by commas; may be repeated."
         ),
     ] = None,
     ranges: Annotated[
@@ -43,12 +42,10 @@ def explain(
         ),
     ] = None,
     only_decrease: Annotated[
-        list[str] | None,
-        typer.Option("--only-decrease", help="Columns that may only decrease."),
+        list[str] | None, typer.Option("--only-decrease", help="Columns that may only decrease.")
     ] = None,
     only_increase: Annotated[
-        list[str] | None,
-        typer.Option("--only-increase", help="Columns that may only increase."),
+        list[str] | None, typer.Option("--only-increase", help="Columns that may only increase.")
     ] = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,

@@ -121,11 +121,7 @@ def predict(
 
 
 def _answers(
-    tree: TreeModel,
-    rows: CodedRows,
-    levels: dict[str, float],
-    class_conditional: bool,
-    proba: bool,
+    tree: TreeModel, rows: CodedRows, levels: dict[str, float], class_conditional: bool, proba: bool
 ) -> list[Answer]:
     """Return what is written about each row; ``levels`` are confidences of "set" and "refer"."""
     if len(rows) == 0:
@@ -179,10 +175,7 @@ def _share(hits: Collection[bool]) -> str:
 
 
 def as_csv(
-    answers: list[Answer],
-    classes: list[str],
-    more: list[str],
-    written: Callable[[str], str] = str,
+    answers: list[Answer], classes: list[str], more: list[str], written: Callable[[str], str] = str
 ) -> str:
     """Return the answers as CSV with the probabilities of ``classes``.
 

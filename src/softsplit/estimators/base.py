@@ -22,10 +22,7 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.settings.parameter import checked
 from softsplit.settings.table import ColumnParameters, ProblemParameters, RunParameters
 from softsplit.support.hinged_table import HingedTable
-from softsplit.support.inputs import (
-    device_of,
-    refuse_lengths,
-)
+from softsplit.support.inputs import device_of, refuse_lengths
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows, TrainingRows

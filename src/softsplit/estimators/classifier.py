@@ -117,12 +117,7 @@ class SoftTreeClassifier(SingleTreeParameters, SoftTreeBase):
         )
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        targets: Any = None,
-        sensitive: Any = None,
+        self, X: Any, y: Any, sample_weight: Any = None, targets: Any = None, sensitive: Any = None
     ) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).
 

@@ -11,12 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.alternatives import LOG_LOSS, Alternative, Alternatives
-from softsplit.estimators.base import (
-    SoftTreeBase,
-    all_or_nothing,
-    model_settings,
-    training_run,
-)
+from softsplit.estimators.base import SoftTreeBase, all_or_nothing, model_settings, training_run
 from softsplit.estimators.chosen import (
     at_readable_strengths,
     compared_alone,
@@ -40,17 +35,11 @@ from softsplit.selection.candidates import (
     make_fractions,
     make_scorer,
 )
-from softsplit.selection.cross_validation import (
-    FoldTrainer,
-)
+from softsplit.selection.cross_validation import FoldTrainer
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
 from softsplit.selection.held_out import Scoring, price_share, price_unit
 from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
-from softsplit.selection.strengths import (
-    SHARES,
-    price,
-    strength_unit,
-)
+from softsplit.selection.strengths import SHARES, price, strength_unit
 from softsplit.selection.teachers import SoftTargets, make_teacher, soft_targets_of
 from softsplit.settings.checks import is_auto
 from softsplit.settings.parameter import documented

@@ -16,11 +16,7 @@ from softsplit.advice.differences import Comparison, compare_trees
 from softsplit.editing import edit as editing
 from softsplit.editing.refit import placed_rows, refitted, training_loss
 from softsplit.estimators.base import keep as keep_outcome
-from softsplit.estimators.base import (
-    model_settings,
-    profiled,
-    training_run,
-)
+from softsplit.estimators.base import model_settings, profiled, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.row_reading import (
     checked_rows,

@@ -12,9 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from softsplit.estimators.row_reading import (
-    checked_rows,
-)
+from softsplit.estimators.row_reading import checked_rows
 from softsplit.fitted.conformal import checked_confidence, known_scores
 from softsplit.fitted.model import TreeHolder, TreeModel
 from softsplit.fitted.ranges import far_warning

@@ -211,11 +211,7 @@ def _walked(
             )  # fmt: skip
             zero = run.solver.zero_threshold
             points += [
-                PathPoint(
-                    *pair,
-                    solution,
-                    fitted_classifier(base, point, solution, zero),
-                )
+                PathPoint(*pair, solution, fitted_classifier(base, point, solution, zero))
                 for pair, point, solution in zip(row, along, solutions, strict=False)
             ]
     # 3. What a limit or Ctrl-C has cut short is said.

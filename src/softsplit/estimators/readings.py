@@ -19,11 +19,7 @@ from softsplit.advice.limits import AdviceLimits
 from softsplit.advice.monotone_check import MonotoneCheck, check_monotone
 from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.estimators.fitted import FittedTree
-from softsplit.estimators.row_reading import (
-    checked_rows,
-    read_rows,
-    tree_labels,
-)
+from softsplit.estimators.row_reading import checked_rows, read_rows, tree_labels
 from softsplit.estimators.stability import Stability, resampled_stability
 from softsplit.fitted.calibration import calibrated
 from softsplit.fitted.edits import Edit
@@ -36,9 +32,7 @@ from softsplit.reading.partial_dependence import SetColumn, mean_probabilities, 
 from softsplit.reading.shapley import ShapleyValues, shapley_values
 from softsplit.solvers import Budget
 from softsplit.support.arguments import positive_integer
-from softsplit.support.inputs import (
-    refuse_masked,
-)
+from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import shown
 from softsplit.support.options import late
 from softsplit.variables import CodedRows

@@ -9,27 +9,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import (
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.drift.results import TableCheck
 from softsplit.drift.table_check import check_table, coded_with_missing
 from softsplit.fitted.conformal import checked_confidence, known_labels
 from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.support.arrays import FloatArray
-from softsplit.support.inputs import (
-    checked_table,
-    has_missing,
-    holds_numbers,
-    made_floats,
-)
+from softsplit.support.inputs import checked_table, has_missing, holds_numbers, made_floats
 from softsplit.support.messages import nearest, shown
-from softsplit.variables import (
-    CodedRows,
-    Coding,
-)
+from softsplit.variables import CodedRows, Coding
 from softsplit.variables.columns import listed_columns
 
 

@@ -10,11 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of

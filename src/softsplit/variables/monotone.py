@@ -167,8 +167,7 @@ def _refuse_unordered(coding: Coding | None, place: int, names: Sequence[str]) -
         )
     if DATE in kinds or len(kinds) != 1:
         raise _refused(
-            names[place],
-            f"names column {name}, a date; make a column of the number of days of it.",
+            names[place], f"names column {name}, a date; make a column of the number of days of it."
         )
 
 
