@@ -238,8 +238,8 @@ def _show(
             f"{100 * fitted.score:.1f} % (used to choose the tree: slightly optimistic)"
         )
     facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
-    predicted = set(tree.tree_.leaf_predictions.tolist())
-    never = [visible(label) for k, label in enumerate(tree.classes_) if k not in predicted]
+    of_leaves = set(tree.tree_.leaf_predictions.tolist())
+    never = [visible(label) for k, label in enumerate(tree.classes_) if k not in of_leaves]
     if never:
         more = f" and {len(never) - 5} more" if len(never) > 5 else ""
         facts["never predicted"] = (

@@ -183,7 +183,7 @@ class EditedTree(SoftTreeClassifier):
             before = editing.rename(before, {old: new for old, new in pairs if old != new})
         rows = [checked_rows(with_tree(self, tree), X) for tree in (before, after)]
         labels = tree_labels(after, y, len(rows[0]))
-        return compare_trees(before, after, *rows, labels)
+        return compare_trees(before, after, rows[0], rows[1], labels)
 
     @property
     def day(self) -> str:
