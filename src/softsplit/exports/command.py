@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,26 +11,19 @@ from softsplit.cli import options
 from softsplit.cli.console import say
 from softsplit.cli.inputs import load_stored
 from softsplit.cli.outputs import check_files
+from softsplit.support.options import late
 
+WRITERS = {
+    "sql": "softsplit.exports.sql:export_sql",
+    "python": "softsplit.exports.python:export_python",
+    "javascript": "softsplit.exports.javascript:export_javascript",
+    "c": "softsplit.exports.c:export_c",
+    "excel": "softsplit.exports.excel:export_excel",
+}
+"""What writes each language; it is loaded when it is asked for."""
 
-class Language(StrEnum):
-    """What the tree is written in."""
-
-    sql = "sql"
-    python = "python"
-    javascript = "javascript"
-    c = "c"
-    excel = "excel"
-
-
-class DialectName(StrEnum):
-    """The database that a statement is for."""
-
-    postgres = "postgres"
-    sqlite = "sqlite"
-    duckdb = "duckdb"
-    mssql = "mssql"
-    bigquery = "bigquery"
+Language = Literal["sql", "python", "javascript", "c", "excel"]
+DialectName = Literal["postgres", "sqlite", "duckdb", "mssql", "bigquery"]
 
 
 def export(
@@ -72,32 +64,20 @@ def export(
     Example: softsplit export tree.json --to sql --dialect duckdb --table patients --keep id
     """
     check_files({"--out": out}, model=model)
-    if to == Language.excel and out is None:
+    if to == "excel" and out is None:
         raise ValueError("a workbook is no text; name a file with --out, such as tree.xlsx.")
     of_sql = {"--dialect": dialect, "--table": table, "--schema": schema, "--keep": keep}
     given = [option for option, value in of_sql.items() if value]
-    if given and to != Language.sql:
-        raise ValueError(f"{given[0]} is for --to sql; leave it out with --to {to.value}.")
+    if given and to != "sql":
+        raise ValueError(f"{given[0]} is for --to sql; leave it out with --to {to}.")
     tree = load_stored(model)
-    if to == Language.excel:
-        from softsplit.exports.excel import export_excel
-
-        assert out is not None
-        export_excel(tree, out, reasons=reasons)
-        text = ""
-    elif to == Language.sql:
-        from softsplit.exports.sql import export_sql
-
-        name, database = table or "rows", dialect or DialectName.postgres
-        place = name if schema is None else (schema, name)
-        text = export_sql(tree, place, out, dialect=database.value, keep=keep, reasons=reasons)
-    else:
-        from softsplit.exports.c import export_c
-        from softsplit.exports.javascript import export_javascript
-        from softsplit.exports.python import export_python
-
-        writers = {"python": export_python, "javascript": export_javascript, "c": export_c}
-        text = writers[to.value](tree, out, reasons=reasons)
+    module, _, function = WRITERS[to].partition(":")
+    arguments: dict[str, Any] = {}
+    if to == "sql":
+        name = table or "rows"
+        arguments["table"] = name if schema is None else (schema, name)
+        arguments |= {"dialect": dialect or "postgres", "keep": keep}
+    text = late(module, function)(tree, path=out, reasons=reasons, **arguments)
     if out is None:
         typer.echo(text, nl=False)
     elif not quiet:

@@ -6,6 +6,7 @@ Where a database would put one into the other again, they are marked as MATERIAL
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -32,26 +33,57 @@ from softsplit.exports.program import SATURATION, TreeProgram, program_of
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName
 
-MOST_ARGUMENTS = 50
-"""Of a function of SQLite; its limit is 127, or less where it was built so."""
-
 HELD = 2
 """Knots of one CASE of an interpolation; more are halved, so that few are looked at."""
 
 
 class Dialect(Printer):
-    """Expressions of SQL, of SQLite where nothing else is said."""
+    """Expressions of SQL. What databases differ in are the attributes below, of SQLite here.
+
+    In templates ``cell`` is a cell of the table, ``text`` its text, ``bare`` the cell without the
+    blanks at both ends, and ``double`` the cell as a number.
+    """
 
     signs: ClassVar[Mapping[str, str]] = {"greater": ">", "at least": ">=", "equal": "="}
     words: ClassVar[Mapping[str, str]] = {"all": "AND", "any": "OR"}
     compound = tuple(kind for kind in Printer.compound if kind != "if")
+    called: ClassVar[Mapping[str, str]] = {}
+    """Functions that are not called as in capitals."""
 
     double, text_type, materialized = "REAL", "TEXT", "MATERIALIZED "
+    truths = ("0", "1")
+    quotes = ('"', '"', '""')
+    """Before a name, after it, and for the latter within a name."""
+    blanks = f"char({', '.join(str(ord(c)) for c in BLANKS)})"
+    """What ``trim`` removes."""
+    zero = "char(0)"
+    """The character that no literal can hold."""
+    exponents = False
+    """Whether numbers have an exponent, as others are decimals of few digits."""
+
+    trim = "TRIM({text}, {blanks})"
+    number_cell = "CASE WHEN typeof({cell}) = 'text' AND {bare} = '' THEN NULL ELSE {double} END"
+    level_cell = (
+        "CASE WHEN typeof({cell}) = 'real' AND {cell} = CAST({cell} AS INTEGER) "
+        "THEN CAST(CAST({cell} AS INTEGER) AS TEXT) ELSE {text} END"
+    )
+    """The text of a level that may be a number: 1.0 is written as 1."""
+    exactly = "{text} COLLATE BINARY"
+    """A text, compared letter by letter."""
+
+    most_arguments = 50
+    """Of a function; the limit of SQLite is 127, or less where it was built so."""
     saturation = SATURATION
     prefix = "ss_"
 
     def name(self, text: str) -> str:
         return self.prefix + text
+
+    def number(self, value: float) -> str:
+        text = repr(value)
+        if not self.exponents or "e" in text or not text[-1].isdigit():
+            return text
+        return text.removesuffix(".0") + "E0"
 
     def identifier(self, name: str) -> str:
         """A name of a table or column, which cannot be anything else."""
@@ -59,14 +91,15 @@ class Dialect(Printer):
             raise ValueError(
                 f"{shown(name)} cannot be the name of a column or table in SQL; rename it."
             )
-        return '"' + name.replace('"', '""') + '"'
+        first, last, within = self.quotes
+        return first + name.replace(last, within) + last
 
     def literal(self, text: str) -> str | None:
         """A text, or None if the database can hold no such text."""
         if has_halves(text):
             return None
         parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
-        return parts[0] if len(parts) == 1 else f"({' || char(0) || '.join(parts)})"
+        return parts[0] if len(parts) == 1 else f"({f' || {self.zero} || '.join(parts)})"
 
     def constant(self, label: Any) -> str:
         """A class label."""
@@ -76,14 +109,12 @@ class Dialect(Printer):
             return str(label)
         if isinstance(label, float):
             return self.number(label)
-        made = self.literal(label)
-        if made is None:
+        literal = self.literal(label)
+        if literal is None:
             raise ValueError(
                 f"class {shown(label)} holds an unpaired surrogate character; rename it."
             )
-        return made
-
-    truths = ("0", "1")
+        return literal
 
     def as_double(self, text: str) -> str:
         return f"CAST({text} AS {self.double})"
@@ -93,10 +124,7 @@ class Dialect(Printer):
 
     def without_blanks(self, text: str) -> str:
         """A text without blanks at both ends."""
-        return f"TRIM({text}, {self.blanks})"
-
-    blanks = f"char({', '.join(str(ord(c)) for c in BLANKS)})"
-    """What ``TRIM`` removes."""
+        return self.trim.format(text=text, blanks=self.blanks)
 
     # --- cells ------------------------------------------------------------------------------------
 
@@ -115,37 +143,29 @@ class Dialect(Printer):
         return self.read_level(cell, column.levels)
 
     def read_number(self, cell: str) -> str:
-        blank = f"typeof({cell}) = 'text' AND {self.without_blanks(cell)} = ''"
-        return f"CASE WHEN {blank} THEN NULL ELSE {self.as_double(cell)} END"
+        bare, double = self.without_blanks(cell), self.as_double(cell)
+        return self.number_cell.format(cell=cell, bare=bare, double=double)
 
     def read_level(self, cell: str, levels: Sequence[str]) -> str:
+        """The position of a level: as it is written, else without the blanks at both ends."""
         text = self.as_text(cell)
         if any(level[-1:].isdigit() for level in levels):
-            text = self.level_text(cell)
-        known = [(level, self.level_literal(level), i) for i, level in enumerate(levels)]
-        known = [one for one in known if one[1] is not None]
-        cases = " ".join(f"WHEN {literal} THEN {i}" for _, literal, i in known)
+            text = self.level_cell.format(cell=cell, text=text)
+        literals = {level: self.level_literal(level) for level in levels}
+        known = [(level, i) for i, level in enumerate(levels) if literals[level] is not None]
+        cases = " ".join(f"WHEN {literals[level]} THEN {i}" for level, i in known)
         bare = " ".join(
-            f"WHEN {literal} THEN {i}" for level, literal, i in known if level == level.strip()
+            f"WHEN {literals[level]} THEN {i}" for level, i in known if level == level.strip()
         )
         blank = f"WHEN {self.level_literal('')} THEN {MISSING}"
-        inner = self.compared(self.without_blanks(self.as_text(cell)))
+        inner = self.exactly.format(text=self.without_blanks(self.as_text(cell)))
         other = f"CASE {inner} {blank} {bare} ELSE {UNLISTED} END"  # last: it takes long
-        position = f"CASE {self.compared(text)} {cases} ELSE {other} END" if cases else other
+        exact = self.exactly.format(text=text)
+        position = f"CASE {exact} {cases} ELSE {other} END" if cases else other
         return f"CASE WHEN {cell} IS NULL THEN {MISSING} ELSE {position} END"
-
-    def compared(self, text: str) -> str:
-        """A text, compared letter by letter with ``level_literal``."""
-        return f"{text} COLLATE BINARY"
 
     def level_literal(self, level: str) -> str | None:
         return self.literal(level)
-
-    def level_text(self, cell: str) -> str:
-        """The text of a level that may be a number: 1.0 is written as 1."""
-        whole = f"typeof({cell}) = 'real' AND {cell} = CAST({cell} AS INTEGER)"
-        short = f"CAST(CAST({cell} AS INTEGER) AS TEXT)"
-        return f"CASE WHEN {whole} THEN {short} ELSE CAST({cell} AS TEXT) END"
 
     def read_day(self, cell: str, form: str) -> str:
         text = self.without_blanks(self.as_text(cell))
@@ -200,21 +220,19 @@ class Dialect(Printer):
         return f"{self(cell)} IS NULL"
 
     def call(self, function: str, args: list[str]) -> str:
-        while len(args) > MOST_ARGUMENTS:
-            first, args = args[:MOST_ARGUMENTS], args[MOST_ARGUMENTS:]
+        while len(args) > self.most_arguments:
+            first, args = args[: self.most_arguments], args[self.most_arguments :]
             args = [self.call(function, first), *args]
-        return f"{function.upper()}({', '.join(args)})"
+        return f"{self.called.get(function, function.upper())}({', '.join(args)})"
 
 
 class GreatestDialect(Dialect):
-    """Dialects with GREATEST and LEAST, whose texts are compared letter by letter as they are."""
+    """Dialects with GREATEST and LEAST of any number of arguments, and with truth values."""
 
-    def compared(self, text: str) -> str:
-        return text
-
-    def call(self, function: str, args: list[str]) -> str:
-        called = {"max": "GREATEST", "min": "LEAST"}.get(function, function.upper())
-        return f"{called}({', '.join(args)})"
+    called: ClassVar[Mapping[str, str]] = {"max": "GREATEST", "min": "LEAST"}
+    most_arguments = 1_000_000
+    truths = ("FALSE", "TRUE")
+    level_cell = exactly = "{text}"
 
 
 class Postgres(GreatestDialect):
@@ -222,22 +240,14 @@ class Postgres(GreatestDialect):
 
     double, text_type = "double precision", "text"
     blanks = "E'" + "".join(f"\\u{ord(c):04x}" for c in BLANKS) + "'"
-    truths = ("FALSE", "TRUE")
+    number_cell = "NULLIF({double}, 'NaN')"
+    exactly = '{text} COLLATE "C"'
 
     def literal(self, text: str) -> str | None:
         if "\0" in text or has_halves(text):
             return None
         body = text.replace("'", "''")
         return "E'" + body.replace("\\", "\\\\") + "'" if "\\" in body else f"'{body}'"
-
-    def compared(self, text: str) -> str:
-        return f'{text} COLLATE "C"'
-
-    def level_text(self, cell: str) -> str:
-        return self.as_text(cell)
-
-    def read_number(self, cell: str) -> str:
-        return f"NULLIF({self.as_double(cell)}, 'NaN')"
 
     def read_day(self, cell: str, form: str) -> str:
         text = self.without_blanks(self.as_text(cell))
@@ -256,22 +266,12 @@ class DuckDB(GreatestDialect):
 
     double, text_type = "DOUBLE", "VARCHAR"
     blanks = f"concat({', '.join(f'chr({ord(c)})' for c in BLANKS)})"
-    truths = ("FALSE", "TRUE")
-
-    def number(self, value: float) -> str:
-        return _with_exponent(value)  # others are decimals of few digits
-
-    def literal(self, text: str) -> str | None:
-        made = super().literal(text)
-        return None if made is None else made.replace("|| char(0) ||", "|| chr(0) ||")
-
-    def level_text(self, cell: str) -> str:
-        text = self.as_text(cell)
-        short = f"regexp_replace({text}, '\\.0$', '')"
-        return f"CASE WHEN typeof({cell}) IN ('DOUBLE', 'FLOAT') THEN {short} ELSE {text} END"
-
-    def read_number(self, cell: str) -> str:
-        return f"NULLIF({self.as_double(cell)}, CAST('NaN' AS DOUBLE))"
+    zero, exponents = "chr(0)", True
+    number_cell = "NULLIF({double}, CAST('NaN' AS DOUBLE))"
+    level_cell = (
+        "CASE WHEN typeof({cell}) IN ('DOUBLE', 'FLOAT') "
+        "THEN regexp_replace({text}, '\\.0$', '') ELSE {text} END"
+    )
 
     def read_day(self, cell: str, form: str) -> str:
         text = self.without_blanks(self.as_text(cell))
@@ -286,23 +286,14 @@ class BigQuery(GreatestDialect):
 
     double, text_type, materialized = "FLOAT64", "STRING", ""
     blanks = "'" + "".join(f"\\u{ord(c):04x}" for c in BLANKS) + "'"
-    truths = ("FALSE", "TRUE")
+    number_cell = "IF(IS_NAN({double}), NULL, {double})"
 
     def identifier(self, name: str) -> str:
         super().identifier(name)
         return f"`{_escaped(name)}`"
 
     def literal(self, text: str) -> str | None:
-        if has_halves(text):
-            return None
-        return f"'{_escaped(text)}'"
-
-    def level_text(self, cell: str) -> str:
-        return self.as_text(cell)
-
-    def read_number(self, cell: str) -> str:
-        number = self.as_double(cell)
-        return f"IF(IS_NAN({number}), NULL, {number})"
+        return None if has_halves(text) else f"'{_escaped(text)}'"
 
     def read_day(self, cell: str, form: str) -> str:
         text = self.without_blanks(self.as_text(cell))
@@ -317,45 +308,23 @@ class SQLServer(Dialect):
 
     double, text_type, materialized = "float", "nvarchar(max)", ""
     blanks = "CONCAT(" + ", ".join(f"NCHAR({ord(c)})" for c in BLANKS) + ")"
-    truths = ("CAST(0 AS bit)", "CAST(1 AS bit)")
-
-    def number(self, value: float) -> str:
-        return _with_exponent(value)  # others are decimals of few digits
-
-    def identifier(self, name: str) -> str:
-        super().identifier(name)
-        return "[" + name.replace("]", "]]") + "]"
+    truths, exponents = ("CAST(0 AS bit)", "CAST(1 AS bit)"), True
+    quotes = ("[", "]", "]]")
+    trim, number_cell, level_cell = "TRIM({blanks} FROM {text})", "{double}", "{text}"
+    exactly = "(({text}) COLLATE Latin1_General_100_BIN2 + N'|')"
+    """The mark at the end: blanks there would not count."""
 
     def literal(self, text: str) -> str | None:
+        """Characters before the blank by their numbers: a backslash at the end of a line would join
+        it to the next one."""
         if has_halves(text):
             return None
-        # A backslash at the end of a line would join it to the next one.
-        parts = [f"NCHAR({ord(c)})" if ord(c) < 32 else c for c in text]
-        made, run = [], ""
-        for part in parts:
-            if len(part) == 1:
-                run += part.replace("'", "''")
-                continue
-            made += [f"N'{run}'", part]
-            run = ""
-        made.append(f"N'{run}'")
-        return made[0] if len(made) == 1 else f"({' + '.join(made)})"
-
-    def compared(self, text: str) -> str:
-        # The mark at the end: blanks there would not count.
-        return f"(({text}) COLLATE Latin1_General_100_BIN2 + N'|')"
+        runs = re.split(r"([\x00-\x1f])", text.replace("'", "''"))
+        parts = [f"NCHAR({ord(run)})" if i % 2 else f"N'{run}'" for i, run in enumerate(runs)]
+        return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
 
     def level_literal(self, level: str) -> str | None:
         return self.literal(f"{level}|")
-
-    def level_text(self, cell: str) -> str:
-        return self.as_text(cell)
-
-    def without_blanks(self, text: str) -> str:
-        return f"TRIM({self.blanks} FROM {text})"
-
-    def read_number(self, cell: str) -> str:
-        return self.as_double(cell)
 
     def read_day(self, cell: str, form: str) -> str:
         moment = f"CAST({cell} AS datetime2)"
@@ -385,11 +354,6 @@ DIALECTS: dict[str, type[Dialect]] = {
 }
 
 
-def _with_exponent(value: float) -> str:
-    text = repr(value)
-    return text if "e" in text or not text[-1].isdigit() else text.removesuffix(".0") + "E0"
-
-
 def _escaped(text: str) -> str:
     """Letters and digits as they are, everything else by its number."""
     return "".join(
@@ -397,16 +361,12 @@ def _escaped(text: str) -> str:
     )
 
 
+FORMAT_WORDS = {"%d": "DD", "%m": "MM", "%Y": "YYYY", "%H": "HH24", "%M": "MI", "%S": "SS"}
+"""Parts of date formats in PostgreSQL."""
+
+
 def _with_words(form: str) -> str:
-    words = {
-        "%d": "DD",
-        "%m": "MM",
-        "%Y": "YYYY",
-        "%H": "HH24",
-        "%M": "MI",
-        "%S": "SS",
-    }
-    for part, word in words.items():
+    for part, word in FORMAT_WORDS.items():
         form = form.replace(part, word)
     return form
 
