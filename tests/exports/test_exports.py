@@ -26,7 +26,7 @@ from softsplit import (
     export_python,
     export_sql,
 )
-from softsplit.exports.sql import DIALECTS
+from softsplit.exports.dialects import DIALECTS
 from softsplit.persistence.estimators import classifier_of
 
 TOLERANCE = 1e-9

@@ -22,9 +22,10 @@ from softsplit.exports.expressions import (
     Interpolate,
     Lookup,
 )
-from softsplit.exports.printing import Printer, has_halves, model_in
+from softsplit.exports.printing import Printer, model_in
 from softsplit.exports.program import TreeProgram, program_of
 from softsplit.fitted.model import TreeModel
+from softsplit.persistence.records import has_halves
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName, write_file
 

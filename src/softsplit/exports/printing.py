@@ -183,11 +183,6 @@ def identifiers(names: Iterable[Any], prefix: str = "", taken: Iterable[str] = (
     return unique
 
 
-def has_halves(text: str) -> bool:
-    """Whether a text holds half of a character (a lone surrogate), which no file can hold."""
-    return any(0xD800 <= ord(character) < 0xE000 for character in text)
-
-
 def remark(text: Any, length: int = 60) -> str:
     """A text that ends no comment and no line, and opens no markup, in any of the languages."""
     shown = ascii(str(text)[:length]).replace("<", "\\x3c").replace("*/", "* /")

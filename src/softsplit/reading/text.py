@@ -10,7 +10,8 @@ import numpy as np
 
 from softsplit.fitted.model import TreeModel, tree_of
 from softsplit.reading.case_costs import cost_notes
-from softsplit.reading.equations import Split, rank_places, tree_notes
+from softsplit.reading.equations import Split, rank_places
+from softsplit.reading.notes import tree_notes
 from softsplit.reading.outline import OutlineNode, answer_words, outline
 from softsplit.reading.term_curves import term_curves
 from softsplit.support.arrays import FloatArray

@@ -8,7 +8,7 @@ import numpy as np
 
 from softsplit.drift.results import ColumnCheck, TableCheck
 from softsplit.fitted.model import TreeModel
-from softsplit.reading.equations import decision_notes
+from softsplit.reading.notes import decision_notes
 from softsplit.report import charts, panels, sections
 from softsplit.report.cards import card_part
 from softsplit.report.case import WAYS, case_values
