@@ -140,7 +140,7 @@ def test_a_bound_speaks_and_counts() -> None:
     bound = vc_lower_bound(3, 10)
     assert isinstance(bound, Bound)
     assert range(100)[bound] == 44
-    assert str(bound).startswith("at least 44: the levels above tell 4 clusters apart")
+    assert str(bound).startswith("at least 44: 2 levels tell 4 clusters of points apart")
     assert "LB-VC of the paper gives 40" in bound.reason
     assert str(vc_upper_bound(3, 10)).startswith("at most 184550: ")
     assert str(vc_upper_bound(1, 3)).startswith("exactly 4: ")

@@ -6,16 +6,15 @@ of features and N = 2^D - 1 branches:
 
     exact   p + 1                        D = 1: half-spaces (Observation 1)
     lower   2^(D-1) (p - D + 3)          D >= 2, p >= D + 1: LB-VC (Propositions 2 and 3)
-    lower   2^(D-1) (p + 1)              real features, any D and p
-    lower   2^(D-1) (p + 1 - s)          binary features; s as small as ``hypercube_plan`` finds it
-    lower   2^h times that for D - h     features on a grid, which can be halved h times
+    lower   2^(D-1) (p + 1)              real features, any D and p, and grids that are fine enough
+    lower   2^(D-1) (p + 1 - s)          binary features; s as small as ``cluster_plan`` finds it
     upper   O(16^D p^2)                  real features, the constant is computed (``growth``)
     upper   O(2^D p (D + log p))         binary features
     upper   2^p                          binary features: there are no more points
     upper   2^N                          one real feature
 
-The third to fifth line are ours and never below the second: the recursion of the paper gives up
-one feature per level, which binary features need only when they run short.
+The third and the fourth line are ours and never below the second: the recursion of the paper gives
+up one feature per level, which binary features need only when they run short.
 
 ``generalisation_bound`` bounds the error on new rows by the error on training rows. For n
 independent rows, with probability at least 1 - delta, every classifier of a class whose
@@ -71,90 +70,66 @@ class Bound:
         return f"{words[self.kind]} {self.value}: {self.reason}"
 
 
-class HypercubePlan(NamedTuple):
-    """How vertices of the unit cube are shared out among the last branches of a tree.
+class ClusterPlan(NamedTuple):
+    """How the levels above the last branches tell clusters of points apart.
 
-    Of the ``working_depth - 1`` levels above the last branches, ``n_fixed`` test a single feature,
-    which is then used up; each of the others tests a block of three features or more, which
-    stays in use.
+    On the vertices of the unit cube ``n_fixed`` levels test a single feature, which is then used
+    up; each of the others tests a block of three features or more, which stays in use. In ``cells``
+    every level halves the range of one feature, the features taking turns; ``levels`` is the number
+    of values of a feature, None for real features.
     """
 
     working_depth: int
-    n_fixed: int
     n_features: int
+    n_fixed: int = 0
+    cells: bool = False
+    levels: int | None = None
 
     @property
     def n_points(self) -> int:
         return int(2 ** (self.working_depth - 1) * (self.n_features - self.n_fixed + 1))
 
-
-def hypercube_plan(depth: int, n_features: int) -> HypercubePlan:
-    """The plan with most points.
-
-    Blocks of three need 3 (D - 1 - s) <= p - s features, so that s fixed features suffice from
-    s >= (3 (D - 1) - p) / 2 on. A tree deeper than p gains nothing: the cube has 2^p vertices.
-    """
-    plans = [
-        HypercubePlan(used, max(0, (3 * (used - 1) - n_features + 1) // 2), n_features)
-        for used in range(1, min(depth, n_features) + 1)
-    ]
-    return max(plans, key=lambda plan: plan.n_points)
-
-
-class GridPlan(NamedTuple):
-    """Cells of a grid, told apart by halvings, with the vertices of each cell shared out by a plan.
-
-    The first ``halvings`` levels of the tree halve the cells along one feature each, the features
-    taking turns; ``levels`` is the number of values of a feature, None for real features.
-    """
-
-    halvings: int
-    cube: HypercubePlan
-    levels: int | None
-
     @property
-    def working_depth(self) -> int:
-        return self.halvings + self.cube.working_depth
+    def widths(self) -> list[float]:
+        """Width of a cell along each feature; features are halved in turn, the first ones most."""
+        halvings = self.working_depth - 1 if self.cells else 0
+        turns = (len(range(j, halvings, self.n_features)) for j in range(self.n_features))
+        return [self._width(halved) for halved in turns]
 
-    @property
-    def n_points(self) -> int:
-        return int(2**self.halvings * self.cube.n_points)
-
-    @property
-    def narrowest(self) -> float:
-        """Width of a cell along the first feature, which is halved most often."""
-        return self.width(-(-self.halvings // self.cube.n_features))
-
-    def width(self, halvings: int) -> float:
-        """Width of a cell along a feature halved so often: gaps are as wide, and ends on values."""
+    def _width(self, halvings: int) -> float:
+        """Gaps are as wide as cells, and cells end on values."""
         pieces = 2 ** (halvings + 1) - 1
-        if self.levels is None:
+        if self.levels is None or pieces == 1:
             return 1.0 / pieces
         return ((self.levels - 1) // pieces) / (self.levels - 1)
 
 
-def grid_plan(depth: int, n_features: int, levels: int | None) -> GridPlan:
-    """The plan with most points; among equals the one without halvings, whose margin is larger.
+def cluster_plan(depth: int, n_features: int, levels: int | None) -> ClusterPlan:
+    """The plan with most points; among equals that of the cube, whose margin is larger.
 
-    A halving doubles the points, sharing a cube does so at best: halvings come first, as long as
-    each cell keeps two values of every feature.
+    Blocks of three need 3 (D - 1 - s) <= p - s features, so that s fixed features suffice from
+    s >= (3 (D - 1) - p) / 2 on. A tree deeper than p gains nothing: the cube has 2^p vertices.
+    Features can be halved as long as each cell keeps two values of every feature.
     """
+    plans = [
+        ClusterPlan(used, n_features, max(0, (3 * (used - 1) - n_features + 1) // 2), levels=levels)
+        for used in range(1, min(depth, n_features) + 1)
+    ]
     most = depth - 1
     if levels is not None:
         most = min(most, n_features * ((levels // 2).bit_length() - 1))
-    plain = GridPlan(0, hypercube_plan(depth, n_features), levels)
-    halved = GridPlan(most, hypercube_plan(depth - most, n_features), levels)
-    return plain if plain.n_points >= halved.n_points else halved
+    plans.append(ClusterPlan(most + 1, n_features, cells=True, levels=levels))
+    return max(plans, key=lambda plan: plan.n_points)
 
 
-def paper_plan(depth: int, n_features: int) -> HypercubePlan:
+def paper_plan(depth: int, n_features: int) -> ClusterPlan:
     """The plan of the paper: one feature per level, and one block for the last split of all."""
     if n_features < depth + 1:
         raise ValueError(
             f"the construction of the paper needs n_features >= depth + 1 at depth {depth}, got "
             f"{n_features}: {_why_not(depth, n_features)}; use method='best'."
         )
-    return HypercubePlan(depth, max(0, depth - 2), n_features)
+    return ClusterPlan(depth, n_features, max(0, depth - 2))
 
 
 def lb_vc(depth: int, n_features: int) -> int:
@@ -203,9 +178,7 @@ def vc_lower_bound(
         return _half_spaces(n_features)
     if method == "lb-vc":
         return _recursive(depth, n_features, binary=levels == 2)
-    if levels is None:
-        return _in_space(depth, n_features)
-    return _on_a_grid(depth, n_features, levels)
+    return _clusters(depth, n_features, levels)
 
 
 def vc_upper_bound(
@@ -274,56 +247,48 @@ def _recursive(depth: int, n_features: int, binary: bool) -> Bound:
     )
 
 
-def _in_space(depth: int, n_features: int) -> Bound:
-    return Bound(
-        2 ** (depth - 1) * (n_features + 1),
-        "lower",
-        "2^(D-1) (p + 1)",
-        "clusters",
-        f"the levels above tell {2 ** (depth - 1)} clusters apart, and each last branch labels "
-        f"the {n_features + 1} corners of its simplex in every way; {_beside(depth, n_features)}.",
-    )
-
-
-def _on_a_grid(depth: int, n_features: int, levels: int) -> Bound:
-    plan, what = grid_plan(depth, n_features, levels), "vertices" if levels == 2 else "points"
-    cube, kept = plan.cube, n_features + 1 - plan.cube.n_fixed
-    full = _holds_all_points(plan)
-    counts = {
-        "by halving the values of a feature": plan.halvings,
-        "by one feature each": cube.n_fixed,
-        "by the majority in a block of features": cube.working_depth - 1 - cube.n_fixed,
-    }
-    ways = " and ".join(f"{count} {way}" for way, count in counts.items() if count)
-    power = "(D-1)" if plan.working_depth == depth else str(plan.working_depth - 1)
+def _clusters(depth: int, n_features: int, levels: int | None) -> Bound:
+    plan = cluster_plan(depth, n_features, levels)
+    full, used = _holds_all_points(plan), plan.working_depth - 1
+    what = "vertices" if levels == 2 else "points"
+    formula = "2^(D-1) (p + 1)"
+    if used < depth - 1 or plan.n_fixed:
+        formula = f"2^{used} (p + 1 - s), s = {plan.n_fixed}"
+    # Of a grid on which fewer points are known than among real features.
+    most, ending = 2 ** (depth - 1) * (n_features + 1), ""
+    if full:
+        ending = f"; these are all {what} there are"
+    elif levels not in (None, 2) and plan.n_points < most:
+        ending = f"; with enough values there would be {most}, so that this bound may be weak"
     return Bound(
         plan.n_points,
         "exact" if full else "lower",
-        f"{levels}^p" if full else f"2^{power} (p + 1 - s), s = {cube.n_fixed}",
+        f"{levels}^p" if full else formula,
         "clusters",
-        f"{plan.working_depth - 1} levels tell {2 ** (plan.working_depth - 1)} clusters of {what} "
-        f"apart ({ways}), and each last branch labels its {kept} {what} in every way"
-        f"{f'; these are all {what} there are' if full else _shortage(depth, plan)}; "
+        f"{used} levels tell {2**used} clusters of {what} apart ({_tests(plan)}), and each last "
+        f"branch labels its {n_features + 1 - plan.n_fixed} {what} in every way{ending}; "
         f"{_beside(depth, n_features)}.",
     )
 
 
-def _holds_all_points(plan: GridPlan) -> bool:
-    """Whether no other point exists on the grid."""
-    assert plan.levels is not None
-    return plan.cube.n_features * math.log2(plan.levels) < 1000 and (
-        plan.n_points == plan.levels**plan.cube.n_features
-    )
+def _tests(plan: ClusterPlan) -> str:
+    """What the levels of a plan test."""
+    levels = plan.working_depth - 1
+    if plan.cells:
+        return f"{levels} by halving the values of a feature"
+    counts = {
+        "by one feature each": plan.n_fixed,
+        "by the majority in a block of features": levels - plan.n_fixed,
+    }
+    return " and ".join(f"{count} {way}" for way, count in counts.items() if count)
 
 
-def _shortage(depth: int, plan: GridPlan) -> str:
-    """What is said of a grid on which fewer points are found than among real features."""
-    most = 2 ** (depth - 1) * (plan.cube.n_features + 1)
-    if plan.levels == 2 or plan.n_points == most:
-        return ""
+def _holds_all_points(plan: ClusterPlan) -> bool:
+    """Whether no other point exists on the grid; beyond 1000 bits there are always more."""
     return (
-        f"; with enough values there would be {most}, here cells of two values each run short and "
-        "values left over are not used, so that this bound may be weak"
+        plan.levels is not None
+        and plan.n_features * math.log2(plan.levels) < 1000
+        and plan.n_points == plan.levels**plan.n_features
     )
 
 
@@ -393,7 +358,7 @@ def _all_points(size: TreeSize, levels: int) -> list[Bound]:
     if size.n_features * math.log2(levels) > 1000:
         return []
     points = levels**size.n_features
-    full = _holds_all_points(grid_plan(size.depth, size.n_features, levels))
+    full = _holds_all_points(cluster_plan(size.depth, size.n_features, levels))
     reason = f"features with {levels} values give no more than {levels}^{size.n_features} points"
     return [
         Bound(

@@ -32,11 +32,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from softsplit.capacity.bounds import (
     METHODS,
-    GridPlan,
-    HypercubePlan,
+    ClusterPlan,
     Method,
+    cluster_plan,
     feature_levels,
-    grid_plan,
     paper_plan,
 )
 from softsplit.support.arguments import open_interval, whole_number
@@ -201,7 +200,7 @@ def construct(
             f"the points for depth {depth} and {n_features} features hold {size:.1e} numbers, "
             f"more than {MOST_NUMBERS:.1e}; take a smaller depth or fewer features."
         )
-    return _in_cells(depth, plan, _hypercube(depth, plan.cube))
+    return _in_cells(depth, plan) if plan.cells else _hypercube(depth, plan)
 
 
 def required_steepness(
@@ -219,15 +218,15 @@ def required_steepness(
     """
     depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
     plan = _chosen(depth, n_features, feature_levels(binary, levels), method)
-    return _steepness(plan.narrowest / (2 * n_features), plan.working_depth, epsilon)
+    return _steepness(min(plan.widths) / (2 * n_features), plan.working_depth, epsilon)
 
 
-def _chosen(depth: int, n_features: int, levels: int | None, method: Method) -> GridPlan:
+def _chosen(depth: int, n_features: int, levels: int | None, method: Method) -> ClusterPlan:
     if method not in METHODS:
         raise ValueError(f"method must be 'best' or 'lb-vc', got {shown(method)}.")
     if method == "lb-vc" and depth > 1:
-        return GridPlan(0, paper_plan(depth, n_features), levels)
-    return grid_plan(depth, n_features, levels)
+        return paper_plan(depth, n_features)
+    return cluster_plan(depth, n_features, levels)
 
 
 def _steepness(margin: float, working_depth: int, epsilon: float | None) -> float:
@@ -245,7 +244,7 @@ def _sides(levels: int) -> NDArray[np.int64]:
     return 1 - ((clusters >> np.arange(levels - 1, -1, -1)) & 1)
 
 
-def _hypercube(depth: int, plan: HypercubePlan) -> Construction:
+def _hypercube(depth: int, plan: ClusterPlan) -> Construction:
     """Vertices of the unit cube: at each level the left clusters have ones in its features.
 
     The features of a level are one fixed feature, or a block of three or more. A cluster may
@@ -268,19 +267,17 @@ def _hypercube(depth: int, plan: HypercubePlan) -> Construction:
     return Construction(depth, bases, steps, weights, thresholds)
 
 
-def _in_cells(depth: int, plan: GridPlan, cube: Construction) -> Construction:
-    """A copy of the cube in every cell of a grid in [0, 1]^p.
+def _in_cells(depth: int, plan: ClusterPlan) -> Construction:
+    """The lowest corner of every cell of a grid in [0, 1]^p and its p neighbours.
 
-    Each of the first levels halves the cells along one feature, in turn. Along a feature with
-    cells of width h, cell c reaches from 2 c h to (2 c + 1) h: gaps are as wide as cells. With
-    x = low + h u in a cell, the split a . u / p - mu of the cube becomes the split with weights
-    a_j r_j and threshold sum_j a_j r_j low_j / p + mu min h, where r_j = min h / h_j.
+    Each level halves the cells along one feature, in turn. Along a feature with cells of width h,
+    cell c reaches from 2 c h to (2 c + 1) h: gaps are as wide as cells.
     """
-    levels, p = plan.halvings, cube.n_features
+    levels, p = plan.working_depth - 1, plan.n_features
     sides, cells = _sides(levels), np.zeros((2**levels, p), dtype=np.int64)
-    widths = np.array([plan.width(len(range(j, levels, p))) for j in range(p)])
+    widths = np.array(plan.widths)
     weights, thresholds = np.zeros((p, 2**levels - 1)), np.zeros(2**levels - 1)
-    # 1. The halvings: at each level the left cells lie further up along the feature of the level.
+    # At each level the left cells lie further up along the feature of the level.
     for level in range(levels):
         feature, half = level % p, 2 ** len(range(level + p, levels, p))
         branches = np.arange(2**level - 1, 2 ** (level + 1) - 1)
@@ -288,19 +285,8 @@ def _in_cells(depth: int, plan: GridPlan, cube: Construction) -> Construction:
         weights[feature, branches] = 1.0
         thresholds[branches] = (2 * (first + half) - 0.5) * widths[feature] / p
         cells[:, feature] += half * sides[:, level]
-    # 2. The branches of the cube in every cell, in the units of the cell.
-    low, narrowest = 2 * cells * widths, widths.min()
-    inner = cube.upper_weights * (narrowest / widths)[:, None]
-    offsets = low @ inner / p + narrowest * cube.upper_thresholds
-    # 3. Heap order: below the halvings come the roots of all cells, then their children, and so on.
-    for level in range(cube.working_depth - 1):
-        own = slice(2**level - 1, 2 ** (level + 1) - 1)
-        weights = np.hstack([weights, np.tile(inner[:, own], (1, 2**levels))])
-        thresholds = np.append(thresholds, offsets[:, own])
-    # 4. The points of the cube in every cell.
-    bases = low[:, None, :] + widths * cube.bases
-    steps = np.broadcast_to(widths * cube.steps, bases.shape)
-    return Construction(depth, bases.reshape(-1, p), steps.reshape(-1, p), weights, thresholds)
+    steps = np.broadcast_to(widths, cells.shape)
+    return Construction(depth, 2 * cells * widths, steps, weights, thresholds)
 
 
 @dataclass(frozen=True)
