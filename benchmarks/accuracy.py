@@ -29,7 +29,7 @@ from softsplit.experiments.context import (
     load_data,
     tree_probabilities,
 )
-from softsplit.experiments.spec import Folds, Grid, Spec, Training
+from softsplit.experiments.spec import Folds, Grid, Spec, TrainingSpec
 from softsplit.experiments.tables import markdown, paper_figures
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Solution, Solver
@@ -117,7 +117,7 @@ def cross_validate(setting: Setting) -> tuple[list[dict[str, float]], dict[str, 
         starts=1,
         folds=Folds(seed=setting.fold_seed),
         grid=Grid(strengths=(2.0**setting.log2,)),
-        training=Training(scaling_fit=setting.scaling_fit),  # type: ignore[arg-type]
+        training=TrainingSpec(scaling_fit=setting.scaling_fit),  # type: ignore[arg-type]
     )
     data = load_data(spec)
     context, runs = Context(spec, data), []

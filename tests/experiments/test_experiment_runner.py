@@ -419,15 +419,3 @@ def test_another_spec_of_the_same_name_is_not_taken_for_this_one(tmp_path):
         assert store.same_spec(spec) == spec
         with pytest.raises(StoreError, match="another spec called 'small'; run this one first"):
             store.same_spec(small(datasets=("iris",), starts=2))
-
-
-def test_a_running_experiment_is_on_record(tmp_path):
-    seen = []
-    with Store(tmp_path / "s.sqlite") as store:
-
-        class Look(RunProgress):
-            def advance(self, row, work):
-                seen.extend(run.n_rows for run in store.runs("small"))
-
-        run_experiment(small(), store, progress=Look())
-    assert seen == sorted(seen) and 0 < seen[0] < seen[-1] < 96

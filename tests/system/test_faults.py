@@ -56,8 +56,7 @@ def test_a_full_disk(whole, tmp_path):
     run = start_run(path, file_limit=400_000)
     _, said = run.communicate()
     assert run.returncode == 2
-    assert "cannot be written (" in said and "the disk may be full" in said
-    assert said.endswith("is kept: make room, and run the same command again.\n"), said
+    assert "the disk may be full: make room, and run the same command again" in said
     kept = set(contents(path))
     assert 0 < len(kept) < len(whole[1]) and kept <= set(whole[1])
     with Store(path) as store:
@@ -78,17 +77,17 @@ def test_a_store_that_cannot_be_written(whole, tmp_path):
     run = start_run(path, prefix=prefix)
     _, said = run.communicate()
     assert run.returncode == 2
-    assert "cannot be written (attempt to write a readonly database); copy it to a place" in said
+    assert "cannot be used (attempt to write a readonly database); copy it to a place" in said
     assert path.read_bytes() == before
 
 
 def test_a_folder_in_place_of_a_store(tmp_path):
-    with pytest.raises(StoreError, match=r"cannot be written .unable to open database file.; copy"):
+    with pytest.raises(StoreError, match=r"cannot be used .unable to open database file.; copy"):
         Store(tmp_path)
 
 
 @pytest.mark.slow
-def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
+def test_a_damaged_store_is_refused_or_goes_on(whole, tmp_path):
     ends = [
         use_damaged(
             damaged(whole[0].read_bytes(), random.Random(seed)), tmp_path / "d.sqlite", whole[1]
@@ -101,23 +100,17 @@ def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            ("cells", "test_accuracy = test_accuracy + 1e-15", "rowid = 1"),
-            "the row of .* was changed",
-        ),
-        (("cells", "tree = zeroblob(length(tree))", "rowid = 1"), "the row of .* was changed"),
-        (("cells", "status = 'OPTIMAL '", "rowid = 1"), "the row of .* was changed"),
-        (("notes", "content = '{'", "kind = 'runs'"), "the record of runs cannot be read"),
-        (("notes", "content = '{\"a\": 1}'", "kind = 'runs'"), "the record of runs cannot be read"),
-        (("notes", "content = '[]'", "kind = 'specs'"), "the spec cannot be read"),
-        (("notes", "content = 'x'", "kind = 'versions'"), "the record of versions cannot be read"),
+        ("content = '{' WHERE kind = 'runs'", "the record of runs cannot be read"),
+        ("content = '{\"a\": 1}' WHERE kind = 'runs'", "the record of runs cannot be read"),
+        ("content = '[]' WHERE kind = 'specs'", "the spec cannot be read"),
+        ("content = 'x' WHERE kind = 'versions'", "the record of versions cannot be read"),
     ],
 )
-def test_changed_rows_give_no_tables(change, sentence, whole, tmp_path):
+def test_a_changed_note_is_named(change, sentence, whole, tmp_path):
     path = tmp_path / "changed.sqlite"
     path.write_bytes(whole[0].read_bytes())
     with sqlite3.connect(path) as base:
-        changed = base.execute("UPDATE {} SET {} WHERE {}".format(*change)).rowcount
+        changed = base.execute(f"UPDATE notes SET {change}").rowcount
     base.close()
     assert changed == 1
     message = f"is damaged: {sentence}; go back to a copy"
@@ -143,7 +136,7 @@ def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
     Store(path).close()
     with sqlite3.connect(path, isolation_level=None) as other, Store(path) as store:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StoreError, match=r"was held by another program for more than 0\.1 sec"):
+        with pytest.raises(StoreError, match="another program holds it: end that one"):
             store.skip({})
         other.execute("ROLLBACK")
     other.close()

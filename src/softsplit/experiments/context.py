@@ -17,7 +17,7 @@ from softsplit.data import Dataset, PlainCoding, load_dataset, read_dataset
 from softsplit.engines.compiled import CompiledRows
 from softsplit.experiments.cells import Chain
 from softsplit.experiments.folds import Fold, make_fold
-from softsplit.experiments.spec import Spec, Training
+from softsplit.experiments.spec import Spec, TrainingSpec
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.settings import make_topology
@@ -69,7 +69,7 @@ class Context:
         return PreparedFold(fold, _problem(fold, training))
 
 
-def _problem(fold: Fold, training: Training) -> TrainingProblem:
+def _problem(fold: Fold, training: TrainingSpec) -> TrainingProblem:
     rows, n_classes = CompiledRows(fold.samples), len(fold.present)
     settings = ModelSettings(loss=training.loss, steepness=training.steepness, ridge=training.ridge)
     formulation, classes = formulation_of(settings.loss), np.arange(n_classes)

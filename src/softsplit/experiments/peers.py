@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module, metadata
 from typing import Any, ClassVar
 
@@ -41,12 +41,16 @@ Labels = NDArray[np.int64]
 
 
 class Peer(ABC):
-    """A method at a given depth; ``y`` holds 0 .. n_classes - 1, each at least once."""
+    """A method at a given depth; ``y`` holds 0 .. n_classes - 1, each at least once.
+
+    ``deeper``: levels added to the depth of our trees.
+    """
 
     package: ClassVar[str] = "sklearn"
+    deeper: ClassVar[int] = 0
 
     def __init__(self, depth: int, seed: int) -> None:
-        self.depth = depth
+        self.depth = depth + self.deeper
         self.seed = seed
         self.model: Any = None
 
@@ -71,6 +75,16 @@ def inner_folds(y: Labels, seed: int) -> StratifiedKFold:
     """Inner cross-validation with as many folds as the rarest class allows, two at least."""
     rarest = int(np.bincount(y).min())
     return StratifiedKFold(max(2, min(INNER_FOLDS, rarest)), shuffle=True, random_state=seed)
+
+
+def inner_nodes(root: Any, children: Callable[[Any], Sequence[Any]]) -> Iterator[Any]:
+    """The nodes of a tree that have children."""
+    nodes = [root]
+    while nodes:
+        below = children(node := nodes.pop())
+        if below:
+            yield node
+        nodes += below
 
 
 def tree_splits(tree: Any) -> Iterator[int]:
@@ -150,13 +164,12 @@ class Streed(Peer):
     """Optimal axis-parallel tree on features cut at their deciles."""
 
     package = "pystreed"
-    deeper: ClassVar[int] = 0
 
     def build(self, X: FloatArray, y: Labels) -> Any:
         streed = import_module("pystreed")
         return streed.STreeDClassifier(
             "accuracy",
-            max_depth=self.depth + self.deeper,
+            max_depth=self.depth,
             time_limit=TIME_LIMIT,
             random_seed=self.seed,
         )
@@ -175,12 +188,10 @@ class Streed(Peer):
         return np.column_stack([X[:, j] <= cut for j, cut in self.cuts]).astype(np.int32)
 
     def splits(self) -> Iterator[int]:
-        nodes = [self.model.get_tree()]
-        while nodes:
-            node = nodes.pop()
-            if not node.is_leaf_node():
-                yield self.cuts[node.feature][0]
-                nodes += [node.left_child, node.right_child]
+        def children(node: Any) -> list[Any]:
+            return [] if node.is_leaf_node() else [node.left_child, node.right_child]
+
+        return (self.cuts[n.feature][0] for n in inner_nodes(self.model.get_tree(), children))
 
 
 class DeeperStreed(Streed):
@@ -193,19 +204,16 @@ class ConTree(Peer):
     """Optimal axis-parallel tree on the features as they are."""
 
     package = "pycontree"
-    deeper: ClassVar[int] = 0
 
     def build(self, X: FloatArray, y: Labels) -> Any:
         contree = import_module("pycontree")
-        return contree.ConTree(max_depth=self.depth + self.deeper, time_limit=TIME_LIMIT)
+        return contree.ConTree(max_depth=self.depth, time_limit=TIME_LIMIT)
 
     def splits(self) -> Iterator[int]:
-        nodes = [self.model.tree_]
-        while nodes:
-            node = nodes.pop()
-            if not node.is_leaf_node():
-                yield int(node.get_split_feature())
-                nodes += [node.get_left(), node.get_right()]
+        def children(node: Any) -> list[Any]:
+            return [] if node.is_leaf_node() else [node.get_left(), node.get_right()]
+
+        return (int(n.get_split_feature()) for n in inner_nodes(self.model.tree_, children))
 
 
 class DeeperConTree(ConTree):
@@ -230,13 +238,13 @@ class ObliqueTree(Peer):
         return np.column_stack([1.0 - proba, proba]) if proba.ndim == 1 else proba
 
     def splits(self) -> Iterator[int]:
-        nodes = [import_module("obliquetree.utils").export_tree(self.model)["tree"]]
-        while nodes:
-            node = nodes.pop()
-            if not node["is_leaf"]:
-                features = node["features"] if node["is_oblique"] else [node["feature_idx"]]
-                yield from (int(j) for j in features)
-                nodes += [node["left"], node["right"]]
+        def children(node: Any) -> list[Any]:
+            return [] if node["is_leaf"] else [node["left"], node["right"]]
+
+        root = import_module("obliquetree.utils").export_tree(self.model)["tree"]
+        for node in inner_nodes(root, children):
+            features = node["features"] if node["is_oblique"] else [node["feature_idx"]]
+            yield from (int(j) for j in features)
 
 
 class Figs(Peer):
@@ -248,12 +256,11 @@ class Figs(Peer):
         return import_module("imodels").FIGSClassifier(max_rules=12, random_state=self.seed)
 
     def splits(self) -> Iterator[int]:
-        nodes = list(self.model.trees_)
-        while nodes:
-            node = nodes.pop()
-            if node is not None and node.left is not None:
-                yield int(node.feature)
-                nodes += [node.left, node.right]
+        def children(node: Any) -> list[Any]:
+            return [] if node is None or node.left is None else [node.left, node.right]
+
+        for root in self.model.trees_:
+            yield from (int(node.feature) for node in inner_nodes(root, children))
 
 
 PEERS: dict[str, type[Peer]] = {
@@ -303,9 +310,8 @@ def run_peer(chain: Chain, prepared: PreparedFold, spec: Spec) -> CellOutcome:
     )
     labels = np.searchsorted(fold.present, fold.y)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", UserWarning)
-        warnings.simplefilter("ignore", FutureWarning)
+        for kind in (ConvergenceWarning, UserWarning, FutureWarning):
+            warnings.simplefilter("ignore", kind)
         began = time.perf_counter()
         peer.fit(fold.X, labels)
         fitted = time.perf_counter()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.resources import files
@@ -24,41 +23,6 @@ from softsplit.problem.penalties import PenaltyPair
 from softsplit.support.messages import shown
 
 Scope = Literal["local", "global", "both"]
-
-
-@dataclass(frozen=True)
-class RegularisedModel:
-    """A penalty on coefficients (local), on features (global) or on both."""
-
-    penalty: str
-    scope: Scope
-    exponent: float = 0.5
-
-    def penalties(
-        self, local: float, global_: float, *, sharpness: float, offset: float
-    ) -> PenaltyPair:
-        return make_penalties(
-            self.penalty,
-            local,
-            global_,
-            sharpness=sharpness,
-            exponent=self.exponent,
-            offset=offset,
-        )
-
-
-# The paper reports appr1 with q = 1, at which it is the l1 norm plus a constant.
-MODELS = {
-    "L1": RegularisedModel("l1", "local"),
-    "Linf": RegularisedModel("l1", "global"),
-    "L0loc": RegularisedModel("l0", "local"),
-    "L0glob": RegularisedModel("l0", "global"),
-    "appr1": RegularisedModel("power", "local", exponent=1.0),
-    "appr2": RegularisedModel("inverse_power", "local", exponent=1.0),
-    "log": RegularisedModel("log", "local"),
-    "L1+Linf": RegularisedModel("l1", "both"),
-    "L0loc+L0glob": RegularisedModel("l0", "both"),
-}
 
 
 def load_attribute(place: str) -> Any:
@@ -108,6 +72,14 @@ FileName = Annotated[str, AfterValidator(_file_name)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+def _refuse_unknown(what: str, name: str, known: list[str]) -> None:
+    if name in known:
+        return
+    close = get_close_matches(str(name)[:100], known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
+    raise ValueError(f"{what} {shown(name)} is unknown; {hint}")
+
+
 class Section(BaseModel):
     """A table of the file; it cannot be changed, and knows its keys."""
 
@@ -133,12 +105,40 @@ class OwnData(Section):
 
 
 class OwnModel(Section):
-    """A regularised model that is not in the catalogue."""
+    """A penalty on coefficients (local), on features (global) or on both."""
 
     name: str
     penalty: Literal["l1", "l0", "power", "inverse_power", "log", "count"]
     scope: Scope
     exponent: Positive = 0.5
+
+    def penalties(self, local: float, global_: float, training: TrainingSpec) -> PenaltyPair:
+        """The penalties at two strengths."""
+        return make_penalties(
+            self.penalty,
+            local,
+            global_,
+            sharpness=training.sharpness,
+            exponent=self.exponent,
+            offset=training.offset,
+        )
+
+
+MODELS = {
+    model.name: model
+    for model in (
+        OwnModel(name="L1", penalty="l1", scope="local"),
+        OwnModel(name="Linf", penalty="l1", scope="global"),
+        OwnModel(name="L0loc", penalty="l0", scope="local"),
+        OwnModel(name="L0glob", penalty="l0", scope="global"),
+        # The paper reports appr1 with q = 1, at which it is the l1 norm plus a constant.
+        OwnModel(name="appr1", penalty="power", scope="local", exponent=1.0),
+        OwnModel(name="appr2", penalty="inverse_power", scope="local", exponent=1.0),
+        OwnModel(name="log", penalty="log", scope="local"),
+        OwnModel(name="L1+Linf", penalty="l1", scope="both"),
+        OwnModel(name="L0loc+L0glob", penalty="l0", scope="both"),
+    )
+}
 
 
 class Folds(Section):
@@ -175,7 +175,7 @@ class Grid(Section):
         return self
 
 
-class Training(Section):
+class TrainingSpec(Section):
     """What all trees have in common.
 
     With loss = "log" trees are trained by likelihood: steepness has no meaning, no class rate is
@@ -226,7 +226,7 @@ class Spec(Section):
     only_folds: tuple[Annotated[int, Field(ge=0)], ...] | None = None
     inner: Inner | None = None
     grid: Grid = Grid()
-    training: Training = Training()
+    training: TrainingSpec = TrainingSpec()
     table: Literal["paper", "solvers", "peers"] = "paper"
     beside: tuple[str, ...] = ()
     figures: tuple[Literal["scatter", "boxes", "heatmaps"], ...] = ()
@@ -294,12 +294,10 @@ class Spec(Section):
     def fold_numbers(self) -> tuple[int, ...]:
         return tuple(range(self.folds.count)) if self.only_folds is None else self.only_folds
 
-    def model(self, name: str) -> RegularisedModel:
+    def model(self, name: str) -> OwnModel:
         """The model called ``name`` in this spec."""
-        for model in self.models:
-            if not isinstance(model, str) and model.name == name:
-                return RegularisedModel(model.penalty, model.scope, model.exponent)
-        return MODELS[name]
+        own = {model.name: model for model in self.models if not isinstance(model, str)}
+        return own[name] if name in own else MODELS[name]
 
 
 def shipped_specs() -> list[str]:
@@ -383,11 +381,3 @@ def _first_problem(error: ValidationError) -> str:
     said = message if problem["type"] == "value_error" else f"{message}{given}"
     said = said if said.endswith("?") else f"{said}."
     return f"{place}: {said}" if place else said
-
-
-def _refuse_unknown(what: str, name: str, known: list[str]) -> None:
-    if name in known:
-        return
-    close = get_close_matches(str(name)[:100], known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
-    raise ValueError(f"{what} {shown(name)} is unknown; {hint}")

@@ -4,8 +4,8 @@ A run that is killed at any moment leaves the rows of the cells that were finish
 cell that comes twice is kept once. Beside the rows stand the specs they were made for, the versions
 of the software that made them, and a digest of the data.
 
-Every row carries a sum of its content, which is looked at when the store is opened: a file that was
-damaged on disk gives no tables. Whatever goes wrong with the file is said in one sentence.
+A file whose pages do not fit together is refused when it is opened. Whatever goes wrong with the
+file is said in one sentence.
 
 A ``Row`` is what one cell leaves behind: numbers, and the tree that the next cell starts from.
 ``versions`` says which software made it.
@@ -17,13 +17,11 @@ import hashlib
 import json
 import platform
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import metadata
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self, get_args, get_type_hints
 
@@ -141,9 +139,6 @@ def decode_tree(data: bytes) -> TreeParameters:
 KEY = Cell._fields
 RESULTS = tuple(field.name for field in fields(CellOutcome))
 SQL_TYPES = {float: "REAL", int: "INTEGER", str: "TEXT", bytes: "BLOB"}
-SUMMED = tuple(name for name in KEY + RESULTS if name not in TIMES)
-"""Columns under the sum of a row: all but the times, in which two runs of a cell differ."""
-
 PATIENCE = 60.0
 """Seconds to wait while another run writes to the store."""
 
@@ -208,13 +203,9 @@ class Store:
             raise StoreError(_damaged(self.path, f"{what} cannot be read")) from None
 
     def _check(self) -> None:
-        """Refuse a file that was damaged: a flipped bit must not end up in a table."""
+        """Refuse a file that was damaged."""
         if self._execute("PRAGMA integrity_check(1)")[0][0] != "ok":
             raise StoreError(_damaged(self.path, "its pages do not fit together"))
-        for *values, known in self._execute(f"SELECT {', '.join(SUMMED)}, sum FROM cells"):
-            if known != _sum(values):
-                cell = ", ".join(str(value) for value in values[1 : len(KEY)])
-                raise StoreError(_damaged(self.path, f"the row of {cell} was changed"))
 
     def _make_tables(self) -> None:
         columns = [
@@ -223,7 +214,6 @@ class Store:
         for name, hint in get_type_hints(CellOutcome).items():
             kind = (get_args(hint) or (hint,))[0]
             columns.append(f"{name} {SQL_TYPES[kind]}")
-        columns.append("sum INTEGER")
         self._execute(
             f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, "
             f"PRIMARY KEY ({', '.join(KEY)}))"
@@ -236,7 +226,6 @@ class Store:
     def write(self, row: Row) -> bool:
         """Add a row in a transaction of its own; False if the cell was there already."""
         values = row.cell._asdict() | {name: getattr(row.outcome, name) for name in RESULTS}
-        values["sum"] = _sum([values[name] for name in SUMMED])
         added = self._execute(
             f"INSERT INTO cells ({', '.join(values)}) "
             f"VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING RETURNING 1",
@@ -356,45 +345,33 @@ class Store:
         return dict(self._execute(command, (kind,)))
 
 
-def _sum(values: Iterable[Any]) -> int:
-    """CRC of a row's content, the same before it is stored and after.
-
-    SQLite stores NaN as NULL and knows neither -0.0 nor, in a column of floats, 1 beside 1.0.
-    """
-    plain = [
-        None if value != value else float(value) + 0.0 if isinstance(value, Real) else value
-        for value in values
-    ]
-    return zlib.crc32(repr(plain).encode())
+UNWRITABLE = "copy it to a place where you may write, or name another store with --store."
+FULL = "the disk may be full: make room, and run the same command again; recorded rows are kept."
+HELD = "another program holds it: end that one, and run the same command again."
+ADVICE = {
+    sqlite3.SQLITE_READONLY: UNWRITABLE,
+    sqlite3.SQLITE_CANTOPEN: UNWRITABLE,
+    sqlite3.SQLITE_PERM: UNWRITABLE,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_IOERR: FULL,
+    sqlite3.SQLITE_BUSY: HELD,
+    sqlite3.SQLITE_LOCKED: HELD,
+}
+"""What to do about an error of SQLite, by its code."""
 
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:
     """What SQLite found wrong with the file, and what to do."""
     code = getattr(error, "sqlite_errorcode", None)
     kind = None if code is None else code & 0xFF  # without what extends it
-    store = f"store {str(path)!r}"
     if kind == sqlite3.SQLITE_NOTADB:
         return f"{str(path)!r} is no store of results: {error}."
-    if kind == sqlite3.SQLITE_CORRUPT:
-        return _damaged(path, str(error))
     if kind is None:  # not from SQLite itself: what it handed over could not be decoded
         return _damaged(path, "it holds text that is none")
-    if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return (
-            f"{store} cannot be written ({error}); copy it to a place where you may write, or name "
-            "another store with --store."
-        )
-    if kind in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return (
-            f"{store} cannot be written ({error}), the disk may be full; every row recorded so far "
-            "is kept: make room, and run the same command again."
-        )
-    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return (
-            f"{store} was held by another program for more than {PATIENCE:g} seconds; end that "
-            "one, and run the same command again."
-        )
-    return f"{store} cannot be used: {error}."
+    if kind == sqlite3.SQLITE_CORRUPT:
+        return _damaged(path, str(error))
+    advice = f"; {ADVICE[kind]}" if kind in ADVICE else "."
+    return f"store {str(path)!r} cannot be used ({error}){advice}"
 
 
 def _damaged(path: Path, what: str) -> str:

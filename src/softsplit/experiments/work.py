@@ -98,14 +98,8 @@ def run_job(job: ChainJob, context: Context) -> list[Row]:
 def _penalised(chain: Chain, index: int, problem: TrainingProblem, spec: Spec) -> TrainingProblem:
     """The problem with the penalties of a step."""
     step = chain.steps[index]
-    return problem.with_penalties(
-        spec.model(chain.model).penalties(
-            step.local,
-            step.global_,
-            sharpness=spec.training.sharpness,
-            offset=spec.training.offset,
-        )
-    )
+    model = spec.model(chain.model)
+    return problem.with_penalties(model.penalties(step.local, step.global_, spec.training))
 
 
 def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Context) -> CellOutcome:
