@@ -25,7 +25,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import ldexp, nan
 from threading import Event
 from typing import NamedTuple
 
@@ -37,7 +36,6 @@ from softsplit.support.compiling import can_compile, compiled_plainly, in_python
 from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import (
-    ROUND,
     SATURATION,
     TILE,
     exponential_parts,
@@ -57,8 +55,6 @@ class RowPassOptions:
 
     Attributes
     ----------
-    plain : int
-        Numbers (used columns times branches) up to which a single row is answered without arrays.
     few : int
         Numbers (rows times used columns and branches) up to which numpy answers, which takes
         milliseconds.
@@ -69,7 +65,6 @@ class RowPassOptions:
         Numbers (as for ``few``) for each thread: fewer do not pay for starting one.
     """
 
-    plain: int = 200
     few: int = 131_072
     chunk: int = 131_072
     per_worker: int = 4_000_000
@@ -243,42 +238,6 @@ def pass_in_numpy(
     answers[:] = (mixed[:-1] / mixed[-1]).T
 
 
-def pass_of_one(
-    row: list[float],
-    plain: PlainSplits,
-    steepness: float,
-    leaves: tuple[NDArray[np.int64], NDArray[np.int64], FloatArray],
-    n_columns: int,
-) -> list[float]:
-    """The same for one row of the used columns, by the same operations on plain numbers: arrays of
-    one row take ten times as long."""
-    scores = [0.0] * len(plain.thresholds)
-    for value, low, inverse, weights in zip(
-        row, plain.low, plain.inverse, plain.weights, strict=True
-    ):
-        line = min(max((value - low) * inverse, -FAR), FAR)
-        for t, weight in enumerate(weights):
-            scores[t] += weight * line
-    reach = [1.0] + [0.0] * (2 * len(scores))
-    for t, threshold in enumerate(plain.thresholds):
-        score = scores[t] - threshold
-        decay, power = _exponential_parts(min(abs(steepness * score), SATURATION))
-        decay *= ldexp(1.0, -int(power - ROUND))
-        large = 1.0 / (1.0 + decay)
-        small = decay * large
-        left, right = (large, small) if score >= 0.0 else (small, large)
-        reach[2 * t + 1], reach[2 * t + 2] = reach[t] * left, reach[t] * right
-    mixed = [0.0] * (n_columns + 1)
-    starts, columns, shares = (part.tolist() for part in leaves)
-    for leaf, arriving in enumerate(reach[len(scores) :]):
-        for e in range(starts[leaf], starts[leaf + 1]):
-            mixed[columns[e]] += shares[e] * arriving
-    return [one / mixed[-1] if mixed[-1] else nan for one in mixed[:-1]]
-
-
-_exponential_parts = in_python(exponential_parts)
-
-
 def _gates_in_numpy(scores: FloatArray, steepness: float) -> tuple[FloatArray, FloatArray]:
     with np.errstate(over="ignore"):
         decay, powers = in_python(exponential_parts)(
@@ -329,15 +288,6 @@ class Entries(NamedTuple):
         """``of_leaves`` of the matrix with ones on its diagonal."""
         columns = np.column_stack([np.arange(size), np.full(size, size)]).ravel()
         return cls(np.arange(0, 2 * size + 1, 2), columns, np.ones(2 * size))
-
-
-class PlainSplits(NamedTuple):
-    """Scaling and splits as plain numbers; weights by feature, then by branch."""
-
-    low: list[float]
-    inverse: list[float]
-    weights: list[list[float]]
-    thresholds: list[float]
 
 
 class Piece(NamedTuple):
@@ -405,11 +355,6 @@ class RowPlan:
     def _splits(self) -> Entries:
         return Entries.of_splits(self.weights, self.thresholds)
 
-    @cached_property
-    def _plain(self) -> PlainSplits:
-        splits = self.low, self.inverse, self.weights.T, self.thresholds
-        return PlainSplits(*(part.tolist() for part in splits))
-
     def scores(self, X: FloatArray) -> FloatArray:
         """z_t of every row, (n_rows, n_branches)."""
         scores = np.empty((len(X), self.n_branches))
@@ -441,10 +386,6 @@ class RowPlan:
         if scores is None:
             scores = np.empty((0, self.n_branches))
         width = len(self.used) + self.n_branches
-        if len(X) == 1 and not len(scores) and self.weights.size <= OPTIONS.plain:
-            row = self._block(X)[0].tolist()
-            answers[0] = pass_of_one(row, self._plain, self.steepness, leaves, answers.shape[1])
-            return
         if len(X) * width <= OPTIONS.few or not can_compile():
             for low in range(0, len(X), max(1, OPTIONS.few // width)):
                 rows = slice(low, low + max(1, OPTIONS.few // width))

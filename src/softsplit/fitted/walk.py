@@ -17,9 +17,8 @@ Shapes: scores (n_branches, n_rows), counts (n_classes, n_leaves).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,46 +156,8 @@ class Walk:
         above = above if self.upwards[branch] else -above
         return np.asarray(above > TIE * size)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What was worked out is left out of pickles and copies."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @cached_property
-    def _plain(self) -> list[tuple[list[tuple[int, float]], float, bool]]:
-        """The terms, the threshold and the direction of each question as plain numbers."""
-        return [
-            (
-                [(int(j), float(c[j])) for j in np.flatnonzero(c)],
-                float(self.thresholds[t]),
-                bool(self.upwards[t]),
-            )
-            for t, c in enumerate(self.coefficients)
-        ]
-
-    def _leaf_of_one(self, x: FloatArray) -> int | None:
-        """The leaf of a single row, by the operations of ``holds`` on plain numbers, which take a
-        tenth of the time; None where the row needs another unit."""
-        node, questions = 0, self._plain
-        while node < len(questions):
-            terms, threshold, upwards = questions[node]
-            total, size = 0.0, abs(threshold)
-            for j, coefficient in terms:
-                value = float(x[j])
-                if abs(value) > LARGE_VALUE:
-                    return None
-                term = coefficient * value
-                total += term
-                size += abs(term)
-            above = total - threshold if upwards else threshold - total
-            node = 2 * node + (1 if above > TIE * size else 2)
-        return node - len(questions)
-
     def leaves(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
         """The leaf of each row, counted from the left; ``X`` in original units."""
-        if len(X) == 1 and not np.any(self.ranked):
-            leaf = self._leaf_of_one(X[0])
-            if leaf is not None:
-                return np.array([leaf], dtype=np.intp)
         topology = self.topology
         node = np.zeros(len(X), dtype=np.intp)
         for t in range(topology.n_branches):
