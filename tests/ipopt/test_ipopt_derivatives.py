@@ -14,7 +14,7 @@ import pytest
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
 from softsplit.engines.block import GateCache
 from softsplit.ipopt.program import Pattern
-from softsplit.ipopt.second_order import RoutedRows
+from softsplit.ipopt.second_order import BranchRows
 from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential
 from softsplit.problem.problem import TrainingProblem
@@ -213,7 +213,7 @@ def test_a_block_whose_fixed_part_is_known_has_the_same_derivatives(
     def refuse(*_: object) -> None:
         raise AssertionError("all branches are routed")
 
-    monkeypatch.setattr(RoutedRows, "of", refuse)
+    monkeypatch.setattr(BranchRows, "of", refuse)
     for one, other in zip(all_of(fast), expected, strict=True):
         np.testing.assert_allclose(
             one, other, rtol=1e-9, atol=1e-9 * np.max(np.abs(other), initial=0.0)

@@ -13,7 +13,7 @@ from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations.rates import RatedTable, asked_columns, rated_rows
-from softsplit.on_dask.cells import CellRows, cell_rows, seen_part
+from softsplit.on_dask.cells import PartitionCells, cell_rows, seen_part
 from softsplit.on_dask.parts import Moments, Part, Reading, added, part_summed, part_sums
 from softsplit.tree.scaling import fit_scaling
 
@@ -35,7 +35,7 @@ def table(n_rows: int = 600):
     return X, rng.choice(CLASSES, n_rows), weight
 
 
-def known_cells(X, y, weight) -> CellRows:
+def known_cells(X, y, weight) -> PartitionCells:
     asked = asked_columns(REQUIRED)
     assert asked == {"a": (0.5, -0.2), "s": None}
     thirds = np.array_split(np.arange(len(y)), 3)

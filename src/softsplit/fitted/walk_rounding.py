@@ -38,7 +38,7 @@ from softsplit.tree.routing import split_scores
 from softsplit.tree.scaling import LinearScaling, Scaling
 
 
-class Question(NamedTuple):
+class RoundedQuestion(NamedTuple):
     """One rounded question: coefficients of its features, threshold, and the gate on their sum."""
 
     coefficients: FloatArray
@@ -170,7 +170,7 @@ def _question(
     slack: float,
     fixed: FloatArray,
     curved: Sequence[NDArray[np.intp]] = (),
-) -> Question:
+) -> RoundedQuestion:
     """Round one question: the fewest digits that change the class of few rows.
 
     1. Round coefficients to more and more digits; monotone variables keep the signs of slopes.
@@ -204,7 +204,7 @@ def _question(
     threshold = sign * shortest(point, max(cut.low, point - loose), min(cut.high, point + loose))
     step = CENTRE_STEP * width
     middle = centre + moved
-    return Question(
+    return RoundedQuestion(
         coefficients,
         threshold + 0.0,
         shortest(middle, middle - step, middle + step),

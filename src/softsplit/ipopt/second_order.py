@@ -16,7 +16,7 @@ branches s and t in the Hessian of sum_i E_i is rows' diag(h) rows with h the d2
 Shapes: gates (n_branches, n_rows), leaf values and probabilities (n_leaves, n_rows), extended
 rows (n_features + 1, n_rows).
 
-``RoutedRows`` computes these for all branches. ``FreeRows`` does so for the free branches t of a
+``BranchRows`` computes these for all branches. ``FreeRows`` does so for the free branches t of a
 block, where the fixed part of the tree has been worked out: with the factors, bases and shares of
 ``engines/block.py``,
 
@@ -51,7 +51,7 @@ def extended_rows(samples: Samples) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class RoutedRows:
+class BranchRows:
     """All rows routed through one tree: what first and second derivatives share.
 
     Attributes
@@ -70,7 +70,7 @@ class RoutedRows:
     right: FloatArray
 
     @classmethod
-    def of(cls, parameters: TreeParameters, samples: Samples, steepness: float) -> RoutedRows:
+    def of(cls, parameters: TreeParameters, samples: Samples, steepness: float) -> BranchRows:
         left, right = gate_probabilities(split_scores(parameters, samples.features), steepness)
         return cls(samples, parameters.topology, steepness, left, right)
 
@@ -158,7 +158,7 @@ def weighted_gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class FreeRows:
-    """The rows of a collapsed problem, routed through its free branches; as ``RoutedRows``."""
+    """The rows of a collapsed problem, routed through its free branches; as ``BranchRows``."""
 
     collapsed: CollapsedRows
     left: FloatArray
@@ -210,7 +210,7 @@ class FreeRows:
         return slopes
 
     def score_curvature(self, slopes: FloatArray, above: Step, branch: int) -> FloatArray:
-        """d2E / dz_s dz_t of every row, (n_rows,); see ``RoutedRows``."""
+        """d2E / dz_s dz_t of every row, (n_rows,); see ``BranchRows``."""
         s, t = self.place[above.branch], self.place[branch]
         factor = pair_factor(self.left[s], self.right[s], above, branch)
         return self.collapsed.steepness * factor * slopes[t]

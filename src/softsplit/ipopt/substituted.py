@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.ipopt.program import IntArray, Pattern, outer_positions, upper_triangle
-from softsplit.ipopt.second_order import RoutedRows, weighted_gram
+from softsplit.ipopt.second_order import BranchRows, weighted_gram
 from softsplit.ipopt.variables import BranchBlocks, TreeVariables
 from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.loss import Evaluation
@@ -206,7 +206,7 @@ class LikelihoodProgram(SubstitutedProgram):
         curvatures = factor * self.variables.penalty_curvatures(x)
         return np.concatenate([full.ravel()[self._upper], curvatures])
 
-    def _slopes(self, routed: RoutedRows, slopes: FloatArray) -> FloatArray:
+    def _slopes(self, routed: BranchRows, slopes: FloatArray) -> FloatArray:
         """J: derivatives of V by every number, (n_numbers, n_rows)."""
         variables, rows = self.variables, self.blocks.rows
         by_branch = [slopes[t] * rows for t in variables.branches]
@@ -216,7 +216,7 @@ class LikelihoodProgram(SubstitutedProgram):
         return np.vstack([*by_branch, *by_class])
 
     def _add_curvature(
-        self, matrix: FloatArray, routed: RoutedRows, slopes: FloatArray, weights: FloatArray
+        self, matrix: FloatArray, routed: BranchRows, slopes: FloatArray, weights: FloatArray
     ) -> None:
         """sum_i m_i d2V_i, with m in ``weights``."""
         blocks, variables, width = self.blocks, self.variables, self.problem.n_features + 1

@@ -35,8 +35,8 @@ from softsplit.engines.block import CollapsedRows
 from softsplit.engines.samples import Samples
 from softsplit.ipopt.program import IntArray, outer_positions, upper_triangle
 from softsplit.ipopt.second_order import (
+    BranchRows,
     FreeRows,
-    RoutedRows,
     extended_rows,
     related_pairs,
     weighted_gram,
@@ -376,22 +376,22 @@ class BranchBlocks:
             for step in topology.path(leaf)
             if step.branch in self.place
         ]
-        self._routed: tuple[bytes, RoutedRows] | None = None
+        self._routed: tuple[bytes, BranchRows] | None = None
         self._free: tuple[bytes, FreeRows] | None = None
 
     def columns(self, branch: int) -> IntArray:
         """Positions in x of the variables of a free branch."""
         return self.variables.columns(self.place[branch])
 
-    def routed(self, parameters: TreeParameters) -> RoutedRows:
+    def routed(self, parameters: TreeParameters) -> BranchRows:
         """The rows routed through a tree; the last one is kept, as IPOPT asks for each thrice."""
         key = parameters.weights.tobytes() + parameters.thresholds.tobytes()
         if self._routed is None or self._routed[0] != key:
-            rows = RoutedRows.of(parameters, self.samples, self.problem.steepness)
+            rows = BranchRows.of(parameters, self.samples, self.problem.steepness)
             self._routed = key, rows
         return self._routed[1]
 
-    def moving(self, parameters: TreeParameters) -> RoutedRows | FreeRows:
+    def moving(self, parameters: TreeParameters) -> BranchRows | FreeRows:
         """As ``routed``, by the free branches alone where the rest has been worked out."""
         collapsed = self.problem.rows
         if not isinstance(collapsed, CollapsedRows):
@@ -415,7 +415,7 @@ class BranchBlocks:
             columns.append(mirrored[1])
         return np.concatenate(rows), np.concatenate(columns)
 
-    def hessian(self, routed: RoutedRows | FreeRows, slopes: FloatArray) -> FloatArray:
+    def hessian(self, routed: BranchRows | FreeRows, slopes: FloatArray) -> FloatArray:
         """Numbers of all blocks, from the slopes g_t of the scores."""
         index, sign = self.variables.expansion
         signs = np.outer(sign, sign)
@@ -427,7 +427,7 @@ class BranchBlocks:
             parts.append(block[upper] if above.branch == t else block.ravel())
         return np.concatenate(parts)
 
-    def mass_slopes(self, routed: RoutedRows | FreeRows) -> FloatArray:
+    def mass_slopes(self, routed: BranchRows | FreeRows) -> FloatArray:
         """S[k, step]: how the mass of class k in each leaf moves with the branches above it."""
         samples = self.samples
         slopes = np.empty((len(self.leaf_steps), samples.n_rows))

@@ -4,8 +4,8 @@ A requirement speaks of columns by their values, or by the sides of a cut (formu
 first pass over the source tells which *combinations* of class and values there are, with their
 weights: ``seen_part`` of each partition, joined by ``cell_rows``. There a combination stands for
 all of its rows, so that requirements are stated and checked as on rows in memory. The second pass,
-which stores the table, looks up the cell of every row (``CellRows.of``) and groups rows by cells.
-Cells are in the order of their classes: a class is a run of cells.
+which stores the table, looks up the cell of every row (``PartitionCells.of``) and groups rows by
+cells. Cells are in the order of their classes: a class is a run of cells.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_VALUES = 1_000
 
 
 @dataclass(frozen=True)
-class CellRows:
+class PartitionCells:
     """What finds the cell of a row.
 
     Attributes
@@ -125,7 +125,7 @@ def cell_rows(
     requirements: Sequence[Requirement],
     classes: NDArray[Any],
     minimum: FloatArray,
-) -> CellRows:
+) -> PartitionCells:
     """Return what finds the cells of all rows; ``minimum`` are the minimum rates of the classes.
 
     Raises ValueError, in one sentence, for what cannot be required of the table.
@@ -142,7 +142,9 @@ def cell_rows(
     table = RatedTable(labels.astype(np.int64), classes, totals, columns.__getitem__)
     rated = rated_rows(requirements, table, minimum)
     assert rated is not None
-    return CellRows(asked, classes, dict(zip(weights, rated.cells.tolist(), strict=True)), rated)
+    return PartitionCells(
+        asked, classes, dict(zip(weights, rated.cells.tolist(), strict=True)), rated
+    )
 
 
 def _grouped(keys: Sequence[Any]) -> Grouped:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from softsplit.engines.samples import Samples
 from softsplit.formulations import settings as parse
-from softsplit.on_dask.cells import Asked, CellRows, Combination, seen_part
+from softsplit.on_dask.cells import Asked, Combination, PartitionCells, seen_part
 from softsplit.on_dask.cluster_parts import own_folder
 from softsplit.on_dask.parts import Moments, Part
 from softsplit.support.inputs import (
@@ -212,7 +212,7 @@ class Seen(NamedTuple):
 
 
 def store_part(
-    expected: Expected, coding: Coding | None, cells: CellRows | None, part: Sequence[Any],
+    expected: Expected, coding: Coding | None, cells: PartitionCells | None, part: Sequence[Any],
     number: int, folder: str,
 ) -> tuple[Part | None, Facts | None]:  # fmt: skip
     """Check the rows of a partition and write them to a file; nothing of an empty one."""

@@ -32,7 +32,7 @@ from softsplit.formulations import settings as parse
 from softsplit.formulations.feature_rules import check_values
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.rates import RatedRows, as_requirements, asked_columns
-from softsplit.on_dask.cells import CellRows, cell_rows, check_columns
+from softsplit.on_dask.cells import PartitionCells, cell_rows, check_columns
 from softsplit.on_dask.cluster_parts import DaskParts
 from softsplit.on_dask.engine import DaskRows, draw
 from softsplit.on_dask.partitions import (
@@ -281,7 +281,7 @@ def stored_table(
 
 
 def _stored(
-    client: Any, given: Partitions, coding: Coding | None, cells: CellRows | None
+    client: Any, given: Partitions, coding: Coding | None, cells: PartitionCells | None
 ) -> tuple[DaskParts, list[Facts]]:
     """The partitions on the workers, and what was told of each."""
     parts = DaskParts(client, given.each(store_part, given.expected, coding, cells))
@@ -292,7 +292,7 @@ def _stored(
         raise
 
 
-def _cells(client: Any, given: Partitions, estimator: Any) -> CellRows | None:
+def _cells(client: Any, given: Partitions, estimator: Any) -> PartitionCells | None:
     """What finds the cells of requirements on rates, after a pass over the source for it."""
     required = as_requirements(estimator.constraints, estimator.fairness)
     if not required:

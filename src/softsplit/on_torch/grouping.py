@@ -47,7 +47,7 @@ def grouped_samples(
     return Samples(features, starts, weights, totals)
 
 
-class Grouped(NamedTuple):
+class GroupedPairs(NamedTuple):
     """Distinct rows in canonical order; arrays as of ``Samples``."""
 
     rows: torch.Tensor
@@ -58,7 +58,7 @@ class Grouped(NamedTuple):
 
 def grouped(
     values: torch.Tensor, y: NDArray[np.int64], n_groups: int, weight: FloatArray
-) -> Grouped:
+) -> GroupedPairs:
     """Rows of positive weight by group, hash and weight; equal ones are merged."""
     groups = torch.from_numpy(y).to(values.device)
     weights = torch.from_numpy(weight).to(values.device)
@@ -80,7 +80,7 @@ def grouped(
     # 3. Where each group begins.
     counts = torch.bincount(groups[rows], minlength=n_groups).cpu().numpy()
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Grouped(rows, starts, merged, np.add.reduceat(merged, starts[:-1]))
+    return GroupedPairs(rows, starts, merged, np.add.reduceat(merged, starts[:-1]))
 
 
 def _hashes(values: torch.Tensor) -> torch.Tensor:
