@@ -124,26 +124,30 @@ def cost_gradient(x, y, weight, a, mu, c, costs, depth, steepness):
 
 
 PAPER_SURROGATES = {
-    "linear": lambda u, first, second: u,
-    "exponential": lambda u, first, second: 1.0 - math.exp(-first * u),
-    "power": lambda u, first, second: (u + second) ** first,
-    "inverse_power": lambda u, first, second: -1.0 / (u + second) ** first,
-    "log": lambda u, first, second: math.log(u + second),
+    "linear": (lambda u, first, second: u, lambda u, first, second: 1.0),
+    "exponential": (
+        lambda u, first, second: 1.0 - math.exp(-first * u),
+        lambda u, first, second: first * math.exp(-first * u),
+    ),
+    "power": (
+        lambda u, first, second: (u + second) ** first,
+        lambda u, first, second: first * (u + second) ** (first - 1.0),
+    ),
+    "inverse_power": (
+        lambda u, first, second: -1.0 / (u + second) ** first,
+        lambda u, first, second: first * (u + second) ** (-first - 1.0),
+    ),
+    "log": (
+        lambda u, first, second: math.log(u + second),
+        lambda u, first, second: 1.0 / (u + second),
+    ),
 }
-
-
-SURROGATE_SLOPES = {
-    "linear": lambda u, first, second: 1.0,
-    "exponential": lambda u, first, second: first * math.exp(-first * u),
-    "power": lambda u, first, second: first * (u + second) ** (first - 1.0),
-    "inverse_power": lambda u, first, second: first * (u + second) ** (-first - 1.0),
-    "log": lambda u, first, second: 1.0 / (u + second),
-}
+"""phi(u) and its slope."""
 
 
 def penalty_gradient(a, surrogate, local_strength, global_strength):
     """Derivatives by a[j][t], where no a[j][t] is zero and no row has two largest entries."""
-    slope = SURROGATE_SLOPES[surrogate.name]
+    _, slope = PAPER_SURROGATES[surrogate.name]
     made = []
     for row in a:
         largest = max(range(len(row)), key=lambda t, row=row: abs(row[t]))
@@ -158,7 +162,7 @@ def penalty_gradient(a, surrogate, local_strength, global_strength):
 
 def penalty(a, surrogate, local_strength, global_strength):
     """Local: every |a_jt|. Global: the largest |a_jt| of every feature."""
-    phi = PAPER_SURROGATES[surrogate.name]
+    phi, _ = PAPER_SURROGATES[surrogate.name]
     total = 0.0
     for row in a:
         sizes = [abs(value) for value in row]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from softsplit.formulations.settings import make_penalties
-from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.penalties import BY_NAME, PenaltyPair
 from softsplit.support.messages import shown
 
 Scope = Literal["local", "global", "both"]
@@ -69,6 +69,15 @@ def _file_name(name: str) -> str:
 
 
 FileName = Annotated[str, AfterValidator(_file_name)]
+
+
+def _penalty_name(name: str) -> str:
+    if name not in BY_NAME:
+        raise ValueError(f"{shown(name)} is no penalty; choose one of {', '.join(BY_NAME)}")
+    return name
+
+
+PenaltyName = Annotated[str, AfterValidator(_penalty_name)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -108,7 +117,7 @@ class OwnModel(Section):
     """A penalty on coefficients (local), on features (global) or on both."""
 
     name: str
-    penalty: Literal["l1", "l0", "power", "inverse_power", "log", "count"]
+    penalty: PenaltyName
     scope: Scope
     exponent: Positive = 0.5
 

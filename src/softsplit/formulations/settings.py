@@ -11,16 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.problem.penalties import (
-    PenaltyPair,
-    Surrogate,
-    counting,
-    exponential,
-    inverse_power,
-    linear,
-    logarithmic,
-    power,
-)
+from softsplit.problem.penalties import BY_NAME, PenaltyPair, linear
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.settings.checks import is_auto
 from softsplit.solvers import Solver, registry
@@ -53,7 +44,7 @@ SCALES = {
     "none": "identity",
 }
 
-PENALTIES = ("l1", "l0", "power", "inverse_power", "log", "count", None)
+PENALTIES = (*BY_NAME, None)
 
 
 def make_topology(depth: Any, n_classes: int) -> Topology:
@@ -96,15 +87,9 @@ def make_solver(solver: Any, native: Callable[[], Solver]) -> Solver:
 
 
 def make_penalties(
-    penalty: Any,
-    local_strength: Any,
-    global_strength: Any,
-    *,
-    sharpness: Any,
-    exponent: Any,
-    offset: Any,
+    penalty: Any, local_strength: Any, global_strength: Any, **shape: Any
 ) -> PenaltyPair:
-    """The pair of penalties the estimator's parameters name."""
+    """The pair of penalties the estimator's parameters name; ``shape`` has those of surrogates."""
     local = positive_number("local_strength", local_strength, zero=True)
     global_ = positive_number("global_strength", global_strength, zero=True)
     if penalty is None and (local > 0 or global_ > 0):
@@ -112,25 +97,14 @@ def make_penalties(
             "penalty=None takes no strengths; set local_strength and global_strength "
             "to 0 or name a penalty."
         )
-    return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, global_)
-
-
-def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
     if not isinstance(penalty, str | None) or penalty not in PENALTIES:
         listed = ", ".join(map(repr, PENALTIES))
         raise ParameterError(
             "penalty", penalty, f"{shown(penalty)} is unknown; choose one of {listed}."
         )
-    if penalty == "l0":
-        return exponential(positive_number("sharpness", sharpness))
-    if penalty in ("power", "inverse_power"):
-        make = power if penalty == "power" else inverse_power
-        return make(positive_number("exponent", exponent), positive_number("offset", offset))
-    if penalty == "count":
-        return counting()
-    if penalty == "log":
-        return logarithmic(positive_number("offset", offset))
-    return linear()
+    make, names = (linear, ()) if penalty is None else BY_NAME[penalty]
+    surrogate = make(*(positive_number(name, shape[name]) for name in names))
+    return PenaltyPair.of(surrogate, local, global_)
 
 
 def make_limits(penalties: PenaltyPair, settings: ModelSettings) -> SizeLimits:

@@ -27,7 +27,7 @@ from softsplit.engines.samples import OfSamples, Samples
 from softsplit.on_torch.backend import enough_memory
 from softsplit.on_torch.pieces import LARGEST, PIECE, DeviceSums, DeviceTree, Pieces
 from softsplit.on_torch.recording import Recorder
-from softsplit.on_torch.tensor_pass import tensor_sums
+from softsplit.on_torch.tensor_pass import OUTERS_ON_DEVICE, tensor_sums
 from softsplit.support.arrays import FloatArray
 
 SHARE = 0.8
@@ -132,7 +132,7 @@ class DeviceRows(OfSamples):
         question = torch.from_numpy(np.concatenate([lines.ravel(), table.ravel()]))
         key = lines.shape, table.shape, outer
         with enough_memory("an evaluation"):
-            if self._streamed:
+            if self._streamed or outer not in OUTERS_ON_DEVICE:
                 sums = self._answer(*key, question.to(self.device)).cpu().numpy()
             else:
                 answer = partial(self._answer, *key)
@@ -212,7 +212,8 @@ class DeviceRows(OfSamples):
 def device_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
     """The sums of a tree over its rows: by the fused kernel where it fits, else in tensor code."""
     kernel = _kernel() if pieces.features.is_cuda else None
-    if kernel is not None and kernel.fits(pieces, len(tree.splits)):
+    known = outer in OUTERS_ON_DEVICE
+    if kernel is not None and known and kernel.fits(pieces, len(tree.splits)):
         sums: DeviceSums = kernel.fused_sums(pieces, tree, outer)
         return sums
     return tensor_sums(pieces, tree, outer)

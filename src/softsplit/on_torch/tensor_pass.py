@@ -15,11 +15,15 @@ from typing import Any
 
 import torch
 
-from softsplit.engines.outer import LOGARITHM, SQUARE, TINY_PROBABILITY
+from softsplit.engines.outer import IDENTITY, LOGARITHM, SQUARE, TINY_PROBABILITY, outer_values
 from softsplit.on_torch.pieces import DeviceSums, DeviceTree, Pieces
 
 CELLS = 2**24
 """Rows x nodes that are held at once."""
+
+
+OUTERS_ON_DEVICE = (IDENTITY, LOGARITHM, SQUARE)
+"""Outer functions with formulas of their own here and in fused_pass.py."""
 
 
 def tensor_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
@@ -78,11 +82,14 @@ def _nodes(
 
 
 def _outer(outer: int, mixed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """f(V) and f'(V) of engines/outer.py."""
+    """f(V) and f'(V) of engines/outer.py, of a function without formulas here by the host."""
     if outer == LOGARITHM:
         tiny = TINY_PROBABILITY if mixed.dtype == torch.float64 else 1e-37
         held = mixed.clamp(min=tiny)
         return -held.log(), -1.0 / held
     if outer == SQUARE:
         return mixed * mixed, 2.0 * mixed
-    return mixed, torch.ones_like(mixed)
+    if outer == IDENTITY:
+        return mixed, torch.ones_like(mixed)
+    values, slopes = outer_values(outer, mixed.double().cpu().numpy())
+    return torch.from_numpy(values).to(mixed), torch.from_numpy(slopes).to(mixed)

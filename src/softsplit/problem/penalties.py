@@ -29,6 +29,7 @@ neither a maximum nor a prox. Groups may have prices, factors on their part of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -231,6 +232,17 @@ def logarithmic(offset: float = 1e-5) -> Surrogate:
 def counting() -> Surrogate:
     """phi(u) = 1 where u > 0: the number of coefficients (local) or of features (global)."""
     return Surrogate("count", COUNT)
+
+
+BY_NAME: dict[str, tuple[Callable[..., Surrogate], tuple[str, ...]]] = {
+    "l1": (linear, ()),
+    "l0": (exponential, ("sharpness",)),
+    "power": (power, ("exponent", "offset")),
+    "inverse_power": (inverse_power, ("exponent", "offset")),
+    "log": (logarithmic, ("offset",)),
+    "count": (counting, ()),
+}
+"""Surrogates by the names that users know, with the parameters of an estimator that they take."""
 
 
 @dataclass(frozen=True)
