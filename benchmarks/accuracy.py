@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import arguments
 
 from softsplit.experiments.cells import chains_of
 from softsplit.experiments.context import (
@@ -65,16 +66,15 @@ class Setting:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__,
+        out=(Path("results"), "folder of the files"),
+        reference=(os.environ.get("SOFTSPLIT_REFERENCE"), ""),
+        datasets=([], "only these"),
+        models=([], "only these"),
+        starts=(10, ""),
+        seed=(0, ""),
     )
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the files")
-    parser.add_argument("--reference", default=os.environ.get("SOFTSPLIT_REFERENCE"))
-    parser.add_argument("--datasets", nargs="*", help="only these")
-    parser.add_argument("--models", nargs="*", help="only these")
-    parser.add_argument("--starts", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     began, trees, lines = time.perf_counter(), [], []
     for setting, paper in selected(args):

@@ -21,17 +21,16 @@ file has are not judged again, and the table is that of all lines in it.
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from methods import outer_folds, put_into
+from common import add_row, arguments, put_into, rows_of, timed
+from methods import outer_folds
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, check_rows
 from softsplit.data.named import catalogue, file_of
@@ -45,16 +44,15 @@ NEW_LEVEL = 0.1
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__,
+        ("coverage", "check"),
+        datasets=([], "only these"),
+        folds=(2, "outer folds of five"),
+        draws=(9, "trees for each data set"),
+        out=(Path, "file of the lines, JSON"),
+        document=(Path, "file to put the tables into"),
     )
-    parser.add_argument("part", choices=("coverage", "check"))
-    parser.add_argument("--datasets", nargs="*", help="only these")
-    parser.add_argument("--folds", type=int, default=2, help="outer folds of five")
-    parser.add_argument("--draws", type=int, default=9, help="trees for each data set")
-    parser.add_argument("--out", type=Path, help="file of the lines, JSON")
-    parser.add_argument("--document", type=Path, help="file to put the tables into")
-    args = parser.parse_args()
     warnings.simplefilter("ignore")
     names = args.datasets or list(catalogue())
     if args.part == "coverage":
@@ -72,19 +70,14 @@ def judged(
     names: list[str], out: Path | None, judge: Callable[[str], list[dict[str, Any]]]
 ) -> pd.DataFrame:
     """The lines of all data sets, those of an earlier run included."""
-    known = out.read_text().splitlines() if out is not None and out.exists() else []
-    lines: list[dict[str, Any]] = [json.loads(line) for line in known]
+    lines = rows_of(out)
     there = {line["dataset"] for line in lines}
     for name in (name for name in names if name not in there):
-        began = time.perf_counter()
-        found = judge(name)
-        took = time.perf_counter() - began
-        found = [{"dataset": name, **line, "seconds": took} for line in found]
-        lines += found
-        if out is not None:
-            with out.open("a") as file:
-                file.writelines(json.dumps(line, default=float) + "\n" for line in found)
-        print(f"{name}: {took:.0f} s", flush=True)
+        new, took = timed(partial(judge, name))
+        lines += [
+            add_row(out, {"dataset": name, **line, "seconds": took["seconds"]}) for line in new
+        ]
+        print(f"{name}: {took['seconds']:.0f} s", flush=True)
     return pd.DataFrame(lines)
 
 

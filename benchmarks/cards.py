@@ -8,9 +8,8 @@ and as many columns as the card looks at, in at most ``TERMS`` terms with points
 
 from __future__ import annotations
 
-import json
-import sys
 import time
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from methods import Task, rows_of
+from common import resumed, rows_of
+from methods import Task
 from sklearn.metrics import roc_auc_score
 
 from softsplit import SoftTreeClassifier
@@ -34,7 +34,6 @@ HEADS = {
 
 def by_hand(text: str, X: np.ndarray, names: list[str]) -> list[str]:
     """Classes that the printed card gives."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     card = import_module("printed_card").PrintedCard(text)
     return [card.class_of(dict(zip(names, row, strict=True))) for row in X.tolist()]
 
@@ -76,8 +75,10 @@ def cut(X: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, list[int]]:
     return np.column_stack(columns), homes
 
 
-def faster_risk(task: Task, features: int) -> dict[str, Any]:
-    """Figures of the best risk score with at most ``features`` columns."""
+def faster_risk(task: Task, out: Path) -> dict[str, Any]:
+    """Figures of the best risk score with at most as many columns as the card, which is on file."""
+    key = (task.key | {"method": "card"}).items()
+    features = next(max(int(row["features"]), 1) for row in rows_of(out) if key <= row.items())
     package = import_module("fasterrisk.fasterrisk")
     began = time.process_time()
     (Z, homes), signs = cut(task.X, task.X), np.where(task.y == 1, 1.0, -1.0)
@@ -105,37 +106,20 @@ def faster_risk(task: Task, features: int) -> dict[str, Any]:
 
 def run_cards(tasks: Any, out: Path) -> None:
     """Measure what is not in the file yet; a line is added after each fold and method."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    known = rows_of(out)
     for task in tasks:
-        done = {r["method"]: r for r in known if task.key.items() <= r.items()}
-        methods = [
-            "card",
-            *(["fasterrisk"] if task.n_classes == 2 and find_spec("fasterrisk") else []),
-        ]
-        for method in methods:
-            if method not in done:
-                found = on_fold(task) if method == "card" else None
-                found = found or faster_risk(task, max(int(done["card"]["features"]), 1))
-                done[method] = task.key | {"method": method} | found
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(done[method]) + "\n")
-                print(*(f"{k} {v}" for k, v in done[method].items()), flush=True)
+        methods: dict[str, Any] = {"card": partial(on_fold, task)}
+        if task.n_classes == 2 and find_spec("fasterrisk"):
+            methods["fasterrisk"] = partial(faster_risk, task, out)
+        keys = ((task.key | {"method": name}, measure) for name, measure in methods.items())
+        for row in resumed(out, keys):
+            print(*(f"{k} {v}" for k, v in row.items()), flush=True)
 
 
 def cards_table(out: Path) -> str:
     """The rows as two tables."""
     rows = pd.DataFrame(rows_of(out))
     cards = rows[rows["method"] == "card"]
-    names = [
-        "agreement",
-        "accuracy",
-        "tree_accuracy",
-        "questions",
-        "features",
-        "lines",
-        "most_points",
-    ]
+    names = [*HEADS, "questions", "features", "lines", "most_points"]
     mean = cards.groupby("dataset")[names].mean()
     for name in names[:3]:
         mean[name] = (100 * mean[name]).round(1)
@@ -150,10 +134,10 @@ def cards_table(out: Path) -> str:
         "",
         markdown(mean.round(1).rename(columns=HEADS).reset_index()),
     ]
-    pairs = rows.pivot_table(
-        index="dataset", columns="method", values=["accuracy", "auc", "features"]
-    )
     if "fasterrisk" in rows["method"].to_numpy():
+        pairs = rows.pivot_table(
+            index="dataset", columns="method", values=["accuracy", "auc", "features"]
+        )
         pairs = pairs.dropna() * [1 if figure == "features" else 100 for figure, _ in pairs]
         names = {"accuracy": "right, %", "auc": "ROC area, %", "features": "columns"}
         pairs.columns = [f"{method}: {names[figure]}" for figure, method in pairs.columns]

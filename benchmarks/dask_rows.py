@@ -11,7 +11,6 @@ with Gumbel noise of scale 0.3, and a tenth of the labels drawn anew; depth 3.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import arguments
 
 N_FEATURES, N_CLASSES = 30, 4
 SETTINGS = {"depth": 3, "random_state": 0}
@@ -235,13 +235,14 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=["large", "overhead", "workers"])
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--rounds", type=int, default=3, help="Of overhead.")
-    parser.add_argument("--folder", type=Path, help="Where rows and files of workers go.")
-    parser.add_argument("--keep", action="store_true", help="Do not remove the folder.")
-    given = parser.parse_args()
+    given = arguments(
+        __doc__,
+        ["large", "overhead", "workers"],
+        rows=(int, ""),
+        rounds=(3, "Of overhead."),
+        folder=(Path, "Where rows and files of workers go."),
+        keep=(False, "Do not remove the folder."),
+    )
     folder = given.folder or Path(tempfile.mkdtemp(prefix="softsplit-dask-"))
     folder.mkdir(parents=True, exist_ok=True)
     run, usual = {

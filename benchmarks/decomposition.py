@@ -16,16 +16,16 @@ for it; looking at accuracies is not counted. The data sets come from SOFTSPLIT_
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from decomposition_report import ALONE, draw, report_parts
-from decomposition_runs import Book, Job
-from pages import write_page
+from common import RESULTS, arguments, times_of, write_page
+from decomposition_report import ALONE, Book, Job, draw, report_parts
 from reference import load_fold, make_problem
 from threadpoolctl import threadpool_limits
 
@@ -46,11 +46,6 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Start
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters
-
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
-
-STARTS = {"ipopt": 3, "native": 5, "deep": 5}
-"""Starts on each fold. Single runs of the native solver differ a lot: take several."""
 
 
 @dataclass(frozen=True)
@@ -76,97 +71,143 @@ SETTINGS = {
 }
 
 
+# Runs.
+
+# What NodeDecomposition is given, by the name of a variant.
+Variants = dict[str, dict[str, Any]]
+NEUTRAL = {"initialisation": "neutral"}
+BY_SUBTREES = {"subtrees, neutral": NEUTRAL | {"working_sets": Subtrees(2)}}
+
+
+def ipopt_variants(setting: Setting) -> Variants:
+    """IPOPT as in the paper: tolerance 1e-8; 3000 iterations alone, 40 in a step.
+
+    The paper's rule and ours are also compared with the same 20 iterations a step.
+    """
+    first, near = {"initialisation": setting.init_iter}, {"proximal": setting.proximal}
+    few = {"inner_iter": 20}
+    variants = {
+        "S-NB-DEC": first,
+        "S-NB-DEC, proximal": first | near,
+        "S-NB-DEC, 20": first | few,
+        "largest violation, 20": first | few | {"working_sets": LargestViolation()},
+        "S-NB-DEC, neutral, 20": NEUTRAL | few,
+        **BY_SUBTREES,
+    }
+    if setting.init_iter:
+        variants |= {"S-NB-DEC, no init": {}, "S-NB-DEC, proximal, no init": near}
+    return {name: {"inner": "ipopt"} | given for name, given in variants.items()}
+
+
+def native_variants(setting: Setting) -> Variants:
+    """The native solver from its own starts (three candidates each); no hops on either side."""
+    firsts = {"": {"initialisation": 0}, ", init 20": {"initialisation": 20}, ", neutral": NEUTRAL}
+    ends = {"": {}, ", proximal": {"proximal": setting.proximal}}
+    variants = {
+        f"S-NB-DEC{name}{end}": first | more
+        for name, first in firsts.items()
+        for end, more in ends.items()
+    }
+    return variants | BY_SUBTREES
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is compared, from how many starts on each fold and from which."""
+
+    variants: Callable[[Setting], Variants]
+    alone: Callable[[], Solver]
+    start_rule: str
+    starts: int
+    deep: bool = False
+
+
+RUNS = {
+    "ipopt": Part(ipopt_variants, lambda: IpoptSolver(max_iter=3000), "points", 3),
+    # Single runs of the native solver differ a lot: there are several.
+    "native": Part(native_variants, BasinHoppingSolver, "groups", 5),
+    "deep": Part(native_variants, BasinHoppingSolver, "groups", 5, deep=True),
+}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__,
+        [*RUNS, "step", "report"],
+        out=(RESULTS / "decomposition", "folder of runs and figures"),
+        page=(RESULTS / "decomposition.md", "where 'report' puts tables"),
+        datasets=(list(SETTINGS), "only these"),
+        folds=(5, "folds of each data set"),
+        starts=(int, "starts on each fold, other than usual"),
+        depths=([4, 5, 6], "of the part 'deep'"),
+        deepest=(8, "tree of the part 'step'"),
+        macro_iterations=(8, "of a run"),
+        time_limit=(40.0, "of a native run, seconds"),
+        fresh=(False, "drop earlier runs of this part first"),
     )
-    parser.add_argument("part", choices=sorted(PARTS))
-    parser.add_argument(
-        "--out", type=Path, default=RESULTS / "decomposition", help="folder of runs and figures"
-    )
-    parser.add_argument(
-        "--page", type=Path, default=RESULTS / "decomposition.md", help="where 'report' puts tables"
-    )
-    parser.add_argument("--datasets", nargs="*", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--starts", type=int, help=f"starts on each fold; by default {STARTS}")
-    parser.add_argument("--depths", type=int, nargs="*", default=[4, 5, 6])
-    parser.add_argument("--deepest", type=int, default=8, help="tree of the part 'step'")
-    parser.add_argument("--macro-iterations", type=int, default=8)
-    parser.add_argument("--time-limit", type=float, default=40.0, help="of a native run, seconds")
-    parser.add_argument("--fresh", action="store_true", help="drop earlier runs of this part first")
-    args = parser.parse_args()
-    if args.starts is None:
-        args.starts = STARTS.get(args.part, 1)
     args.out.mkdir(parents=True, exist_ok=True)
     if args.fresh:
         Book(args.out).forget(args.part, args.datasets)
     with threadpool_limits(limits=1):
-        PARTS[args.part](args)
+        if args.part in RUNS:
+            run_all(args, RUNS[args.part])
+        else:
+            {"step": step, "report": report}[args.part](args)
 
 
-# Runs.
+def solvers_of(setting: Setting, part: Part, macro_iterations: int) -> dict[str, Solver]:
+    variants = part.variants(setting).items()
+    return {ALONE: part.alone()} | {
+        name: NodeDecomposition(**{"macro_iterations": macro_iterations, **given})
+        for name, given in variants
+    }
 
 
-def run_all(
-    args: argparse.Namespace,
-    part: str,
-    start_rule: str,
-    variants: Callable[[Setting], dict[str, Solver]],
-    depths: list[int | None],
-    budget: Callable[[], Budget],
-) -> None:
+def run_all(args: argparse.Namespace, part: Part) -> None:
+    """Every data set, depth, fold and start, by all solvers that have not done it yet."""
+    budget = {"tol": 1e-8} if args.part == "ipopt" else {"time_limit": args.time_limit}
     book, warm = Book(args.out), False
-    for name in args.datasets:
+    depths = args.depths if part.deep else [None]
+    cases = itertools.product(
+        args.datasets, depths, range(args.folds), range(args.starts or part.starts)
+    )
+    for name, depth, fold_number, start_number in cases:
         setting = SETTINGS[name]
-        for depth, fold_number, start_number in _grid(depths, args):
-            jobs = {
-                variant: Job(part, name, depth, variant, fold_number, start_number)
-                for variant in variants(setting)
-            }
-            if all(job in book.runs for job in jobs.values()):
-                continue
-            if not warm:
-                warm_up(start_rule, variants(SETTINGS["car"]))
-                warm = True
-            fold = load_fold(name, setting.coding, fold_number)
-            problem = make_problem(fold, "L0glob", setting.strength, depth=depth)
-            watch = EvaluationSet(fold.X_test, fold.y_test)
-            rng = np.random.default_rng([fold_number, start_number])
-            candidates = 2 if start_rule == "groups" else 0
-            start = draw_start(start_rule, problem, rng, candidates)
-            start = replace(start, seed=100 * fold_number + start_number)
-            for variant, solver in variants(setting).items():
-                job = jobs[variant]
-                if job not in book.runs:
-                    trace, message = measured(solver, problem, start, watch, budget())
-                    book.add(job, trace, message)
-                    last = trace[len(trace) - 1]
-                    print(
-                        f"{part:8}{name:9}{depth or '-':>3} {variant:26} fold {fold_number} "
-                        f"start {start_number}: objective {last.objective:9.3f}, test "
-                        f"{last.test_accuracy:.4f}, {last.cpu_seconds:7.2f} s",
-                        flush=True,
-                    )
+        solvers = solvers_of(setting, part, args.macro_iterations)
+        jobs = {v: Job(args.part, name, depth, v, fold_number, start_number) for v in solvers}
+        if all(job in book.runs for job in jobs.values()):
+            continue
+        if not warm:
+            warm_up(part)
+            warm = True
+        # 1. The problem, and the start that all solvers have.
+        fold = load_fold(name, setting.coding, fold_number)
+        problem = make_problem(fold, "L0glob", setting.strength, depth=depth)
+        watch = EvaluationSet(fold.X_test, fold.y_test)
+        rng = np.random.default_rng([fold_number, start_number])
+        start = draw_start(part.start_rule, problem, rng, 2 if part.start_rule == "groups" else 0)
+        start = replace(start, seed=100 * fold_number + start_number)
+        # 2. The runs that are not in the book.
+        for variant, solver in solvers.items():
+            if jobs[variant] not in book.runs:
+                trace, message = measured(solver, problem, start, watch, Budget(**budget))
+                book.add(jobs[variant], trace, message)
+                last = trace[len(trace) - 1]
+                print(
+                    f"{args.part:8}{name:9}{depth or '-':>3} {variant:26} fold {fold_number} "
+                    f"start {start_number}: objective {last.objective:9.3f}, test "
+                    f"{last.test_accuracy:.4f}, {last.cpu_seconds:7.2f} s",
+                    flush=True,
+                )
 
 
-def warm_up(start_rule: str, variants: dict[str, Solver]) -> None:
+def warm_up(part: Part) -> None:
     """Compile and load whatever the variants need, off the clock."""
-    problem = make_problem(load_fold("car", SETTINGS["car"].coding), "L0glob", 0.25)
-    start = draw_start(start_rule, problem, np.random.default_rng(0))
-    for solver in variants.values():
-        if isinstance(solver, NodeDecomposition):
-            solver.set_params(macro_iterations=1)
+    setting = SETTINGS["car"]
+    problem = make_problem(load_fold("car", setting.coding), "L0glob", setting.strength)
+    start = draw_start(part.start_rule, problem, np.random.default_rng(0))
+    for solver in solvers_of(setting, part, 1).values():
         solver.solve(problem, start, Budget(max_iter=100))
-
-
-def _grid(
-    depths: list[int | None], args: argparse.Namespace
-) -> Iterator[tuple[int | None, int, int]]:
-    for depth in depths:
-        for fold in range(args.folds):
-            for start in range(args.starts):
-                yield depth, fold, start
 
 
 def measured(
@@ -174,88 +215,23 @@ def measured(
 ) -> tuple[DecompositionTrace, str]:
     """The trace of a run; a solver without one gets a single row."""
     if isinstance(solver, NodeDecomposition):
-        found = solver.set_params(watch=watch).solve(problem, start, budget)
-        return found.trace, found.message
+        solution = solver.set_params(watch=watch).solve(problem, start, budget)
+        return solution.trace, solution.message
     began = time.thread_time()
-    found = solver.solve(problem, start, budget)
-    cpu = time.thread_time() - began + found.child_cpu_seconds
+    solution = solver.solve(problem, start, budget)
     row = TraceRow(
         macro_iteration=0,
-        objective=found.objective,
-        violation=found.violation,
+        objective=solution.objective,
+        violation=solution.violation,
         train_accuracy=float("nan"),
-        test_accuracy=watch.accuracy(found.parameters, problem.steepness),
-        cpu_seconds=cpu,
-        seconds=found.seconds,
-        n_iter=found.n_iter,
+        test_accuracy=watch.accuracy(solution.parameters, problem.steepness),
+        cpu_seconds=time.thread_time() - began + solution.child_cpu_seconds,
+        seconds=solution.seconds,
+        n_iter=solution.n_iter,
         steps=0,
         accepted=0,
     )
-    return DecompositionTrace((row,)), f"{found.status.name} {found.message}"
-
-
-def ipopt(args: argparse.Namespace) -> None:
-    """IPOPT as in the paper: tolerance 1e-8; 3000 iterations alone, 40 in a step."""
-
-    def variants(setting: Setting) -> dict[str, Solver]:
-        def decomposition(**more: object) -> NodeDecomposition:
-            return NodeDecomposition(
-                **{"inner": "ipopt", "macro_iterations": args.macro_iterations, **more}
-            )
-
-        init, psi = setting.init_iter, setting.proximal
-        chosen: dict[str, Solver] = {
-            ALONE: IpoptSolver(max_iter=3000),
-            "S-NB-DEC": decomposition(initialisation=init),
-            "S-NB-DEC, proximal": decomposition(initialisation=init, proximal=psi),
-            # The paper's rule and ours with the same 20 iterations a step.
-            "S-NB-DEC, 20": decomposition(initialisation=init, inner_iter=20),
-            "largest violation, 20": decomposition(
-                initialisation=init, working_sets=LargestViolation(), inner_iter=20
-            ),
-        }
-        chosen["S-NB-DEC, neutral, 20"] = decomposition(initialisation="neutral", inner_iter=20)
-        chosen["subtrees, neutral"] = decomposition(
-            initialisation="neutral", working_sets=Subtrees(2)
-        )
-        if init:
-            chosen["S-NB-DEC, no init"] = decomposition()
-            chosen["S-NB-DEC, proximal, no init"] = decomposition(proximal=psi)
-        return chosen
-
-    run_all(args, "ipopt", "points", variants, [None], lambda: Budget(tol=1e-8))
-
-
-def native_variants(args: argparse.Namespace) -> Callable[[Setting], dict[str, Solver]]:
-    def variants(setting: Setting) -> dict[str, Solver]:
-        def decomposition(**more: object) -> NodeDecomposition:
-            return NodeDecomposition(**{"macro_iterations": args.macro_iterations, **more})
-
-        starts = {"": 0, ", init 20": 20, ", neutral": "neutral"}
-        chosen: dict[str, Solver] = {ALONE: BasinHoppingSolver()}
-        for name, first in starts.items():
-            chosen[f"S-NB-DEC{name}"] = decomposition(initialisation=first)
-            chosen[f"S-NB-DEC{name}, proximal"] = decomposition(
-                initialisation=first, proximal=setting.proximal
-            )
-        chosen["subtrees, neutral"] = decomposition(
-            initialisation="neutral", working_sets=Subtrees(2)
-        )
-        return chosen
-
-    return variants
-
-
-def native(args: argparse.Namespace) -> None:
-    """The native solver from its own starts (three candidates each); no hops on either side."""
-    budget = lambda: Budget(time_limit=args.time_limit)  # noqa: E731
-    run_all(args, "native", "groups", native_variants(args), [None], budget)
-
-
-def deep(args: argparse.Namespace) -> None:
-    """As ``native``, on deeper trees than the classes need."""
-    budget = lambda: Budget(time_limit=args.time_limit)  # noqa: E731
-    run_all(args, "deep", "groups", native_variants(args), list(args.depths), budget)
+    return DecompositionTrace((row,)), f"{solution.status.name} {solution.message}"
 
 
 # The cost of one step.
@@ -315,12 +291,7 @@ def block_times(problem: TrainingProblem, tree: TreeParameters, branch: int) -> 
 
 def _milliseconds(action: Callable[[], object], repeats: int = 40) -> float:
     action()
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return 1e3 * float(np.median(times))
+    return 1e3 * float(np.median(times_of(action, repeats)))
 
 
 # Tables and figures.
@@ -336,14 +307,6 @@ def report(args: argparse.Namespace) -> None:
             draw(book, part, name, depth, args.out)
     write_page(args.page, texts)
 
-
-PARTS = {
-    "ipopt": ipopt,
-    "native": native,
-    "deep": deep,
-    "step": step,
-    "report": report,
-}
 
 if __name__ == "__main__":
     main()

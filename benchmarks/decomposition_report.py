@@ -1,18 +1,15 @@
-"""Tables and figures of benchmarks/decomposition.py, and the page that is made of them.
-
-A page has a place for each part between the lines "<!-- begin PART -->" and "<!-- end PART -->".
-What is printed is what is written there.
-"""
+"""Runs of decomposition.py on file, a line of runs.jsonl each; their tables and figures."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from decomposition_runs import Book, Traces
+from common import add_row, markdown, rows_of
 
-from softsplit.decomposition import DecompositionTrace
+from softsplit.decomposition import DecompositionTrace, TraceRow
 
 ALONE = "no decomposition"
 
@@ -22,11 +19,71 @@ EQUAL = 0.002
 MIDDLES = {"ipopt": np.mean, "explicit": np.mean}
 """How the runs of a part are brought to one figure, if not by their median."""
 
-HEADER = (
-    "| variant | runs | m | accuracy | objective | CPU s | saved | "
-    "first m at equal accuracy | accuracy | objective | saved |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|"
-)
+HEADS = [
+    "variant", "runs", "m", "accuracy", "objective", "CPU s", "saved",
+    "first m at equal accuracy", "accuracy", "objective", "saved",
+]  # fmt: skip
+
+
+Traces = dict[tuple[int, int], DecompositionTrace]
+"""By fold and start."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a solver by the name of its variant, on one fold from one start."""
+
+    part: str
+    dataset: str
+    depth: int | None
+    variant: str
+    fold: int
+    start: int
+
+
+class Book:
+    """The runs that have been done."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "runs.jsonl"
+        self.runs: dict[Job, dict] = {Job(**run["job"]): run for run in rows_of(self.path)}
+
+    def add(self, job: Job, trace: DecompositionTrace, message: str) -> None:
+        rows = [_rounded(asdict(row)) for row in trace.rows]
+        facts = {"job": asdict(job), "initialised": trace.initialised, "message": message}
+        self.runs[job] = add_row(self.path, facts | {"rows": rows})
+
+    def forget(self, part: str, datasets: list[str]) -> None:
+        """Drop what has been run of a part, to run it again."""
+        gone = [job for job in self.runs if job.part == part and job.dataset in datasets]
+        for job in gone:
+            del self.runs[job]
+        self.path.write_text("".join(json.dumps(run) + "\n" for run in self.runs.values()))
+
+    def tables(self, part: str) -> list[tuple[str, int | None]]:
+        """Data sets and depths that a part has been run on, in the order of the runs."""
+        return list(dict.fromkeys((j.dataset, j.depth) for j in self.runs if j.part == part))
+
+    def variants(self, part: str, dataset: str, depth: int | None) -> list[str]:
+        here = [j for j in self.runs if (j.part, j.dataset, j.depth) == (part, dataset, depth)]
+        return list(dict.fromkeys(job.variant for job in here))
+
+    def traces(self, part: str, dataset: str, variant: str, depth: int | None = None) -> Traces:
+        wanted = (part, dataset, depth, variant)
+        return {
+            (job.fold, job.start): DecompositionTrace(
+                tuple(TraceRow(**row) for row in run["rows"]), run["initialised"]
+            )
+            for job, run in self.runs.items()
+            if (job.part, job.dataset, job.depth, job.variant) == wanted
+        }
+
+
+def _rounded(row: dict) -> dict:
+    return {k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()}
+
+
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def report_parts(book: Book, steps: Path) -> dict[str, str]:
@@ -57,10 +114,10 @@ def table(book: Book, part: str, name: str, depth: int | None) -> str:
         variant_row(variant, book.traces(part, name, variant, depth), base, part)
         for variant in book.variants(part, name, depth)
     ]
-    return "\n".join([title, "", HEADER, *rows])
+    return f"{title}\n\n{markdown(HEADS, rows)}"
 
 
-def variant_row(variant: str, traces: Traces, base: Traces, part: str) -> str:
+def variant_row(variant: str, traces: Traces, base: Traces, part: str) -> list[str]:
     shared = [key for key in traces if key in base]
     own = [traces[key] for key in shared or traces]
     alone = [base[key] for key in shared]
@@ -68,16 +125,14 @@ def variant_row(variant: str, traces: Traces, base: Traces, part: str) -> str:
     cells = [variant, str(len(own)), str(last), *figures(own, last, part)]
     cells += [f"{at(own, 'cpu_seconds', last, part):.2f}"]
     if variant == ALONE or not alone:
-        return "| " + " | ".join([*cells, *["-"] * 5]) + " |"
+        return [*cells, *["-"] * 5]
     cells.append(saved(own, alone, last, part))
     level = at(alone, "test_accuracy", 0, part)
     equal = [m for m in range(last + 1) if at(own, "test_accuracy", m, part) >= level - EQUAL]
-    if equal:
-        first = equal[0]
-        cells += [str(first), *figures(own, first, part), saved(own, alone, first, part)]
-    else:
-        cells += ["-"] * 4
-    return "| " + " | ".join(cells) + " |"
+    if not equal:
+        return [*cells, *["-"] * 4]
+    first = equal[0]
+    return [*cells, str(first), *figures(own, first, part), saved(own, alone, first, part)]
 
 
 def at(traces: list[DecompositionTrace], field: str, m: int, part: str) -> float:
@@ -98,14 +153,8 @@ def saved(own: list[DecompositionTrace], alone: list[DecompositionTrace], m: int
 
 def step_table(rows: list[dict[str, float]]) -> str:
     """Milliseconds of one evaluation and of one step, as measured by the part "step"."""
-    names = list(rows[0])
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    for row in rows:
-        cells = [
-            f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    cells = [[f"{v:.3g}" if isinstance(v, float) else v for v in row.values()] for row in rows]
+    return markdown(list(rows[0]), cells)
 
 
 def draw(book: Book, part: str, name: str, depth: int | None, folder: Path) -> None:

@@ -17,6 +17,7 @@ import time
 
 import numpy as np
 import torch
+from common import arguments
 
 from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import CompiledRows
@@ -131,13 +132,14 @@ PARTS = {"evaluate": evaluate, "stream": stream, "fit": fit}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--jobs", type=int, default=None)
-    parser.add_argument("--beside", action="store_true", help="fit without the device too")
-    args = parser.parse_args()
+    args = arguments(
+        __doc__,
+        PARTS,
+        device=("cuda", ""),
+        rows=(10000000, ""),
+        jobs=(int, ""),
+        beside=(False, "fit without the device too"),
+    )
     print(json.dumps(PARTS[args.part](args), indent=1))
 
 

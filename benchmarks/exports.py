@@ -23,7 +23,6 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,6 @@ def main() -> None:
 
 
 def agree(names: list[str], wanted: list[str] | None) -> None:
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     runs: Any = import_module("export_runs")
     chosen = [name for name in wanted or runs.RUNNERS if not runs.absent(name)]
     files = {name: file_of(name) for name in names or catalogue()}

@@ -23,9 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from pages import keep, kept, markdown
+from common import keep, kept, markdown
 
 from experiment_parts import contents, small
 from fault_runs import (

@@ -9,13 +9,9 @@ and the search after them reach it (to 1e-6 relative), and the largest gap.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from pages import keep, markdown
+from common import WRITE, arguments, keep, markdown
 
 from exhaustive import global_optimum
 from softsplit.problem.penalties import linear, logarithmic
@@ -34,13 +30,9 @@ SAME = 1e-6
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__, problems=(10, ""), kinds=("", "only kinds whose name contains this"), **WRITE
     )
-    parser.add_argument("--problems", type=int, default=10)
-    parser.add_argument("--kinds", default="", help="only kinds whose name contains this")
-    parser.add_argument("--write", action="store_true", help="figures to docs/results/reliability")
-    args = parser.parse_args()
     rows, missed = [], 0
     for name, kind in KINDS.items():
         if args.kinds not in name:

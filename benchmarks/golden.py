@@ -247,20 +247,12 @@ def choose(
 
     def run() -> list[Tree]:
         X, y = data()
-        made = SoftTreeClassifierCV(**{**CORE, "cv": 3, **given})
-        made.fit(X, y)
-        return [chosen_tree(made, X)]
+        model = SoftTreeClassifierCV(**{**CORE, "cv": 3, **given}).fit(X, y)
+        scores = np.asarray(model.cv_results_["mean_test_score"], dtype=float)
+        tree = tree_of(model, model.best_estimator_.solution_, X)
+        return [tree | {"best_score": float(model.best_score_), "scores": fingerprint(scores)}]
 
     add(name, run, **(about or {}))
-
-
-def chosen_tree(model: Any, X: Any) -> Tree:
-    scores = np.asarray(model.cv_results_["mean_test_score"], dtype=float)
-    return {
-        **tree_of(model, model.best_estimator_.solution_, X),
-        "best_score": float(model.best_score_),
-        "scores": fingerprint(scores),
-    }
 
 
 def path(
@@ -284,6 +276,7 @@ def path(
 
 
 SMALL = {"small": True}
+FEW = {"depths": (1,), "n_strengths": 3, "ridges": (1.0,), "scales": ("standard",)}
 COST, LOG = {"loss": "cost", "effort": "fast"}, {"loss": "log"}
 SCOPES = {
     "local": ("local_strength",),
@@ -419,8 +412,7 @@ def add_choices() -> None:
     choose("cv-log-l1", wine, penalties=("l1",), depths=(1, 2), n_strengths=4, ridges=(1.0,))
     choose("cv-log-table", people, depths=(1, 2), n_strengths=4, ridges=(1.0,))
     choose("cv-log-rare", lambda: rare(wine()), depths=(2,), n_strengths=4, selection="best")
-    few = {"depths": (1,), "n_strengths": 3, "ridges": (1.0,), "scales": ("standard",)}
-    choose("cv-log-wide-sparse", word_counts, **few)
+    choose("cv-log-wide-sparse", word_counts, **FEW)
     choose("cv-cost", iris, loss="cost", depths=(2,), steepnesses=(512,), n_strengths=4)
     plan = {"loss": "cost", "scales": ("minmax",), "steepnesses": (128,), "n_strengths": 3}
     choose("cv-cost-l1", wine, penalties=("l1",), scopes=("local", "both"), depths=(2,), **plan)
@@ -471,11 +463,18 @@ def add_ipopt() -> None:
 def add_dask() -> None:
     """Tables on workers that are threads of this process."""
     about = {"needs": "distributed"}
-    add("dask-log", dask_log, **about)
-    add("dask-log-many-rows", dask_many_rows, **about)
-    add("dask-table", dask_table, **about)
-    add("dask-cost", dask_cost, **about)
-    add("dask-cv", dask_cv, **about)
+    small = {"depth": 1, "n_starts": 1}
+    cases = {
+        "dask-log": on_workers(lambda: plain(1500, 4, 3), depth=2, n_starts=1),
+        "dask-log-many-rows": on_workers(lambda: plain(21_000, 3, 2), scale="quantile", **small),
+        "dask-table": on_workers(lambda: people(gaps=True), **small),
+        "dask-cost": on_workers(
+            lambda: plain(300, 3, 2), global_strength=0.5, max_iter=40, **COST, **small
+        ),
+        "dask-cv": on_workers(lambda: plain(600, 4, 2), DaskSoftTreeClassifierCV, cv=3, **FEW),
+    }
+    for name, run in cases.items():
+        add(name, run, **about)
 
 
 @contextmanager
@@ -490,60 +489,36 @@ def cluster() -> Iterator[Any]:
         yield client
 
 
-def on_workers(rows: tuple[Any, Any], model: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """A model fitted to plain rows in four chunks, for rows in memory."""
-    import dask.array as da
+def on_workers(
+    rows: Callable[[], tuple[Any, Any]],
+    make: Callable[..., Any] = DaskSoftTreeClassifier,
+    **given: Any,
+) -> Callable[[], list[Tree]]:
+    """A case of a model that is fitted to plain rows, in four chunks, or to a table, in three."""
 
-    X, y = rows
-    chunk = -(-len(y) // 4)
-    with cluster() as client:
-        fitted = model(client).fit(
-            da.from_array(X, chunks=(chunk, X.shape[1])), da.from_array(y, chunks=chunk)
-        )
-        return fitted.to_local(), fitted
+    def run() -> list[Tree]:
+        import dask.array as da
+        import dask.dataframe as dd
 
+        X, y = rows()
+        with cluster() as client:
+            if isinstance(X, pd.DataFrame):
+                frame = dd.from_pandas(X.assign(risk=y), npartitions=3)
+                parts = frame[list(X.columns)], frame["risk"]
+            else:
+                chunk = -(-len(y) // 4)
+                parts = (
+                    da.from_array(X, chunks=(chunk, X.shape[1])),
+                    da.from_array(y, chunks=chunk),
+                )
+            fitted = make(client=client, **{"random_state": 0, **given}).fit(*parts)
+            chosen = getattr(fitted, "best_estimator_", fitted)
+            tree = tree_of(fitted.to_local(), chosen.solution_, X)
+        if chosen is not fitted:
+            tree["best_score"] = float(fitted.best_score_)
+        return [tree]
 
-def dask_log() -> list[Tree]:
-    rows = plain(1500, 4, 3)
-    made = {"depth": 2, "n_starts": 1, "random_state": 0}
-    local, fitted = on_workers(rows, lambda c: DaskSoftTreeClassifier(client=c, **made))
-    return [tree_of(local, fitted.solution_, rows[0])]
-
-
-def dask_many_rows() -> list[Tree]:
-    rows = plain(21_000, 3, 2)
-    made = {"depth": 1, "n_starts": 1, "random_state": 0, "scale": "quantile"}
-    local, fitted = on_workers(rows, lambda c: DaskSoftTreeClassifier(client=c, **made))
-    return [tree_of(local, fitted.solution_, rows[0])]
-
-
-def dask_table() -> list[Tree]:
-    import dask.dataframe as dd
-
-    X, y = people(gaps=True)
-    frame = dd.from_pandas(X.assign(risk=y), npartitions=3)
-    with cluster() as client:
-        model = DaskSoftTreeClassifier(client=client, depth=1, n_starts=1, random_state=0)
-        model.fit(frame[list(X.columns)], frame["risk"])
-        return [tree_of(model.to_local(), model.solution_, X)]
-
-
-def dask_cost() -> list[Tree]:
-    rows = plain(300, 3, 2)
-    made = {"loss": "cost", "depth": 1, "n_starts": 1, "random_state": 0, "effort": "fast"}
-    made |= {"global_strength": 0.5, "max_iter": 40}
-    local, fitted = on_workers(rows, lambda c: DaskSoftTreeClassifier(client=c, **made))
-    return [tree_of(local, fitted.solution_, rows[0])]
-
-
-def dask_cv() -> list[Tree]:
-    rows = plain(600, 4, 2)
-    made = {"depths": (1,), "n_strengths": 3, "ridges": (1.0,), "scales": ("standard",), "cv": 3}
-    local, fitted = on_workers(
-        rows, lambda c: DaskSoftTreeClassifierCV(client=c, random_state=0, **made)
-    )
-    solution = fitted.best_estimator_.solution_
-    return [{**tree_of(local, solution, rows[0]), "best_score": float(fitted.best_score_)}]
+    return run
 
 
 def add_torch() -> None:
@@ -554,8 +529,7 @@ def add_torch() -> None:
     fit("torch-log-many-rows", lambda: single(plain(21_000, 3, 2)), depth=1, n_starts=1, **on)
     cost = {"loss": "cost", "effort": "fast", "global_strength": 0.5}
     fit("torch-cost", lambda: plain(200, 3, 2), depth=1, n_starts=1, max_iter=40, **cost, **on)
-    few = {"depths": (1,), "n_strengths": 3, "ridges": (1.0,), "scales": ("standard",)}
-    choose("torch-cv", lambda: plain(400, 4, 2), **few, **on)
+    choose("torch-cv", lambda: plain(400, 4, 2), **FEW, **on)
 
 
 for _add in (
@@ -648,6 +622,9 @@ def unlike(here: dict[str, str], there: dict[str, str], needs: str | None = None
     ]
 
 
+FINGERPRINTS = ("parameters", "probabilities", "scores")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """How a case compares with what is stored: one line, and whether it is as required."""
@@ -673,7 +650,6 @@ def compare(
         return Verdict(
             f"nothing to compare with, {known['skipped']} when it was written", good=True
         )
-    by_bits = bits and tolerance is None
     allowed = OTHER_MACHINE if tolerance is None else tolerance
     here, there = found["trees"], known["trees"]
     if len(here) != len(there):
@@ -681,45 +657,25 @@ def compare(
     if here == there:
         return Verdict("same bits", good=True, same=True)
     pairs = list(zip(here, there, strict=True))
-    changes = [higher(new["objective"], old["objective"]) for new, old in pairs]
-    worst = int(np.argmax(np.abs(changes)))
-    where = f" (tree {worst + 1} of {len(pairs)})" if len(pairs) > 1 else ""
-    said = [said_of_objective(*(tree["objective"] for tree in pairs[worst])) + where]
-    for name in ("cost", "n_iter", "status", "nonzeros", "best_score"):
-        other = [(new.get(name), old.get(name)) for new, old in pairs]
-        other = [pair for pair in other if pair[0] != pair[1]]
-        if other:
-            said.append(f"{name} {shown(other[0][0])}, was {shown(other[0][1])}")
-    apart = max(largest_difference(new["shown"], old["shown"]) for new, old in pairs)
-    if any(new["probabilities"] != old["probabilities"] for new, old in pairs):
-        said.append(f"probabilities differ by up to {apart:.1e} in the rows shown")
-    for name in ("parameters", "scores"):
-        if any(new.get(name) != old.get(name) for new, old in pairs):
-            said.append(f"{name} have other bits")
-    good = not by_bits and bool(max(changes) <= allowed)
-    return Verdict("; ".join(said), good=good)
+    highest = max(higher(new["objective"], old["objective"]) for new, old in pairs)
+    differences = [f"objective higher by {highest:.1e} of its size at most" if highest else ""]
+    for name in dict.fromkeys(name for tree in here + there for name in tree):
+        new, old = next(
+            ((a.get(name), b.get(name)) for a, b in pairs if a.get(name) != b.get(name)),
+            (None, None),
+        )
+        if name in FINGERPRINTS and new != old:
+            differences.append(f"{name} have other bits")
+        elif new != old:
+            differences.append(f"{name} {new}, was {old}")
+    good = not (bits and tolerance is None) and highest <= allowed
+    return Verdict("; ".join(filter(None, differences)), good=good)
 
 
 def higher(new: float, old: float) -> float:
     """By what part of its size an objective is higher; not a number counts as infinitely higher."""
     change = (new - old) / max(abs(old), 1e-12)
-    return change if np.isfinite(change) else np.inf
-
-
-def said_of_objective(new: float, old: float) -> str:
-    if new == old:
-        return "same objective"
-    word = "lower" if new < old else "higher"
-    return f"objective {word} by {abs(new - old):.1e} (relative {abs(higher(new, old)):.1e})"
-
-
-def shown(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-def largest_difference(new: Any, old: Any) -> float:
-    new, old = np.asarray(new, dtype=float), np.asarray(old, dtype=float)
-    return float(np.max(np.abs(new - old))) if new.shape == old.shape else np.inf
+    return float(change) if np.isfinite(change) else np.inf
 
 
 # ---------------------------------------------------------------------------------------- commands

@@ -22,9 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from pages import keep, markdown
+from common import keep, markdown
 
 from file_readers import READERS, SECONDS, read_hostile
 from mutated_files import mutated_file, valid_files

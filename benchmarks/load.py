@@ -8,7 +8,6 @@ of the first and the last tenth of the fits behind it.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import keep, markdown
+from common import WRITE, arguments, keep, markdown
 from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier
@@ -30,10 +29,7 @@ BAR = 0.05
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=2000)
-    parser.add_argument("--write", action="store_true", help="figures to docs/results/reliability")
-    args = parser.parse_args()
+    args = arguments(__doc__, times=2000, **WRITE)
     warnings.simplefilter("ignore", ConvergenceWarning)
     figures = fits(args.times)
     table = markdown(["figure", "value"], [[k.replace("_", " "), v] for k, v in figures.items()])

@@ -25,12 +25,11 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import add_options, resumed, rows_of
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import roc_auc_score
@@ -222,37 +222,37 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fit]] = {
 }
 
 
-def arguments(
-    parser: argparse.ArgumentParser,
-    out: str,
-    methods: Iterable[str],
-    iterations: int = 2000,
-) -> None:
-    """Options that all scripts share."""
-    parser.add_argument(
-        "--out", type=Path, default=Path(out), help="rows, one a line; may be resumed"
-    )
-    parser.add_argument("--datasets", nargs="*", help="only these")
+def add_shared(
+    parser: argparse.ArgumentParser, out: str, methods: Iterable[str], iterations: int = 2000
+) -> argparse.ArgumentParser:
+    """Options that scripts with methods share."""
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(methods))
-    parser.add_argument("--peer-iterations", type=int, default=iterations)
+    return add_options(
+        parser,
+        out=(Path(out), "rows, one a line; may be resumed"),
+        datasets=([], "only these"),
+        peer_iterations=iterations,
+        document=(Path, "file to put the tables into"),
+        fold_seed=2026,
+    )
 
 
 def work(tasks: Iterable[Task], args: argparse.Namespace) -> None:
     """Fit what is not in the file yet; a line is added after each fit."""
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     methods = [method for method in args.methods if installed(method)]
-    rows, warm = measured(args.out), False
-    for task in tasks:
-        for method in methods:
-            key = task.key | {"method": method}
-            if any(key.items() <= row.items() for row in rows):
-                continue
-            if method == "tree" and not warm:
-                warm = warm_up()
-            row = key | measure(METHODS[method], task, args.peer_iterations)
-            with args.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-            print(sentence(row), flush=True)
+
+    def measured_by(method: str, task: Task) -> dict[str, Any]:
+        if method == "tree":
+            warm_up()
+        return measure(METHODS[method], task, args.peer_iterations)
+
+    tasks_of_methods = (
+        (task.key | {"method": method}, partial(measured_by, method, task))
+        for task in tasks
+        for method in methods
+    )
+    for row in resumed(args.out, tasks_of_methods, measured(args.out)):
+        print(sentence(row), flush=True)
 
 
 def installed(method: str) -> bool:
@@ -262,13 +262,6 @@ def installed(method: str) -> bool:
         return True
     print(f"{method} is left out: the package {package} is not installed.", flush=True)
     return False
-
-
-def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.endswith("}"):  # the last line may have been cut by a stop
-                yield json.loads(line)
 
 
 def measured(path: Path) -> list[dict[str, Any]]:
@@ -290,12 +283,12 @@ SHOWN = ("dataset", "fold", "draw", "noise", "share")
 """Parts of a key that are printed after each fit."""
 
 
-def warm_up() -> bool:
+@cache
+def warm_up() -> None:
     """Compile everything before the first clock starts: trees of one branch and of several."""
     data = load_dataset("iris")
     SoftTreeClassifierCV(random_state=0).fit(data.X, data.y)
     SoftTreeClassifierCV(random_state=0).fit(data.X, data.y == data.y[0])
-    return True
 
 
 def measure(
@@ -392,17 +385,4 @@ def failures(rows: pd.DataFrame) -> str:
     whole = {name: int for name in ("fold", "draw") if name in failed}  # beside gaps, floats
     return "".join(
         f"- Failed: {sentence(row)}\n" for row in failed.astype(whole).to_dict("records")
-    )
-
-
-def put_into(document: Path | None, text: str, name: str = "figures") -> None:
-    """Print a text, or put it between the two marks of that name in a document; what is around them
-    is kept."""
-    if document is None:
-        print(text)
-        return
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, _, rest = document.read_text(encoding="utf-8").partition(begin)
-    document.write_text(
-        f"{before}{begin}\n\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8"
     )

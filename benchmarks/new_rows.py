@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import add_options, put_into
 from methods import (
     Task,
-    arguments,
+    add_shared,
     beside,
     failures,
     outer_folds,
-    put_into,
     read_rows,
     table_of,
     wide,
@@ -82,10 +81,8 @@ def main() -> None:
     for name, (_, _, methods) in QUESTIONS.items():
         kind = kinds.add_parser(name)
         kind.add_argument("part", choices=["run", "table"])
-        arguments(kind, f"results/{name}.jsonl", methods, ITERATIONS)
-        kind.add_argument("--document", type=Path, help="file to put the tables into")
-        kind.add_argument("--fold-seed", type=int, default=2026)
-        kind.add_argument("--draws", type=int, default=3, help="folds or draws of each data set")
+        add_shared(kind, f"results/{name}.jsonl", methods, ITERATIONS)
+        add_options(kind, draws=(3, "folds or draws of each data set"))
     args = parser.parse_args()
     tasks, table, _ = QUESTIONS[args.question]
     if args.part == "run":

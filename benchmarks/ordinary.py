@@ -11,51 +11,48 @@ standard errors on held-out rows. The exit code of "table" is 1 if any problem h
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from methods import rows_of, warm_up
+from common import arguments, resumed, rows_of, timed
+from methods import warm_up
 from threadpoolctl import threadpool_limits
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from ordinary_problems import complaint, ordinary_problems, shared_names
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__, ["run", "table"], out=Path("results/ordinary.jsonl"), problems=500, seed=2026
     )
-    parser.add_argument("part", choices=["run", "table"])
-    parser.add_argument("--out", type=Path, default=Path("results/ordinary.jsonl"))
-    parser.add_argument("--problems", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=2026)
-    args = parser.parse_args()
     sys.exit({"run": run, "table": table}[args.part](args))
 
 
 def run(args: argparse.Namespace) -> int:
     """The problems that are not in the file yet, in the order of their numbers."""
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    known = {(row["seed"], row["problem"]) for row in rows_of(args.out)}
-    missing = [n for n in range(args.problems) if (args.seed, n) not in known]
-    if missing:
-        warm_up()
-    for number in missing:
-        (problem,) = ordinary_problems([number], args.seed)
-        began = time.process_time()
-        with threadpool_limits(1):
-            found = complaint(problem)
-        row = {"seed": args.seed, "problem": number, "story": problem.story, "complaint": found}
-        row |= {"rows": len(problem.y), "classes": len(set(problem.y.tolist()))}
-        row |= {"columns": problem.X.shape[1], "seconds": time.process_time() - began}
-        with args.out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-        print(f"{number} {problem.story}: {found or 'well'}, {row['seconds']:.1f} s", flush=True)
+    tasks = (
+        ({"seed": args.seed, "problem": number}, partial(examined, number, args.seed))
+        for number in range(args.problems)
+    )
+    for row in resumed(args.out, tasks):
+        told = row["complaint"] or "well"
+        print(f"{row['problem']} {row['story']}: {told}, {row['seconds']:.1f} s", flush=True)
     return 0
+
+
+def examined(number: int, seed: int) -> dict[str, Any]:
+    warm_up()
+    (problem,) = ordinary_problems([number], seed)
+    with threadpool_limits(1):
+        trouble, took = timed(lambda: complaint(problem))
+    return {
+        "story": problem.story, "complaint": trouble, "rows": len(problem.y),
+        "classes": len(set(problem.y.tolist())), "columns": problem.X.shape[1],
+        "seconds": took["cpu"],
+    }  # fmt: skip
 
 
 def table(args: argparse.Namespace) -> int:

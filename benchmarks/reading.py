@@ -17,25 +17,18 @@ A run may be stopped and resumed. Settings were tuned on folds of other seeds th
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from methods import (
-    FOLDS,
-    Fit,
-    installed,
-    measure,
-    measured,
-    put_into,
-    warm_up,
-)
+from common import add_options, put_into, resumed
+from methods import FOLDS, Fit, installed, measure, measured, warm_up
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -80,7 +73,7 @@ def readable(model: Any) -> dict[str, Any]:
     }
 
 
-def fit_size(X: Any, y: np.ndarray, method: str) -> Fit:
+def fit_size(X: Any, y: np.ndarray, _: int = 0, *, method: str) -> Fit:
     """Fit the tree, or abess, that ``method`` names."""
     if method.startswith("abess"):
         abess = import_module("abess")
@@ -99,20 +92,21 @@ def fit_size(X: Any, y: np.ndarray, method: str) -> Fit:
 
 def run_sizes(args: argparse.Namespace) -> None:
     """Fit what is not in the file yet; a line is added after each fit."""
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    known = measured(args.out)
     methods = [m for m in args.methods if installed(m.partition("-")[0])]
     warm_up()
-    for task in nested(args):
-        for method in methods:
-            key = task.key | {"method": method}
-            if not any(key.items() <= row.items() for row in known):
-                row = measure(lambda X, y, _, m=method: fit_size(X, y, m), task, 0)
-                written(args.out, key | row)
-    for key, X, y, held_out in made_tables(args):
-        for method in (m for m in methods if not m.startswith("abess")):
-            if not any((key | {"method": method}).items() <= row.items() for row in known):
-                written(args.out, key | {"method": method} | on_table(X, y, *held_out, method))
+
+    def tasks() -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+        for task in nested(args):
+            for method in methods:
+                fit = partial(fit_size, method=method)
+                yield task.key | {"method": method}, partial(measure, fit, task, 0)
+        for key, X, y, held_out in made_tables(args):
+            for method in (m for m in methods if not m.startswith("abess")):
+                yield key | {"method": method}, partial(on_table, X, y, *held_out, method)
+
+    for row in resumed(args.out, tasks(), measured(args.out)):
+        said = row.get("error") or f"{row['accuracy']:.4f}, {row['features']} features"
+        print(row["dataset"], row["fold"], row["method"], said, f"{row.get('seconds', 0):.1f} s")
 
 
 def made_tables(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Any, Any, Any]]:
@@ -142,13 +136,6 @@ def on_table(X: Any, y: Any, X_test: Any, y_test: Any, method: str) -> dict[str,
     facts |= {"classes": len(model.classes_), "accuracy": float(right), "log_loss": float(loss)}
     facts |= {"features": len(model.selected_features_), "seconds": seconds}
     return facts | {"coefficients": int(np.sum(model.weights_ != 0))} | readable(model)
-
-
-def written(out: Path, row: dict[str, Any]) -> None:
-    with out.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, default=float) + "\n")
-    said = row.get("error") or f"{row['accuracy']:.4f}, {row['features']} features"
-    print(row["dataset"], row["fold"], row["method"], said, f"{row.get('seconds', 0):.1f} s")
 
 
 # --- sizes: tables --------------------------------------------------------------------------------
@@ -210,23 +197,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     topics = parser.add_subparsers(dest="topic", required=True)
-    sizes = topics.add_parser("sizes", help="trees within limits of their size")
-    sizes.add_argument("part", choices=["run", "table"])
-    sizes.add_argument("--out", type=Path, default=Path("results/reading-sizes.jsonl"))
-    sizes.add_argument("--datasets", nargs="*", help="only these")
     usual = ["free", *(f"{name}-{k}" for k in SIZES for name in ("tree", "abess"))]
-    sizes.add_argument("--methods", nargs="*", default=usual)
-    sizes.add_argument("--fold-seed", type=int, default=2026)
-    sizes.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)))
-    sizes.add_argument("--tables", type=Path, help="folder of the made tables")
-    sizes.add_argument("--document", type=Path, help="file to put the tables into")
-    cards = topics.add_parser("cards", help="score cards followed by hand")
-    cards.add_argument("part", choices=["run", "table"])
-    cards.add_argument("--out", type=Path, default=Path("results/reading-cards.jsonl"))
-    cards.add_argument("--datasets", nargs="*", help="only these")
-    cards.add_argument("--fold-seed", type=int, default=2026)
-    cards.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)))
-    cards.add_argument("--document", type=Path, help="file to put the tables into")
+    for name, text in (
+        ("sizes", "trees within limits of their size"), ("cards", "score cards followed by hand")
+    ):  # fmt: skip
+        topic = topics.add_parser(name, help=text)
+        topic.add_argument("part", choices=["run", "table"])
+        add_options(
+            topic,
+            out=Path(f"results/reading-{name}.jsonl"),
+            datasets=([], "only these"),
+            methods=(usual, "of the topic sizes"),
+            fold_seed=2026,
+            folds=list(range(FOLDS)),
+            tables=(Path, "folder of the made tables"),
+            document=(Path, "file to put the tables into"),
+        )
     args = parser.parse_args()
     if args.topic == "cards" and args.part == "run":
         run_cards(nested(args), args.out)

@@ -30,34 +30,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import add_options, put_into
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold
 
+from monotone_cases import coded_violations, table
 from softsplit import SoftTreeClassifier
 from softsplit.data.named import file_of
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from monotone_cases import coded_violations, table
 
 SETS = (
     "balance-scale", "banknote", "contraceptive", "credit-approval", "diabetes", "german-credit",
     "ionosphere", "iris", "seeds", "vehicle", "wdbc", "wine",
 )  # fmt: skip
-
-
-def put_part(document: Path | None, part: str, text: str) -> None:
-    """Print a text, or put it between the marks of its part; what is around them is kept."""
-    if document is None:
-        print(text)
-        return
-    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
-    known = document.read_text(encoding="utf-8") if document.exists() else ""
-    if begin not in known:
-        known = f"{known.rstrip()}\n\n{begin}\n{end}\n".lstrip()
-    before, _, rest = known.partition(begin)
-    document.write_text(
-        f"{before}{begin}\n\n{text.strip()}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8"
-    )
 
 
 # --- monotone -------------------------------------------------------------------------------------
@@ -329,32 +313,33 @@ def gains_text(args: argparse.Namespace) -> list[str]:
 def monotone(args: argparse.Namespace) -> None:
     parts = {"holds": holds_text, "costs": costs_text, "gains": gains_text}
     for name in args.only or parts:
-        put_part(args.document, f"monotone {name}", "\n".join(parts[name](args)))
+        put_into(args.document, "\n".join(parts[name](args)), f"monotone {name}")
 
 
 def other_part(args: argparse.Namespace) -> None:
     """A part in a module of its own."""
     lines = importlib.import_module(f"requirements_{args.part}").lines()
-    put_part(args.document, args.part, "\n".join(lines))
+    put_into(args.document, "\n".join(lines), args.part)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = parser.add_subparsers(dest="part", required=True)
     part = parts.add_parser("monotone", help="monotone effects")
-    part.add_argument("--problems", type=int, default=200, help="random problems")
-    part.add_argument("--pairs", type=int, default=100_000, help="pairs of rows for each effect")
-    part.add_argument("--folds", type=int, default=1, help="folds of each shared set, up to 3")
-    part.add_argument("--rows", type=int, default=1000, help="most rows of a shared set")
-    part.add_argument("--few", type=int, default=48, help="problems of 50 rows")
-    part.add_argument("--cost", action="store_true", help="shared sets with loss='cost' as well")
     part.add_argument("--only", nargs="+", choices=("holds", "costs", "gains"), help="some figures")
-    part.set_defaults(run=monotone)
-    others = (("costs", "feature costs"), ("fairness", "fairness"))
-    for name, told in others:
-        parts.add_parser(name, help=told).set_defaults(run=other_part)
-    for one in parts.choices.values():
-        one.add_argument("--document", type=Path, help="document that gets the figures")
+    add_options(
+        part,
+        problems=(200, "random problems"),
+        pairs=(100_000, "pairs of rows for each effect"),
+        folds=(1, "folds of each shared set, up to 3"),
+        rows=(1000, "most rows of a shared set"),
+        few=(48, "problems of 50 rows"),
+        cost=(False, "shared sets with loss='cost' as well"),
+    ).set_defaults(run=monotone)
+    for name in ("costs", "fairness"):
+        parts.add_parser(name).set_defaults(run=other_part)
+    for command in parts.choices.values():
+        add_options(command, document=(Path, "document that gets the figures"))
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     args.run(args)

@@ -19,7 +19,6 @@ folds are judged together: disparity is the difference of the largest and the sm
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -30,12 +29,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from common import RESULTS, arguments
 
 DATA = Path(os.environ.get("SOFTSPLIT_DATA", "data"))
 BOUNDS = (0.02, 0.05, 0.1)
 FOLDS = 5
 ADULT_TRAINED, ADULT_JUDGED = 2500, 8000
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 FILES = {part: RESULTS / f"fairness-{part}.json" for part in ("run", "peers")}
 
 
@@ -252,12 +251,7 @@ def lines() -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("part", choices=["run", "peers", "table"])
-    parser.add_argument("--cases", nargs="*", default=list(CASES))
-    args = parser.parse_args()
+    args = arguments(__doc__, ["run", "peers", "table"], cases=list(CASES))
     if args.part == "table":
         print(summary(known("run"), known("peers")))
     else:

@@ -20,49 +20,40 @@ import json
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import RESULTS, arguments, markdown, timed
 
 N_FEATURES, N_CLASSES, DEPTH = 30, 4, 3
 NOISE, REDRAWN = 0.3, 0.1
-STORE = Path(__file__).parents[1] / "docs" / "results" / "scale.json"
+STORE = RESULTS / "scale.json"
 METHODS = ("tree", "boosting", "logistic", "cart")
 TABLES = ("covertype", "higgs-sample", "adult")
 CV_METHODS = ("choice", "boosting", "l1")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=[*sorted(PARTS), "one"])
-    parser.add_argument("--rows", type=float, default=1e6)
-    parser.add_argument("--sizes", type=float, nargs="+", default=[1e4, 1e5, 1e6, 1e7])
-    parser.add_argument("--methods", nargs="+", default=None)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES))
-    parser.add_argument("--task", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = arguments(
+        __doc__,
+        [*sorted(PARTS), "one"],
+        rows=(1000000.0, ""),
+        sizes=([10000.0, 100000.0, 1000000.0, 10000000.0], ""),
+        methods=(str, ""),
+        tables=(list(TABLES), ""),
+        task=(str, argparse.SUPPRESS),
+    )
     if args.part == "one":
         print(json.dumps(TASKS[(task := json.loads(args.task)).pop("task")](**task)))
         return
     found = list(PARTS[args.part](args))
-    print(table(found))
+    names = list(dict.fromkeys(name for row in found for name in row))
+    cells = [[row.get(name, "") for name in names] for row in found]
+    shown = [[f"{v:.4g}" if isinstance(v, float) else v for v in row] for row in cells]
+    print(markdown(names, shown))
     known = json.loads(STORE.read_text()) if STORE.exists() else {}
     STORE.write_text(json.dumps(known | {args.part: found}, indent=1) + "\n")
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """Rows as a table of Markdown."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, ["---"] * len(names)]
-    lines += [[_told(row.get(name, "")) for name in names] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _told(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def alone(task: str, **settings: Any) -> dict[str, Any]:
@@ -87,14 +78,6 @@ def gumbel_rows(n_rows: int, dtype: str = "float64") -> tuple[np.ndarray, np.nda
         labels[anew] = rng.integers(N_CLASSES, size=anew.sum())
         X[begin : begin + len(part)], y[begin : begin + len(part)] = part, labels
     return X, y
-
-
-def timed(fit: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What a function returns, with the seconds of the clock and of all processors."""
-    wall, busy = time.perf_counter(), time.process_time()
-    found = fit()
-    seconds = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - busy}
-    return found, seconds
 
 
 def model_of(method: str, n_jobs: int | None = None) -> Any:

@@ -22,20 +22,19 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import ROOT, add_options, markdown, put_into, write_page
 from methods import (
     FOLDS,
     Task,
-    arguments,
+    add_shared,
     beside,
     failures,
     outer_folds,
-    put_into,
     read_rows,
     table_of,
     wide,
     work,
 )
-from pages import markdown, write_page
 from sklearn.model_selection import train_test_split
 
 from softsplit.experiments.tables import paper_figures
@@ -50,8 +49,6 @@ LARGER_METHODS = ("tree", "peer", "cart", "ebm")
 LARGER_ROWS = 5000
 LARGER_ITERATIONS = 300
 """Of the peer at most: more would take it hours."""
-
-ROOT = Path(__file__).parent.parent
 
 SHOWN = {
     "tree": "**soft tree** (default)",
@@ -93,16 +90,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("part", choices=["run", "table", "overview", "draw"])
-    arguments(parser, "results/selection.jsonl", SELECTION_METHODS)
-    parser.add_argument("--document", type=Path, help="file to put the tables into")
-    parser.add_argument("--larger", action="store_true", help="the larger data sets")
+    add_shared(parser, "results/selection.jsonl", SELECTION_METHODS)
     parser.add_argument(
         "--figures", nargs="*", choices=FIGURES, default=list(FIGURES), help="tables of these alone"
     )
-    parser.add_argument("--draws", type=int, default=3, help="of each of the larger data sets")
-    parser.add_argument("--fold-seed", type=int, default=2026)
-    parser.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)))
-    args = parser.parse_args()
+    args = add_options(
+        parser,
+        larger=(False, "the larger data sets"),
+        draws=(3, "of each of the larger data sets"),
+        folds=list(range(FOLDS)),
+    ).parse_args()
     if args.part == "table":
         put_into(args.document, table(args))
     elif args.part == "overview":

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from common import arguments
 from reference import read_rows, reference_folder, row_label, row_problem
 from threadpoolctl import threadpool_limits
 
@@ -34,17 +35,16 @@ RECORD = 0.9999
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__,
+        sorted(PARTS),
+        reference=(str, "folder of the reference tables"),
+        rows=("", "only rows whose label contains this"),
+        starts=(10, ""),
+        ipopt_starts=(3, ""),
+        time_limit=(120.0, "of one IPOPT start"),
+        seed=(0, ""),
     )
-    parser.add_argument("part", choices=sorted(PARTS))
-    parser.add_argument("--reference", help="folder of the reference tables")
-    parser.add_argument("--rows", default="", help="only rows whose label contains this")
-    parser.add_argument("--starts", type=int, default=10)
-    parser.add_argument("--ipopt-starts", type=int, default=3)
-    parser.add_argument("--time-limit", type=float, default=120.0, help="of one IPOPT start")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
     PARTS[args.part](args)
 
 

@@ -16,10 +16,8 @@ A line says for how many rows the class is another, and the largest difference o
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,19 +29,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
 import pandas as pd
-from methods import put_into, table_of, warm_up
+from common import arguments, put_into
+from methods import table_of, warm_up
 from walks import by_hand
 
+from browser import chromium_path
+from case_pages import unjudged_page
 from selection import LARGER, paper_datasets
 from softsplit import SoftTreeClassifier, dumps_model, export_onnx, export_text, loads_model
 from softsplit.data.learning import LabelledRows
 from softsplit.experiments.tables import markdown
 from softsplit.plots import TreeDisplay
 from softsplit.report import render_report
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from browser import chromium_path
-from case_pages import unjudged_page
 
 Answer = tuple[np.ndarray, np.ndarray]
 """Places of the classes, (n_rows,), and class probabilities, (n_rows, n_classes)."""
@@ -141,13 +138,7 @@ def picture_is_text(tree: SoftTreeClassifier, X: np.ndarray) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--trees", type=int, default=50)
-    parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--document", type=Path, help="file to put the table into")
-    args = parser.parse_args()
+    args = arguments(__doc__, trees=50, rows=200, document=(Path, "file to put the table into"))
     warnings.simplefilter("ignore")
     warm_up()
     found: list[dict[str, Any]] = []

@@ -32,14 +32,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pages import markdown, write_page
+from common import RESULTS, WRITE, add_row, arguments, busy, markdown, rows_of, times_of, write_page
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LINES = RESULTS / "waiting-console.jsonl"
 PAGE = RESULTS / "waiting-console.md"
 BACK = 1.0
@@ -47,15 +47,16 @@ BACK = 1.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=[*PARTS, "table", "child"])
-    parser.add_argument("--busy", type=int, default=0, help="busy processes beside it")
-    parser.add_argument("--times", type=int, default=6, help="interruptions of each kind of work")
-    parser.add_argument("--kinds", nargs="*", default=list(WORK), help="kinds of work to interrupt")
-    parser.add_argument("--together", type=int, default=1, help="kinds interrupted side by side")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", action="store_true", help="keep the figures, and make the page")
-    args = parser.parse_args()
+    args = arguments(
+        __doc__,
+        [*PARTS, "table", "child"],
+        busy=(0, "busy processes beside it"),
+        times=(6, "interruptions of each kind of work"),
+        kinds=(list(WORK), "kinds of work to interrupt"),
+        together=(1, "kinds interrupted side by side"),
+        seed=(0, ""),
+        **WRITE,
+    )
     if args.part == "child":
         serve()
     elif args.part == "table":
@@ -66,22 +67,8 @@ def main() -> None:
         line = {"part": args.part, "busy": args.busy, **figures}
         print(json.dumps(line, indent=1))
         if args.write:
-            with LINES.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            add_row(LINES, line)
             make_page()
-
-
-@contextlib.contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Processes that do nothing but compute."""
-    loop = [sys.executable, "-c", "while True: pass"]
-    running = [subprocess.Popen(loop) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -319,24 +306,14 @@ def calls(args: argparse.Namespace) -> dict[str, Any]:
     X, y = table.drop(columns="left"), table["left"]
     tree = SoftTreeClassifier(random_state=0).fit(X, y)
 
-    def milliseconds(call: Callable[[], Any], times: int = 300) -> float:
+    def milliseconds(call: Callable[[], Any]) -> float:
         call()
-        taken = []
-        for _ in range(times):
-            began = time.perf_counter()
-            call()
-            taken.append(time.perf_counter() - began)
-        return round(1e3 * statistics.median(taken), 2)
+        return round(1e3 * statistics.median(times_of(call, 300)), 2)
 
     one, thousand = X[:1], X[:1000]
-    loading = []
-    for _ in range(5):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import softsplit"], check=True)
-        loading.append(time.perf_counter() - began)
-    began = time.perf_counter()
-    tree.partial_dependence(X, ["number_0", "number_1"])
-    pair = time.perf_counter() - began
+    command = [sys.executable, "-c", "import softsplit"]
+    loading = times_of(lambda: subprocess.run(command, check=True), 5)
+    (pair,) = times_of(lambda: tree.partial_dependence(X, ["number_0", "number_1"]), 1)
     return {
         "columns_used": len(tree.selected_features_),
         "partial_dependence_10000_points_s": round(pair, 2),
@@ -367,9 +344,7 @@ def limits(args: argparse.Namespace) -> dict[str, Any]:
             }
             for name, work in works.items():
                 work(*few)  # all code is loaded
-                began = time.perf_counter()
-                work(X, y)
-                taken = time.perf_counter() - began
+                (taken,) = times_of(partial(work, X, y), 1)
                 kept = taken <= limit + max(0.5, 0.1 * limit)
                 rows.append(
                     {"work": name, "limit": limit, "seconds": round(taken, 2), "kept": kept}
@@ -438,8 +413,7 @@ PARTS = {
 def make_page() -> None:
     """Put the last figures of each kind on the page."""
     last: dict[tuple[str, int], dict[str, Any]] = {}
-    for text in LINES.read_text(encoding="utf-8").splitlines():
-        line = json.loads(text)
+    for line in rows_of(LINES):
         last[line["part"], line["busy"]] = line
     lines: dict[str, list[dict[str, Any]]] = {part: [] for part in PARTS}
     for (part, _), line in sorted(last.items()):

@@ -17,8 +17,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -27,16 +25,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import RESULTS, add_row, arguments, busy, markdown, rows_of
 from methods import table_of
-from pages import markdown
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from softsplit import SoftTreeClassifierCV
+from softsplit.support.parallel import n_threads
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LINES, PAGE = RESULTS / "waiting.jsonl", RESULTS / "waiting.md"
 DATASETS = ("satimage", "pendigits", "letter", "magic", "adult", "covertype", "shuttle")
 ROWS = (5000, 20_000, 50_000)
@@ -53,43 +51,27 @@ MEDIAN, WORST, COPIES = 5.0, 15.0, 4.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__,
+        ["middle", "memory", "table"],
+        datasets=(list(DATASETS), ""),
+        rows=(list(ROWS), ""),
+        methods=(list(METHODS), ""),
+        shapes=(list(SHAPES), ""),
+        busy=(0, "busy processes beside it"),
+        limit=(float(600), "seconds of a single fit"),
+        patience=(float, "stop EBM after so many times the seconds of the tree"),
+        label=("now", "version that is measured"),
     )
-    parser.add_argument("part", choices=["middle", "memory", "table"])
-    parser.add_argument("--datasets", nargs="*", choices=DATASETS, default=list(DATASETS))
-    parser.add_argument("--rows", type=int, nargs="*", default=list(ROWS))
-    parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--shapes", nargs="*", default=list(SHAPES))
-    parser.add_argument("--busy", type=int, default=0, help="busy processes beside it")
-    parser.add_argument("--limit", type=float, default=600, help="seconds of a single fit")
-    parser.add_argument(
-        "--patience", type=float, help="stop EBM after so many times the seconds of the tree"
-    )
-    parser.add_argument("--label", default="now", help="version that is measured")
-    args = parser.parse_args()
     if args.part == "table":
-        PAGE.write_text(page(read_lines()), encoding="utf-8")
+        PAGE.write_text(page(rows_of(LINES)), encoding="utf-8")
         return
-    running = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(args.busy)
-    ]
-    try:
+    with busy(args.busy):
         (middle if args.part == "middle" else memory)(args)
-    finally:
-        for one in running:
-            one.kill()
 
 
 def add_line(**facts: Any) -> None:
-    line = json.dumps(facts)
-    print(line, flush=True)
-    with LINES.open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-
-
-def read_lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
+    print(json.dumps(add_row(LINES, facts)), flush=True)
 
 
 # --- time -----------------------------------------------------------------------------------------
@@ -160,20 +142,10 @@ def measured_fit(method: str, rows: tuple[np.ndarray, ...]) -> dict[str, Any]:
     facts = {"rows": len(y), "columns": X.shape[1], "classes": len(np.unique(y))}
     facts |= {"wall": round(wall, 3), "cpu": round(cpu, 3)}
     if method == "tree":
-        facts["threads"] = threads_of_tree(len(y))
+        facts["threads"] = n_threads(None, len(y))
     facts["accuracy"] = float(model.score(X_test, y_test))
     facts["log_loss"] = float(log_loss(y_test, proba, labels=model.classes_))
     return facts
-
-
-def threads_of_tree(n_rows: int) -> int:
-    """Threads that a choice takes by default."""
-    from softsplit.support.parallel import n_threads
-
-    try:
-        return n_threads(None, n_rows)
-    except TypeError:  # a version before, which took one in a process of a pool
-        return 1
 
 
 # --- memory ---------------------------------------------------------------------------------------

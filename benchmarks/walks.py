@@ -14,7 +14,6 @@ which the reader of the text arrives at ``predict``, largest difference of his p
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -23,17 +22,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from methods import FOLDS, outer_folds, put_into, table_of, warm_up
+from common import arguments, put_into
+from methods import FOLDS, outer_folds, table_of, warm_up
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
+from printed_tree import PrintedTree
 from reading import made_tables
 from selection import LARGER, paper_datasets
 from softsplit import SoftTreeClassifierCV, export_text
 from softsplit.experiments.tables import markdown
 from softsplit.reading.outline import outline
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from printed_tree import PrintedTree
 
 DRAWN, WALKED = 3000, 2000
 """Training rows of larger data sets, and rows that are walked by hand, at most."""
@@ -104,15 +102,14 @@ def every(args: argparse.Namespace) -> Iterator[Parts]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    args = arguments(
+        __doc__,
+        folds=(list(range(FOLDS)), ""),
+        fold_seed=2026,
+        datasets=[],
+        tables=(Path, "folder of the made tables"),
+        document=(Path, "file to put the table into"),
     )
-    parser.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)))
-    parser.add_argument("--fold-seed", type=int, default=2026)
-    parser.add_argument("--datasets", nargs="*")
-    parser.add_argument("--tables", type=Path, help="folder of the made tables")
-    parser.add_argument("--document", type=Path, help="file to put the table into")
-    args = parser.parse_args()
     warnings.simplefilter("ignore")
     warm_up()
     rows = []

@@ -8,13 +8,13 @@ the class, by a sum in which one word counts only beside another. A fifth of the
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 import warnings
 
 import numpy as np
 import scipy.sparse
+from common import arguments
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
@@ -43,13 +43,14 @@ def memory() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--columns", type=int, default=50_000)
-    parser.add_argument("--density", type=float, default=0.001)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cv", action="store_true")
-    given = parser.parse_args()
+    given = arguments(
+        __doc__,
+        rows=(20000, ""),
+        columns=(50000, ""),
+        density=(0.001, ""),
+        seed=(0, ""),
+        cv=(False, ""),
+    )
     X, y, words = table(given.rows, given.columns, given.density, given.seed)
     train, test = slice(0, 4 * given.rows // 5), slice(4 * given.rows // 5, None)
     print(f"{X.shape}, {X.nnz:,} numbers, dense {8e-6 * X.shape[0] * X.shape[1]:,.0f} MB")

@@ -92,7 +92,7 @@ def test_selection(tmp_path):
     first = run("selection.py", "run", *fits)
     assert all(f"iris 0 {method}" in first for method in ("tree", "peer-default", "cart"))
     assert run("selection.py", "run", *fits) == ""  # what has been run is not run again
-    document.write_text("before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n")
+    document.write_text("before\n<!-- begin figures -->\nold\n<!-- end figures -->\nafter\n")
     run("selection.py", "table", *small, "--document", str(document))
     text = document.read_text()
     line = next(line for line in text.splitlines() if line.startswith("| iris | 150 | 4 | 3 |"))
@@ -137,7 +137,7 @@ def test_decomposition_page_is_what_the_script_prints():
     results = FOLDER.parent / "docs" / "results"
     folder = results / "decomposition"
     content = (results / "decomposition.md").read_text(encoding="utf-8")
-    book = module("decomposition_runs").Book(folder)
+    book = module("decomposition_report").Book(folder)
     texts = module("decomposition_report").report_parts(book, folder / "steps.json")
     assert all(text in content for text in texts.values())
     tables = "\n".join(texts.values()).splitlines()

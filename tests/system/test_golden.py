@@ -52,11 +52,9 @@ def altered(stored, name, **values):
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("parameters", "0" * 64, "same objective; parameters have other bits"),
-        ("probabilities", "0" * 64, "same objective; probabilities differ by up to 0"),
+        ("parameters", "0" * 64, "parameters have other bits"),
         ("n_iter", -1, "n_iter [0-9]+, was -1"),
         ("status", "FAILED", "status [A-Z]+, was FAILED"),
-        ("nonzeros", -1, "nonzeros [0-9]+, was -1"),
     ],
 )
 def test_altered_bits_are_noticed(golden, stored, field, value, said):
@@ -64,8 +62,7 @@ def test_altered_bits_are_noticed(golden, stored, field, value, said):
     assert golden.compare(known, known).text == "same bits"
     other = altered(stored, QUICK, **{field: value})["cases"][QUICK]
     verdict = golden.compare(known, other)
-    assert not verdict.good
-    assert re.search(said, verdict.text), verdict.text
+    assert not verdict.good and re.search(said, verdict.text), verdict.text
     assert golden.compare(known, other, tolerance=1e-9).good
     assert golden.compare(known, other, bits=False).good
 
@@ -73,16 +70,13 @@ def test_altered_bits_are_noticed(golden, stored, field, value, said):
 def test_only_higher_objectives_matter_with_a_tolerance(golden, stored):
     known = stored["cases"][QUICK]
     objective = known["trees"][0]["objective"]
-    for factor, word, good in ((1 - 1e-5, "higher", False), (1 + 1e-5, "lower", True)):
+    for factor, good in ((1 - 1e-5, False), (1 + 1e-5, True), (float("nan"), False)):
         other = altered(stored, QUICK, objective=factor * objective)["cases"][QUICK]
         assert not golden.compare(known, other).good
         verdict = golden.compare(known, other, tolerance=1e-9)
-        assert verdict.good == good
-        assert verdict.text.startswith(f"objective {word} by ")
-        assert "(relative 1.0e-05)" in verdict.text
-        assert golden.compare(known, other, tolerance=1e-4).good
-    infinite = altered(stored, QUICK, objective=float("nan"))["cases"][QUICK]
-    assert not golden.compare(infinite, known, tolerance=1e-4).good
+        assert verdict.good == good and "objective" in verdict.text
+    close = altered(stored, QUICK, objective=(1 - 1e-5) * objective)["cases"][QUICK]
+    assert golden.compare(known, close, tolerance=1e-4).good
 
 
 def test_missing_results_are_said(golden, stored):
