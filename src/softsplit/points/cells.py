@@ -1,0 +1,118 @@
+"""The values of a variable in cells: all tables of points that are tried are constant on them.
+
+A number has a cell between any two neighbours among its readable cuts and the edges of its counted
+steps; a variable with levels has one for each. Missing values have the last cell, where training
+has some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.points.readable import (
+    MOST_STEPS,
+    readable_cuts,
+    readable_starts,
+    readable_widths,
+)
+from softsplit.support.arrays import FloatArray
+from softsplit.variables.lookup import counted_edges
+from softsplit.variables.variable import CATEGORY, Cells, Variable
+
+
+@dataclass(frozen=True)
+class CellColumn:
+    """One variable of the training rows, cell by cell.
+
+    Attributes
+    ----------
+    variable : Variable
+    numbers : array of shape (n_rows,)
+        Values, or positions of levels; what is missing is imputed.
+    missing : array of bool
+    codes : array of shape (n_rows,)
+        The cell of each row; that of a missing value is ``n_cells``.
+    n_cells : int
+    edges : array of shape (n_cells - 1,)
+        Of a number: where each cell but the first begins.
+    cuts : array of bool, shape (n_cells,)
+        Of a number: which cells begin at a readable cut.
+    grids : tuple of (start, width)
+        Of a number: the counts that are tried,
+    counts : array of shape (n_grids, n_cells)
+        and the full widths above the start in each cell.
+    """
+
+    variable: Variable
+    numbers: FloatArray
+    missing: NDArray[np.bool_]
+    codes: NDArray[np.intp]
+    n_cells: int
+    edges: FloatArray
+    cuts: NDArray[np.bool_]
+    grids: tuple[tuple[float, float], ...]
+    counts: NDArray[np.int64]
+
+    @property
+    def has_levels(self) -> bool:
+        return self.variable.kind == CATEGORY
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether missing values have points of their own."""
+        return self.variable.has_missing
+
+    def sums(self, rows: FloatArray) -> FloatArray:
+        """Return the sums of a number per row over the rows of each cell, (n_cells + 1,)."""
+        sums: FloatArray = np.bincount(self.codes, rows, self.n_cells + 1).astype(float)
+        return sums
+
+
+def cells_of(variable: Variable, cells: Cells) -> CellColumn:
+    """Cut the values of a variable into cells."""
+    missing = cells.missing & variable.has_missing
+    if variable.kind == CATEGORY:
+        return _levels(variable, cells, missing)
+    numbers = np.where(np.isnan(cells.numbers), variable.middle, cells.numbers)
+    known = numbers[~missing]
+    # 1. Readable cuts, and the edges of all counts.
+    cuts = readable_cuts(known) if len(known) else []
+    top = float(np.quantile(known, 0.99)) if len(known) else 0.0
+    edges, grids = set(cuts), []
+    for width in readable_widths(known) if len(known) else []:
+        for start in readable_starts(known, width):
+            steps = int(np.floor((top - start) / width))
+            if 2 <= steps <= MOST_STEPS:
+                grids.append((start, width))
+                edges.update(counted_edges(start, width, steps))
+    # 2. Cells between all edges; how many full widths lie below the end of each.
+    bounds = np.array(sorted(edges))
+    codes = np.where(missing, len(bounds) + 1, np.searchsorted(bounds, numbers, side="right"))
+    counts = np.zeros((len(grids), len(bounds) + 1), dtype=np.int64)
+    for line, (start, width) in zip(counts, grids, strict=True):
+        steps = int(np.floor((top - start) / width))
+        line[1:] = np.searchsorted(counted_edges(start, width, steps), bounds, side="right")
+    begins = np.concatenate([[False], np.isin(bounds, cuts)])
+    return CellColumn(
+        variable, numbers, missing, codes, len(bounds) + 1, bounds, begins, tuple(grids), counts
+    )
+
+
+def _levels(variable: Variable, cells: Cells, missing: NDArray[np.bool_]) -> CellColumn:
+    """The cells of a category: its levels, and what is not listed."""
+    n_levels = len(variable.levels)
+    beyond = variable.other or variable.may_omit_levels
+    numbers = np.where(
+        np.isnan(cells.numbers), n_levels if beyond else variable.middle, cells.numbers
+    )
+    numbers = np.where(cells.missing & ~missing, variable.middle, numbers)
+    n_cells = n_levels + int(beyond)
+    codes = np.where(missing, n_cells, numbers).astype(np.intp)
+    none = np.zeros(0)
+    return CellColumn(
+        variable, numbers, missing, codes, n_cells, none, np.ones(n_cells, dtype=bool), (),
+        np.zeros((0, n_cells), dtype=np.int64),
+    )  # fmt: skip

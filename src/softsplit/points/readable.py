@@ -1,0 +1,79 @@
+"""Cuts and units that people use: round numbers between quantiles, and 1, 2 or 5 times 10^k."""
+
+from __future__ import annotations
+
+from math import floor, log, log10
+
+import numpy as np
+
+from softsplit.support.arrays import FloatArray
+from softsplit.variables.lookup import rounded
+
+# Cuts of a number at most; a cut may move by this part of the distance between their quantiles.
+MOST_CUTS = 9
+FREE_SHARE = 0.35
+
+# Widths of a counted step are tried near these parts of a standard deviation.
+WIDTHS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+
+# Counts begin near these quantiles, and have at most so many steps.
+STARTS = (0.01, 0.1, 0.25, 0.5)
+MOST_STEPS = 40
+
+
+def roundest(low: float, high: float) -> float:
+    """Return the number of fewest digits in [low, high]: 0, then 10^k, 5 10^k, 2 10^k ..."""
+    if low <= 0.0 <= high:
+        return 0.0
+    middle = (low + high) / 2
+    first = floor(log10(max(abs(low), abs(high)))) + 1
+    for power in range(first, first - 16, -1):
+        for step in (10.0**power, 0.5 * 10.0**power, 0.2 * 10.0**power):
+            nearest = round(middle / step)
+            for multiple in (nearest, nearest - 1, nearest + 1):
+                if low <= rounded(multiple * step) <= high:
+                    return rounded(multiple * step)
+    return middle
+
+
+def readable_cuts(values: FloatArray) -> list[float]:
+    """Return at most nine values from which on points may change, in ascending order."""
+    distinct = np.unique(values)
+    if len(distinct) <= MOST_CUTS + 1:
+        pairs = zip(distinct[:-1].tolist(), distinct[1:].tolist(), strict=True)
+        return [high if high == round(high) else _between(low, high) for low, high in pairs]
+    shares = np.arange(1, MOST_CUTS + 1)
+    lows, highs = (
+        np.quantile(values, np.clip((shares + move) / (MOST_CUTS + 1), 0.0, 1.0))
+        for move in (-FREE_SHARE, FREE_SHARE)
+    )
+    cuts = {roundest(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)}
+    return sorted(cut for cut in cuts if distinct[0] < cut <= distinct[-1])
+
+
+def _between(low: float, high: float) -> float:
+    """Return the roundest number above ``low`` and up to ``high``."""
+    return roundest(float(np.nextafter(low, high)), high)
+
+
+def readable_widths(values: FloatArray) -> list[float]:
+    """Return widths 1, 2 or 5 times 10^k for counted steps, none finer than the values are."""
+    distinct = np.unique(values)
+    spread = float(np.std(values))
+    if len(distinct) < 3 or spread == 0.0:
+        return []
+    finest = float(np.min(np.diff(distinct))) if len(distinct) < 60 else 0.0
+    widths = {_round_unit(part * spread) for part in WIDTHS}
+    return sorted(width for width in widths if width >= 0.99 * finest)
+
+
+def _round_unit(size: float) -> float:
+    """Return the nearest of 1, 2 and 5 times 10^k by ratio."""
+    power = 10.0 ** floor(log10(size))
+    return rounded(min((m * power for m in (1, 2, 5, 10)), key=lambda unit: abs(log(unit / size))))
+
+
+def readable_starts(values: FloatArray, width: float) -> list[float]:
+    """Return multiples of ``width`` at which counting may begin."""
+    quantiles = np.quantile(values, STARTS)
+    return sorted({rounded(width * float(np.floor(q / width))) for q in quantiles})

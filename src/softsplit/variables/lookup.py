@@ -1,0 +1,105 @@
+"""A look-up: whole points for each value of a variable, as a person reads them off a small table.
+
+form    points of a value x                                         printed
+steps   points[i] where edges[i-1] <= x < edges[i]                  below 25: 0 | from 25: 1
+levels  points[l] for the level l, the last for those not listed    red: 2 | other: 0
+slopes  sum_j (slopes[j] - slopes[j-1]) max(x - knots[j], 0) / unit   3 per 10, from 40: 1 per 10
+
+A missing value has the points ``unknown`` where training had missing values, else those of the
+value that the variable imputes. Steps of equal width and height are printed as counts: "2 for each
+full 20 above 60, at most 8".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+
+# Edges that are computed from a start and a width keep so many digits.
+EDGE_DIGITS = 12
+
+
+class Counts(NamedTuple):
+    """Steps of equal width and height: ``each`` for each full ``width`` above ``start``."""
+
+    start: float
+    width: float
+    each: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Whole points for the values of one variable; see the module.
+
+    Attributes
+    ----------
+    points : tuple of int
+        For each step, or for each level.
+    edges : tuple of float
+        For steps: where each but the first begins, in ascending order.
+    slopes, knots : tuple of int, tuple of float
+        For slopes: points per ``unit`` from each knot on, of which the first is minus infinity.
+    unit : float
+    unknown : int, optional
+        Points of a missing value, if training had missing values.
+    """
+
+    points: tuple[int, ...] = ()
+    edges: tuple[float, ...] = ()
+    slopes: tuple[int, ...] = ()
+    knots: tuple[float, ...] = ()
+    unit: float = 1.0
+    unknown: int | None = None
+
+    def values(self, numbers: FloatArray, missing: NDArray[np.bool_]) -> FloatArray:
+        """Return the points of ``numbers``: values, or positions of levels; none is NaN."""
+        if self.slopes:
+            changes = np.diff(np.array(self.slopes, dtype=float), prepend=0.0)
+            points = np.zeros(len(numbers))
+            for change, knot in zip(changes, self.knots, strict=True):
+                points += change * (
+                    np.maximum(numbers - knot, 0.0) if np.isfinite(knot) else numbers
+                )
+            points /= self.unit
+        elif len(self.points) == 1:
+            points = np.full(len(numbers), float(self.points[0]))
+        else:
+            places = np.searchsorted(self.edges, numbers, side="right") if self.edges else numbers
+            points = np.array(self.points, dtype=float)[np.asarray(places, dtype=np.intp)]
+        return points if self.unknown is None else np.where(missing, float(self.unknown), points)
+
+    @cached_property
+    def counts(self) -> Counts | None:
+        """Steps of equal width and height; None for others, and for fewer than three steps."""
+        if len(self.edges) < 3:
+            return None
+        width = self.edges[1] - self.edges[0]
+        heights = np.diff(self.points)
+        even = np.allclose(np.diff(self.edges), width, rtol=1e-9)
+        if not even or np.any(heights != heights[0]) or not heights[0]:
+            return None
+        width, start = rounded(width), rounded(self.edges[0] - width)
+        return Counts(start, width, int(heights[0]), len(heights))
+
+    @property
+    def direction(self) -> int:
+        """Return 1 where points only grow with the value, -1 where they only fall, else 0."""
+        changes = np.array(self.slopes) if self.slopes else np.diff(self.points)
+        return int(np.all(changes >= 0)) - int(np.all(changes <= 0))
+
+
+def counted_edges(start: float, width: float, steps: int) -> tuple[float, ...]:
+    """Return where the full widths above ``start`` end."""
+    return tuple(rounded(start + k * width) for k in range(1, steps + 1))
+
+
+def rounded(number: float) -> float:
+    """Return the decimal number that is meant: without the errors of sums."""
+    return float(f"{number:.{EDGE_DIGITS}g}")

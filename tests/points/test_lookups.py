@@ -1,0 +1,86 @@
+"""Look-ups: their values, how they are counted, and round numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softsplit.points.readable import readable_cuts, readable_starts, readable_widths, roundest
+from softsplit.variables.lookup import Counts, Lookup, counted_edges
+
+NUMBERS = np.array([-5.0, 0.0, 19.9, 20.0, 25.0, 40.0, 99.0])
+NONE = np.zeros(len(NUMBERS), dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("lookup", "points"),
+    [
+        (Lookup(points=(0, 2, 1), edges=(20.0, 40.0)), [0, 0, 0, 2, 2, 1, 1]),
+        (Lookup(points=(3,)), [3] * 7),
+        (Lookup(points=(0, 1, 2, 3), edges=counted_edges(0.0, 20.0, 3)), [0, 0, 0, 1, 1, 2, 3]),
+        (
+            Lookup(slopes=(1, 3), knots=(-np.inf, 20.0), unit=10.0),
+            [-0.5, 0, 1.99, 2, 3.5, 8, 25.7],
+        ),
+    ],
+)
+def test_points_of_numbers(lookup, points):
+    np.testing.assert_allclose(lookup.values(NUMBERS, NONE), points, atol=1e-12)
+
+
+def test_levels_and_missing_values_have_points_of_their_own():
+    lookup = Lookup(points=(2, 0, 5), unknown=7)
+    missing = np.array([False, False, True])
+    np.testing.assert_array_equal(lookup.values(np.array([2.0, 0.0, 1.0]), missing), [5, 2, 7])
+    without = Lookup(points=(2, 0, 5))
+    np.testing.assert_array_equal(without.values(np.array([1.0]), np.ones(1, dtype=bool)), [0])
+
+
+def test_even_steps_are_counts_and_others_are_not():
+    even = Lookup(points=(0, 2, 4, 6), edges=counted_edges(0.1, 0.2, 3))
+    assert even.edges == (0.3, 0.5, 0.7)
+    assert even.counts == Counts(start=0.1, width=0.2, each=2, steps=3)
+    assert Lookup(points=(0, 2, 4, 5), edges=even.edges).counts is None
+    assert Lookup(points=(0, 1, 2), edges=(1.0, 2.0)).counts is None
+
+
+@pytest.mark.parametrize(
+    ("lookup", "direction"),
+    [
+        (Lookup(points=(0, 0, 2), edges=(1.0, 2.0)), 1),
+        (Lookup(points=(2, 1, 0), edges=(1.0, 2.0)), -1),
+        (Lookup(points=(0, 2, 1), edges=(1.0, 2.0)), 0),
+        (Lookup(slopes=(2, 0), knots=(-np.inf, 1.0)), 1),
+    ],
+)
+def test_direction_of_points(lookup, direction):
+    assert lookup.direction == direction
+
+
+@given(
+    st.floats(-1e6, 1e6, allow_nan=False),
+    st.floats(1e-6, 1e6, allow_nan=False),
+)
+def test_the_roundest_number_lies_between(low, width):
+    high = low + width
+    number = roundest(low, high)
+    assert low <= number <= high
+
+
+def test_round_numbers_are_those_that_people_say():
+    assert roundest(18.2, 27.0) == 20.0
+    assert roundest(0.44, 0.58) == 0.5
+    assert roundest(-0.3, 4.0) == 0.0
+    assert roundest(1011.0, 1023.0) == 1020.0
+
+
+def test_cuts_and_counts_of_values():
+    values = np.random.default_rng(0).normal(100.0, 30.0, 500)
+    cuts = readable_cuts(values)
+    assert 5 <= len(cuts) <= 9
+    assert all(len(f"{cut:g}") <= 5 for cut in cuts)
+    assert set(readable_widths(values)) <= {1.0, 2.0, 5.0, 10.0, 20.0, 50.0}
+    assert all(start % 20 == 0 for start in readable_starts(values, 20.0))
+    assert readable_cuts(np.array([1.0, 2.0, 4.0, 4.0])) == [2.0, 4.0]
+    assert readable_cuts(np.ones(5)) == []
+    assert readable_widths(np.array([1.0, 2.0] * 5)) == []

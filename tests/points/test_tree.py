@@ -1,0 +1,86 @@
+"""Soft trees in whole points."""
+
+import numpy as np
+
+from softsplit.points.cells import cells_of
+from softsplit.points.question import DEFAULTS, Effect
+from softsplit.points.tree import (
+    SoftQuestion,
+    in_positive_points,
+    node_answers,
+    pointed,
+    sigmoid,
+)
+from softsplit.variables.variable import NUMBER, Cells, Variable
+
+ROWS = 600
+
+
+def soft_tree(seed=0):
+    """Rows of three numbers, a soft tree of one question on two of them, and the classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal([50.0, 5.0, 0.0], [20.0, 2.0, 1.0], size=(ROWS, 3))
+    columns = [
+        cells_of(Variable(f"x{j}", NUMBER, float(np.median(x))), Cells.of(x))
+        for j, x in enumerate(X.T)
+    ]
+    coefficients = {0: 0.1, 1: -0.8}
+    scores = 0.1 * (X[:, 0] - 50.0) - 0.8 * (X[:, 1] - 5.0)
+    labels = (rng.random(ROWS) > sigmoid(scores)).astype(np.intp)
+    effects = {}
+    for j, coefficient in coefficients.items():
+        column = columns[j]
+        counts = np.bincount(column.codes, minlength=column.n_cells + 1)
+        cells = coefficient * column.sums(X[:, j]) / np.maximum(counts, 1)
+        effects[j] = Effect(cells, (-np.inf,), np.array([coefficient]))
+    leaves = np.array([[0.98, 0.02], [0.02, 0.98]])
+    return X, columns, SoftQuestion(scores, effects), leaves, labels
+
+
+def log_loss(tree, labels):
+    gates = np.array([sigmoid(question.scores) for question in tree.questions])
+    says = node_answers(gates, tree.leaves)[0]
+    return -np.mean(np.log(says[np.arange(len(labels)), labels]))
+
+
+def test_points_are_as_likely_as_the_soft_tree():
+    _, columns, soft, leaves, labels = soft_tree()
+    tree = pointed(columns, [soft], leaves, labels, np.ones(ROWS))
+    says = node_answers(sigmoid(soft.scores)[None], leaves)[0]
+    exact = -np.mean(np.log(says[np.arange(ROWS), labels]))
+    assert log_loss(tree, labels) < exact + 0.02
+    lookups = tree.questions[0].lookups
+    assert set(lookups) == {0, 1}
+    assert lookups[0].direction == 1
+    assert lookups[1].direction == -1
+
+
+def test_points_begin_at_zero_and_speak_for_yes():
+    X, columns, soft, leaves, labels = soft_tree(1)
+    question = pointed(columns, [soft], leaves, labels, np.ones(ROWS)).questions[0]
+    assert question.gate.slope > 0
+    for variable, lookup in question.lookups.items():
+        assert lookup.slopes or min(lookup.points) == 0
+        values = lookup.values(X[:, variable], np.zeros(ROWS, dtype=bool))
+        np.testing.assert_array_equal(values, question.terms[variable].points)
+    again = in_positive_points(question, columns, DEFAULTS)
+    np.testing.assert_allclose(again.scores, question.scores, atol=1e-12)
+
+
+def test_rows_of_weight_two_count_twice_and_the_same_rows_give_the_same_points():
+    _, columns, soft, leaves, labels = soft_tree(2)
+    weights = np.ones(ROWS)
+    one, two = (pointed(columns, [soft], leaves, labels, weights) for _ in range(2))
+    assert one.questions[0].lookups == two.questions[0].lookups
+    np.testing.assert_array_equal(one.leaves, two.leaves)
+    heavier = pointed(columns, [soft], leaves, labels, 2 * weights)
+    assert heavier.questions[0].objective > 1.8 * one.questions[0].gate.value
+
+
+def test_a_question_without_effects_stays_none():
+    _, columns, soft, leaves, labels = soft_tree(3)
+    none = SoftQuestion(np.full(ROWS, 40.0), {})
+    wide = np.column_stack([leaves, leaves])
+    tree = pointed(columns, [soft, none, none], wide, labels, np.ones(ROWS))
+    assert tree.questions[1:] == (None, None)
+    assert tree.questions[0] is not None
