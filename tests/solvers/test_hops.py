@@ -167,7 +167,7 @@ def test_moves_that_succeed_come_more_often_and_none_is_forgotten():
         choice.leave_out(move)
     assert {choice.next() for _ in range(5)} == {2}
     choice.leave_out(2)
-    assert choice.exhausted
+    assert choice.is_empty
 
 
 def test_a_hopeless_hop_is_given_up_after_the_first_descent():
@@ -205,9 +205,9 @@ def test_a_hop_in_slices_of_one_step_has_the_bits_of_a_hop_in_one_go(move):
 
 def test_compiled_leaf_choice_is_that_of_any_loss():
     """Descents of the expected cost choose leaves in compiled code, all others in Python."""
-    problem = make_problem(global_=0.2, rate=0.3)
-    changed = 0
-    for seed, limits in product(range(8), (EVALUATE_ONLY, POLISH)):
+    changed = 0  # where rates bind, the cheapest leaves are rarely better
+    for seed, limits, rate in product(range(4), (EVALUATE_ONLY, POLISH), (0.0, 0.3)):
+        problem = make_problem(global_=0.2, rate=rate)
         tree = draw_start("uniform", problem, np.random.default_rng(seed)).parameters
         ends = []
         for in_python in (False, True):

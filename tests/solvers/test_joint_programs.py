@@ -35,7 +35,7 @@ def test_the_end_is_feasible_and_better_and_mostly_a_first_order_point(strengths
     far, near = [], []
     for seed in range(4):
         problem, tree = beside_an_end(seed, strengths)
-        found = JointPrograms().apply(problem, tree, lambda: False)
+        found = JointPrograms().apply(problem, tree, Budget().check)
         assert problem.violation(found).largest <= 1e-6
         assert problem.objective(found) < problem.objective(tree)
         if sum(strengths) > 0:  # zeros stay zero, signs stay
@@ -48,4 +48,5 @@ def test_the_end_is_feasible_and_better_and_mostly_a_first_order_point(strengths
 
 def test_a_budget_that_has_ended_keeps_the_tree():
     problem, tree = beside_an_end(0, (0.0, 0.0))
-    assert JointPrograms().apply(problem, tree, lambda: True) is tree
+    ended = Budget(time_limit=0.0)
+    assert JointPrograms().apply(problem, tree, ended.check) is tree

@@ -278,8 +278,6 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         others: list[Alternative] = []
         with one_blas_thread(), run.budget.interruptible():
             for met, solution, prepared in compared.trees(rows, self.weights_, run):
-                if run.budget.exhausted:  # what was being trained is unfinished
-                    break
                 prepared, _ = at_readable_strengths(
                     prepared, met.candidate, met.fraction, self.strengths is not None
                 )

@@ -198,9 +198,7 @@ def _walked(
     wanted = sum(map(len, pairs))
     # 2. Each row of the grid is a path, walked from weak to strong.
     with watched(base.verbose, run.budget, wanted) as observer:
-        for row in pairs:
-            if points and run.budget.exhausted:
-                break
+        for row in run.budget.while_left(pairs, at_least=1):
             along = [prepared.with_strengths(*pair) for pair in row]
             if by == "n_features":
                 along = [one.with_features(n) for one, n in zip(along, sizes, strict=True)]

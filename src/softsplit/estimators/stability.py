@@ -64,9 +64,7 @@ def resampled_stability(
     # 2. A tree for each resample, and its classes of all rows.
     trees: list[TreeModel] = []
     classes = []
-    for number in range(n_resamples):
-        if len(trees) > 1 and budget.exhausted:
-            break
+    for number in budget.while_left(range(n_resamples), at_least=2):
         counts = _resampled(labels, np.random.default_rng([random_state, number]))
         tree = clone(base).set_params(random_state=number).fit(rows, labels, sample_weight=counts)
         if tree.end_ == "interrupted":  # the fit has kept its tree; the work is to end

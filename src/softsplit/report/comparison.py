@@ -409,9 +409,7 @@ def _other_bounds(
         return ()
     given = base.fairness if isinstance(base.fairness, list | tuple) else [base.fairness]
     points = []
-    for factor in OPTIONS.bound_factors:
-        if budget.exhausted:
-            break
+    for factor in budget.while_left(OPTIONS.bound_factors):
         scaled = [replace(gap, bound=min(factor * gap.bound, 0.99)) for gap in given]
         other = clone(base).set_params(fairness=scaled)
         assessment = judge(other, *rows.part(), [fraction], baselines=False)

@@ -199,9 +199,8 @@ class Compared:
         """
         own = TreeSignature.of(weights, rows.groups)
         taken = [own]
-        for met, without_feature in self._tried(own, weights, rows.groups, run):
-            if run.budget.exhausted:
-                return
+        tried = self._tried(own, weights, rows.groups, run)
+        for met, without_feature in run.budget.while_left(tried):
             # A problem without the feature leads to the tree, which is one of all features.
             known = rows if without_feature is None else without(rows, without_feature)
             solution = self._trained(met, self.prepared(met.candidate, known), run)
@@ -225,9 +224,7 @@ class Compared:
             required = np.unique(homes[np.isin(rules.of, rules.required)])
             sizes = {f: size for f, size in sizes.items() if f not in required}
         weightiest = sorted(sizes, key=lambda f: (-sizes[f], f))[:LEFT_OUT]
-        for feature in weightiest if self.folds else ():
-            if run.budget.exhausted:
-                return
+        for feature in run.budget.while_left(weightiest if self.folds else ()):
             alternative = self._without(feature, groups, run)
             if alternative is not None:
                 yield alternative, feature

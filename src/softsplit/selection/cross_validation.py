@@ -115,11 +115,10 @@ def best_path(
     objectives: dict[int, float] = {0: np.inf}
 
     def follow(number: int) -> None:
-        if not budget.exhausted:
-            objectives[number] = paths[number].trees([problem], tight=False)[0].objective
+        objectives[number] = paths[number].trees([problem], tight=False)[0].objective
 
     with budget.interruptible():  # what was objectives by then is kept
-        in_threads(follow, range(len(paths)), workers, budget.stop)
+        budget.in_threads(follow, range(len(paths)), workers)
     return paths[min((value, number) for number, value in objectives.items())[1]].trees(
         [problem], tight=tight
     )[0]
@@ -463,9 +462,7 @@ class FoldTrainer:
         with suppress(NoFeasibleTreeError):  # drops the candidate, not the fit
             if not known:
                 return whole_trees(solve_fold_path(prepared, shares, fractions, run))
-            for fraction in fractions:
-                if run.budget.exhausted:
-                    break
+            for fraction in run.budget.while_left(fractions):
                 near = [known[nearest_strength(known, fraction)]]
                 trees.append(refit_from(near, prepared, shares, fraction, run))
         return whole_trees(trees)
@@ -614,12 +611,13 @@ def _grown_on(
         if number == 0:
             paths = fold_paths(prepared, run, compared=False, grown=1)
             grown.append(best_path(paths, prepared.problem, budget, tight=False).parameters)
-        elif not budget.exhausted:
+        else:
             path, problem = others[number - 1]
             path.trees([problem], tight=False)
 
     with budget.interruptible():
-        in_threads(follow, range(1 + len(others)), min(workers, 1 + len(others)), budget.stop)
+        tasks = range(1 + len(others))
+        budget.in_threads(follow, tasks, min(workers, len(tasks)), at_least=1)
     return grown
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from itertools import islice
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.stopping import EndPoints, SearchSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.interruption import is_interruption, raise_again, seen
+from softsplit.support.parallel import in_threads
 from softsplit.tree.parameters import TreeParameters
+
+Item = TypeVar("Item")
 
 FEASIBLE = 1e-6
 """A solution that violates a constraint by more than this is not a solution."""
@@ -293,6 +297,30 @@ class Budget:
         """Raise ``OutOfBudget`` if a run should stop now: for use inside loops."""
         if self.exhausted:
             raise OutOfBudget
+
+    def while_left(self, items: Iterable[Item], at_least: int = 0) -> Iterator[Item]:
+        """Yield items until the budget ends; so many ``at_least``, whatever is left of it."""
+        rest = iter(items)
+        yield from islice(rest, at_least)
+        while not self.exhausted:
+            try:
+                yield next(rest)
+            except StopIteration:
+                return
+
+    def in_threads(
+        self, work: Callable[[Item], None], items: Sequence[Item], workers: int, at_least: int = 0
+    ) -> None:
+        """Call ``work`` with items in some threads until the budget ends, and ``at_least`` so many.
+
+        Ctrl-C stops all runs of this budget, and is raised when they have ended.
+        """
+
+        def work_in_time(number: int) -> None:
+            if number < at_least or not self.exhausted:
+                work(items[number])
+
+        in_threads(work_in_time, range(len(items)), workers, self.stop)
 
     @property
     def verdict(self) -> Status:

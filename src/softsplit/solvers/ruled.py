@@ -50,9 +50,8 @@ def solve_masked(
 ) -> Solution:
     """Return the best tree of ``solver`` over the allowed choices."""
     solutions: list[Solution] = []
-    for barred in islice(barred_variables(problem, rules), CHOICES):
-        if solutions and budget.exhausted:
-            break
+    choices = islice(barred_variables(problem, rules), CHOICES)
+    for barred in budget.while_left(choices, at_least=1):
         part = masked(problem, rules, barred)
         solution = solver.solve(part, start.within(part), budget)
         solutions.append(kept_required(problem, rules, solution, budget))

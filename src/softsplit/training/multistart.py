@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from softsplit.solvers.starts.plans import structure
 from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.support.arrays import FloatArray
-from softsplit.support.parallel import in_threads, n_threads, n_workers, one_blas_thread
+from softsplit.support.parallel import n_threads, n_workers, one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import Observer
 from softsplit.tree.parameters import TreeParameters
@@ -101,7 +101,7 @@ def multistart(
     observer.starting(len(jobs))
     first, rest = jobs[:explorers], jobs[explorers:]
     ends = _run_jobs(problem, solver, first, budget, n_jobs, observer)
-    if not rest or len(ends) < len(first) or budget.exhausted:
+    if not rest:
         return ends
     with budget.interruptible():
         rest = _following(rest, ends)
@@ -126,65 +126,30 @@ def _run_jobs(
     n_jobs: int | None,
     observer: Observer,
 ) -> list[Solution]:
+    """Run starts in this thread, in threads or in processes; return their ends in order."""
+    finished: dict[int, Solution] = {}
+    at_least = sum(job.number == 0 for job in jobs)  # the first of all starts is always made
+
+    def keep(job: StartJob, solution: Solution | None) -> None:
+        if solution is not None:
+            finished[job.number] = solution
+            _tell(observer, job, solution)
+            if solution.status is Status.INTERRUPTED:
+                budget.stop()
+
+    def run(job: StartJob) -> None:
+        keep(job, _run_start(problem, solver, job, budget))
+
     if solver.releases_gil:
         workers = max(1, min(n_threads(n_jobs, problem.rows.n_rows), len(jobs)))
     else:
         workers = n_workers(n_jobs, len(jobs))
-    with one_blas_thread():
-        if workers == 1:
-            return _one_after_another(problem, solver, jobs, budget, observer)
-        if solver.releases_gil:
-            return _side_by_side(problem, solver, jobs, budget, workers, observer)
-        return _in_processes(problem, solver, jobs, budget, workers, observer)
-
-
-def _children(sequence: np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
-    """Return the first ``count`` children of a seed sequence, the same at every call."""
-    fresh = np.random.SeedSequence(sequence.entropy, spawn_key=sequence.spawn_key)
-    return fresh.spawn(count)
-
-
-def _one_after_another(
-    problem: TrainingProblem,
-    solver: Solver,
-    jobs: Sequence[StartJob],
-    budget: Budget,
-    observer: Observer,
-) -> list[Solution]:
-    ends: list[Solution] = []
-    with budget.interruptible(ends):
-        for job in jobs:
-            solution = _run_start(problem, solver, job, budget)
-            if solution is None:
-                continue
-            ends.append(solution)
-            _tell(observer, job, solution)
-            if solution.status is Status.INTERRUPTED:
-                budget.stop()
-            if budget.stopped:
-                break
-    return ends
-
-
-def _side_by_side(
-    problem: TrainingProblem,
-    solver: Solver,
-    jobs: Sequence[StartJob],
-    budget: Budget,
-    workers: int,
-    observer: Observer,
-) -> list[Solution]:
-    finished: dict[int, Solution] = {}
-
-    def run(job: StartJob) -> None:
-        solution = _run_start(problem, solver, job, budget)
-        if solution is not None:
-            finished[job.number] = solution
-            _tell(observer, job, solution)
-
-    with budget.interruptible(finished):
-        in_threads(run, jobs, workers, budget.stop)
-    return [finished[i] for i in sorted(finished)]
+    with one_blas_thread(), budget.interruptible(finished):
+        if workers == 1 or solver.releases_gil:
+            budget.in_threads(run, jobs, workers, at_least)
+        else:
+            _in_processes(problem, solver, jobs, budget, workers, keep)
+    return [finished[number] for number in sorted(finished)]
 
 
 def _in_processes(
@@ -193,37 +158,35 @@ def _in_processes(
     jobs: Sequence[StartJob],
     budget: Budget,
     workers: int,
-    observer: Observer,
-) -> list[Solution]:
-    finished: dict[int, Solution] = {}
-    # Collected in the order in which they end, so that none waits for a slow one.
+    keep: Callable[[StartJob, Solution | None], None],
+) -> None:
+    """Run starts in processes; ends are kept as they come, so that none waits for a slow one."""
     parallel = Parallel(n_jobs=workers, prefer="processes", return_as="generator_unordered")
     ends = parallel(delayed(_run_numbered)(problem, solver, job, budget) for job in jobs)
     try:
-        with budget.interruptible(finished):
-            for job, solution in ends:
-                if solution is not None:
-                    finished[job.number] = solution
-                    _tell(observer, job, solution)
-    finally:
-        if budget.stopped:
-            with warnings.catch_warnings():  # joblib warns that it drops the rest
-                warnings.simplefilter("ignore")
-                ends.close()
-    return [finished[i] for i in sorted(finished)]
+        for job, solution in ends:
+            keep(job, solution)
+    except KeyboardInterrupt:
+        with warnings.catch_warnings():  # joblib warns that it drops the rest
+            warnings.simplefilter("ignore")
+            ends.close()
+        raise
+
+
+def _children(sequence: np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
+    """Return the first ``count`` children of a seed sequence, the same at every call."""
+    fresh = np.random.SeedSequence(sequence.entropy, spawn_key=sequence.spawn_key)
+    return fresh.spawn(count)
 
 
 def _run_numbered(
     problem: TrainingProblem, solver: Solver, job: StartJob, budget: Budget
 ) -> tuple[StartJob, Solution | None]:
-    return job, _run_start(problem, solver, job, budget)
+    too_late = job.number > 0 and budget.exhausted
+    return job, None if too_late else _run_start(problem, solver, job, budget)
 
 
-def _run_start(
-    problem: TrainingProblem, solver: Solver, job: StartJob, budget: Budget
-) -> Solution | None:
-    if job.number > 0 and budget.exhausted:
-        return None
+def _run_start(problem: TrainingProblem, solver: Solver, job: StartJob, budget: Budget) -> Solution:
     start = _drawn(problem, solver, job)
     if solver.releases_gil:
         return solver.solve(problem, start, budget)

@@ -70,7 +70,7 @@ def progressive_sampling(
     numbers = list(range(n_starts))
     if n_starts <= PROMOTED[0]:
         sizes = sizes[-1:]
-    for rung, size in enumerate(sizes):
+    for rung, size in enumerate(budget.while_left(sizes, at_least=1)):
         if rung:
             ranked = sorted(set(numbers) & set(kept), key=lambda number: _rank(kept[number]))
             numbers = sorted(ranked[: PROMOTED[rung - 1]])
@@ -82,15 +82,14 @@ def progressive_sampling(
             observer=observer if size == sizes[0] else None, numbers=numbers,
         )  # fmt: skip
         made = dict(zip(numbers, ends, strict=False))
-        if part.exhausted:  # trees of fewer rows may have come further, or be all there is
+        cut = part.exhausted
+        if cut:  # trees of fewer rows may have come further, or be all there is
             for number in set(numbers) & set(kept):
                 known = replace(kept[number], objective=few.objective(kept[number].parameters))
                 made[number] = min(made.get(number, known), known, key=_rank_of_cut)
         kept |= made
-        if budget.exhausted:
-            break
-        cut_short = part.exhausted and not any(map(_asks, kept.values()))
-        if rung == 0 and cut_short and solver.follows(few):
+        nowhere = cut and not any(map(_asks, kept.values()))
+        if rung == 0 and nowhere and solver.follows(few) and not budget.exhausted:
             # Every start was cut short in its race.
             observer.working("growing one tree in the time that is left")
             fewer = problem.on_sample(int(GROWN_ROWS * few.rows.n_rows))
@@ -104,9 +103,9 @@ def progressive_sampling(
     best = search_around(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
     observer.working("finishing the best tree on all rows")
     whole = [finished_on_all_rows(problem, solver, best, budget, n_jobs)]
-    for other in distinct(last, FINISHED - rung)[1:] if few is problem else ():
-        if not budget.exhausted:
-            whole.append(finished_on_all_rows(problem, solver, other, budget, n_jobs))
+    others = distinct(last, FINISHED - rung)[1:] if few is problem else []
+    for other in budget.while_left(others):
+        whole.append(finished_on_all_rows(problem, solver, other, budget, n_jobs))
     best = replace(min(whole, key=_rank), search=best.search)
     return best, [kept[number] for number in sorted(kept)]
 

@@ -17,7 +17,7 @@ from softsplit.solvers.base import (
     Status,
     refuse_unsupported,
 )
-from softsplit.support.parallel import in_threads, n_threads, one_blas_thread
+from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.training.multistart import (
     best_solution,
     distinct,
@@ -83,9 +83,7 @@ def solve_path(
         budget.interruptible()
     ):  # Ctrl-C between two solves, or in a solver that does not handle it
         observer.point_ended(problems[0], front[0])
-        for problem in problems[1:]:
-            if budget.exhausted:
-                break
+        for problem in budget.while_left(problems[1:]):
             with one_blas_thread():
                 solutions = [solver.solve(problem, Start(s.parameters), budget) for s in front]
             if thorough:
@@ -94,16 +92,15 @@ def solve_path(
                 budget.stop()
             if thorough:
                 best = search_around(problem, solver, solutions, seed=seed, budget=budget)
-            elif any(s.status.usable for s in solutions) or budget.exhausted:
+            elif any(s.status.usable for s in solutions):
                 best = best_solution(solutions, budget, problem=problem)
             else:  # no tree this sparse meets the rates: keep what was found before
                 break
             front = distinct([best, *(s for s in solutions if s.status.usable)], keep)
             path.append(best)
             observer.point_ended(problem, best)
-        for i in range(len(path) - 2, -1, -1) if thorough else ():
-            if budget.exhausted:
-                break
+        backwards = range(len(path) - 2, -1, -1) if thorough else ()
+        for i in budget.while_left(backwards):
             with one_blas_thread():
                 other = solver.solve(problems[i], Start(path[i + 1].parameters), budget)
             path[i] = best_solution([path[i], other])
@@ -130,9 +127,9 @@ def _follow(
     observer.starting(n_starts)
     with one_blas_thread():
         with budget.interruptible(paths):
-            for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
-                late = tight and budget.remaining < budget.elapsed
-                if paths and (late or budget.exhausted):
+            children = np.random.SeedSequence(seed).spawn(n_starts)
+            for number, child in enumerate(budget.while_left(children, at_least=1)):
+                if paths and tight and budget.remaining < budget.elapsed:
                     break
                 start = numbered_start(problems[0], solver, number, child)
                 path = solver.path(problems[0], start, budget)
@@ -155,7 +152,7 @@ def _follow(
             ]
             best.append(_last_digits(problem, some, budget) if tight else some[0][1])
             observer.part_ended()
-        if tight and not budget.exhausted:
+        if tight:
             _share_trees(problems, best, budget)
     if tight and len(paths) < n_starts:
         best = [replace(solution, status=_cut_short(budget)) for solution in best]
@@ -183,13 +180,12 @@ def solve_each(
 
     def run(job: tuple[int, np.random.SeedSequence]) -> None:
         start = numbered_start(problems[0], solver, *job)
-        if not budget.exhausted or job[0] == 0:
-            trees[job[0]] = solver.path(problems[0], start, budget).trees(problems, tight=True)
+        trees[job[0]] = solver.path(problems[0], start, budget).trees(problems, tight=True)
 
     jobs = list(enumerate(np.random.SeedSequence(seed).spawn(n_starts)))
     with budget.interruptible(trees), one_blas_thread():
         workers = min(n_threads(n_jobs, problems[0].rows.n_rows), n_starts)
-        in_threads(run, jobs, workers, budget.stop)
+        budget.in_threads(run, jobs, workers, at_least=1)
     lists = [trees[number] for number in sorted(trees)]
     length = len(problems) if len(lists) == n_starts else 0
     length = max(1, min([length, *map(len, lists)]))
@@ -219,9 +215,8 @@ def _last_digits(
     tree = some[0][1]
     better: list[Solution] = []
     with budget.interruptible():
-        for path, _ in some:
-            if not budget.exhausted:
-                better += path.trees([problem], tight=True)
+        for path, _ in budget.while_left(some):
+            better += path.trees([problem], tight=True)
     if budget.exhausted and not any(one.objective <= tree.objective for one in better):
         return replace(_as_it_is(problem, tree, budget), status=_cut_short(budget))
     return best_solution(better, budget, problem=problem)
@@ -230,7 +225,8 @@ def _last_digits(
 def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budget: Budget) -> None:
     """Replace the tree of a problem by that of a neighbour where the latter is better there."""
     forward = [(i, i - 1) for i in range(1, len(best))]
-    for here, there in forward + [(b, a) for a, b in reversed(forward)]:
+    pairs = forward + [(b, a) for a, b in reversed(forward)]
+    for here, there in budget.while_left(pairs):
         known, problem = best[there].parameters, problems[here]
         if problem.allows(known) and problem.objective(known) < best[here].objective:
             best[here] = _as_it_is(problems[here], best[there], budget)

@@ -233,9 +233,7 @@ def decided(prepared: Prepared, trained: Solution, run: Run) -> Solution:
     alike = rank[1] >= ALIKE * right_by_mixture(trained)
     if rank[0] and (alike or not np.any(trained.kkt.multipliers[problem.n_groups :])):
         return trained  # the walk holds the requirements and gives up little, or no bound binds
-    for part in MARGINS:
-        if run.budget.exhausted:
-            break
+    for part in run.budget.while_left(MARGINS):
         tighter = replace(problem, rate_limits=limits.tightened(part, SINGLE_MARGIN))
         other = run.solver.solve(tighter, Start(trained.parameters), run.budget)
         if other.status.usable and judged(other) > rank:
@@ -251,9 +249,7 @@ def _best_structure(
     solutions: list[Solution] = []
     starts: list[Solution] = []
     error: NoFeasibleTreeError | None = None
-    for prepared in structures:
-        if solutions and run.budget.exhausted:
-            break
+    for prepared in run.budget.while_left(structures, at_least=1):
         try:
             best, made = _best_of_starts(prepared, some, observer)
         except NoFeasibleTreeError as none:

@@ -63,7 +63,8 @@ class IterationBudget:
 
     def check(self) -> None:
         """Raise ``OutOfBudget`` if nothing is left."""
-        if self.left <= 0 or self.budget.exhausted:
+        self.budget.check()
+        if self.left <= 0:
             raise OutOfBudget
 
     def allowed(self, limits: DescentLimits, times: StepTimes, done: int) -> DescentLimits:

@@ -58,17 +58,17 @@ class JointPrograms:
     tied: float = 1e-9
 
     def apply(
-        self, problem: TrainingProblem, tree: TreeParameters, exhausted: Callable[[], bool]
+        self, problem: TrainingProblem, tree: TreeParameters, check: Callable[[], None]
     ) -> TreeParameters:
         """Return a better feasible tree near ``tree``, or ``tree`` itself."""
         for _ in range(self.rounds):
-            before, tree = tree, self._run(problem, tree, exhausted)
+            before, tree = tree, self._run(problem, tree, check)
             if tree is before:
                 break
         return tree
 
     def _run(
-        self, problem: TrainingProblem, tree: TreeParameters, exhausted: Callable[[], bool]
+        self, problem: TrainingProblem, tree: TreeParameters, check: Callable[[], None]
     ) -> TreeParameters:
         """Return the end of one run of SLSQP, or ``tree`` if that is no better."""
         # 1. The coordinates in which both penalties are smooth near the tree.
@@ -81,8 +81,7 @@ class JointPrograms:
 
         # 2. Objective and constraints in these coordinates, with their slopes.
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            if exhausted():
-                raise OutOfBudget
+            check()
             here = space.tree(x)
             slope = space.gathered(problem.gradient(here)) / total
             return problem.objective(here) / total, slope

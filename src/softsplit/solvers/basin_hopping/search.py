@@ -73,7 +73,7 @@ class PerturbationSchedule:
         self._hops, self._prior = 0, prior
 
     @property
-    def exhausted(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether all perturbations were left out."""
         return max(self._successes) <= 0
 
@@ -168,7 +168,7 @@ class BasinHopping:
             with run.work.budget.interruptible():
                 values = [run.descend(*point, EVALUATE_ONLY) for point in front]
                 lowest = int(np.argmin(values))
-                while not ends.unlikely and not schedule.exhausted:
+                while not ends.unlikely and not schedule.is_empty:
                     report(ends.n_hops, values[lowest])
                     at, kind = _origin(ends.n_hops, lowest, len(front)), schedule.next()
                     made, draw = run.work.iterations, next(draws)

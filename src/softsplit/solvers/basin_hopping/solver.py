@@ -255,7 +255,7 @@ class BasinHoppingSolver(Solver):
     ) -> Solution:
         tree, status = self._close(run, theta, leaves, status)
         if run.problem.rate_limits is not None and status is Status.ACCEPTABLE:
-            tree = self.joint.apply(run.problem, tree, lambda: run.work.budget.exhausted)
+            tree = self.joint.apply(run.problem, tree, run.work.budget.check)
         return Solution.measure(
             run.problem,
             tree,

@@ -74,8 +74,8 @@ class Penalised:
     def smooth(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return f at ``x`` and its gradient."""
         self._calls += 1
-        if self._calls % 20 == 0 and self.rows.budget.exhausted:
-            raise OutOfBudget
+        if self._calls % 20 == 0:
+            self.rows.budget.check()
         value, gradient = self._function(x)
         if self.terms is not None:
             value += self.terms(x, gradient)
@@ -195,8 +195,7 @@ class Penalised:
             return point
 
         def total(values: FloatArray) -> tuple[float, FloatArray]:
-            if self.rows.budget.exhausted:
-                raise OutOfBudget
+            self.rows.budget.check()
             point = spread(values)
             value, gradient = self.smooth(point)
             self.weights(gradient)[...] += self.penalties.gradient(self.weights(point))

@@ -224,7 +224,7 @@ def _under_penalties(steps: Penalised, terms: RateTerms, tol: float) -> RatedEnd
     """Return the end of the rounds under penalties; the first descents are not exact."""
     budget, over, near, worst = steps.rows.budget, False, False, [np.inf] * 8
     tree = steps.tree
-    for _ in range(ROUNDS):
+    for _ in budget.while_left(range(ROUNDS), at_least=1):
         # 1. a descent, 2. multipliers
         tree, over = steps.descend(budget.max_iter, tol, tight=near)
         exact = near and over
@@ -234,7 +234,7 @@ def _under_penalties(steps: Penalised, terms: RateTerms, tol: float) -> RatedEnd
         over = near and exact
         hopeless = not near and np.max(short) > 0.8 * worst[-8]
         worst.append(float(np.max(short)))
-        if budget.exhausted or over or hopeless:
+        if over or hopeless:
             break
     return RatedEnd(tree, over, terms.multipliers)
 

@@ -456,10 +456,9 @@ class EliminationRun:
             return bool(usable) and min(usable) <= objective + (factor - 1.0) * abs(objective)
 
         try:
-            for tree in self._rated_candidates(problem, free, tight, within):
+            candidates = self._rated_candidates(problem, free, tight, within)
+            for tree in self.budget.while_left(candidates, at_least=1):
                 solutions.append(self._with_rates(problem, tree, tight))
-                if self.budget.exhausted:
-                    break
         except OutOfBudget:
             if not solutions:
                 raise

@@ -16,7 +16,6 @@ its slope: the value must be level to ``rounding``, and the slope along the step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -103,12 +102,13 @@ def newton_on_sample(
             renewals -= 1
         # 2. step
         steepest = min(steepest, steep)
-        step = None
-        with suppress(OutOfBudget):
+        try:
             step = _step(function, x, free, value, gradient, model, budget, rounding)
+        except OutOfBudget:
+            return NewtonEnd(tree.moved_to(x), value, False, steps + 1)
         if step is None:
-            if not model.pairs or budget.exhausted:
-                return NewtonEnd(tree.moved_to(x), value, not budget.exhausted, steps + 1)
+            if not model.pairs:
+                return NewtonEnd(tree.moved_to(x), value, True, steps + 1)
             model.pairs = ()
             continue
         moved, lower, fresh, whole = step
