@@ -17,7 +17,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import BasinHoppingSolver, Budget, Start, Status
+from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.solvers.active_set.state import (
     DONE,
     NEVER,
@@ -28,7 +28,7 @@ from softsplit.solvers.basin_hopping.budget import ClockOptions
 from softsplit.solvers.basin_hopping.stages import Approach, LogWarmUp, Polish, restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart
-from softsplit.tree.parameters import Block, Topology, TreeParameters
+from softsplit.tree.parameters import Topology, TreeParameters
 
 # --- compiled parts -------------------------------------------------------------------------
 
@@ -62,15 +62,6 @@ def test_a_descent_cut_into_slices_takes_the_same_steps():
         ends.append(theta)
     np.testing.assert_array_equal(ends[0], ends[1])
     np.testing.assert_array_equal(ends[0], ends[2])
-
-
-def test_stratified_subset_keeps_class_totals():
-    samples = make_problem(rows=2000).samples
-    few = samples.stratified(300)
-    assert few.n_rows <= 330
-    sums = np.add.reduceat(few.weights, few.starts[:-1])
-    np.testing.assert_allclose(sums, samples.group_totals)
-    assert samples.stratified(5000) is samples
 
 
 # --- stages ---------------------------------------------------------------------------------
@@ -223,7 +214,7 @@ def test_every_result_is_feasible_and_its_zeros_are_exact(
         totals = np.add.reduceat(weights, problem.samples.starts[:-1])
         problem = replace(
             problem,
-            rows=CompiledRows(replace(problem.samples, weights=weights, class_totals=totals)),
+            rows=CompiledRows(replace(problem.samples, weights=weights, group_totals=totals)),
         )
     found = solve(problem, seed, rule=("groups", "points")[seed % 2])
     assert found.violation <= 1e-6
@@ -231,43 +222,6 @@ def test_every_result_is_feasible_and_its_zeros_are_exact(
     sizes = np.abs(found.parameters.weights)
     if local + global_ > 0:
         assert not np.any((sizes > 0) & (sizes < 1e-12))
-
-
-def test_result_is_stationary():
-    problem = make_problem(global_=0.3)
-    found = solve(problem)
-    assert found.kkt.residual < 1e-5
-
-
-def test_limits_are_respected_and_said():
-    problem = make_problem(rows=400, features=10, global_=0.1)
-    found = solve(problem, max_iter=3)
-    assert found.status is Status.MAX_ITER
-    assert found.n_iter == 3
-    assert found.violation <= 1e-6
-    late = solve(problem, time_limit=1e-9)
-    assert late.status is Status.TIME_LIMIT
-
-
-def test_a_given_tree_is_improved_and_never_worsened():
-    problem = make_problem(global_=0.3)
-    first = solve(problem)
-    again = BasinHoppingSolver().solve(problem, Start(first.parameters), Budget())
-    assert again.objective <= first.objective + 1e-9
-
-
-def test_a_restricted_problem_moves_only_its_block():
-    problem = make_problem(global_=0.3)
-    whole = solve(problem)
-    part = problem.restrict(Block((1,), (0, 1, 2, 3)), whole.parameters)
-    moved = whole.parameters.weights.copy()
-    moved[:, 1] = 0.0
-    start = Start(part.pin(replace(whole.parameters, weights=moved)))
-    found = BasinHoppingSolver().solve(part, start, Budget())
-    np.testing.assert_array_equal(
-        found.parameters.weights[:, [0, 2]], whole.parameters.weights[:, [0, 2]]
-    )
-    assert found.violation <= 1e-6
 
 
 @pytest.mark.parametrize("seconds", [1e9, 1e-3, 1e-5])

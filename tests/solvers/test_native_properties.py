@@ -134,7 +134,7 @@ def scaled(problem, factor):
             replace(
                 samples,
                 weights=factor * samples.weights,
-                class_totals=factor * samples.group_totals,
+                group_totals=factor * samples.group_totals,
             )
         ),
         penalties=PenaltyPair(
