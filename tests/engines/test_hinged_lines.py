@@ -18,6 +18,7 @@ from softsplit.estimators.base import model_settings, profiled, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.support.hinged_table import HingedTable
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import prepare
 from softsplit.training.run import train
 from softsplit.tree.scaling import fit_scaling
@@ -141,7 +142,7 @@ def test_sums_have_the_same_bits(kind, columns):
 def fitted(rows, estimator):
     prepared = prepare(model_settings(estimator), rows)
     run = training_run(estimator).adapted(prepared, np.asarray)
-    tree = prepared.tree(train(prepared, run).best, run.solver.zero_threshold)
+    tree = fitted_tree(prepared, train(prepared, run).best, run.solver.zero_threshold)
     return prepared, profiled(tree, rows)
 
 

@@ -23,7 +23,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.formulations.settings import PENALTIES
 from softsplit.settings.parameter import parameters
 from softsplit.settings.table import CLASSIFIER, SEARCH
-from softsplit.training import multistart, preparation
+from softsplit.training import fitted_tree, multistart
 
 
 def quick(**parameters):
@@ -245,7 +245,7 @@ def test_time_limit_keeps_the_first_start(loss, clock, monkeypatch):
 
 
 def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):
-    real, calls = preparation.feature_importances, []
+    real, calls = fitted_tree.feature_importances, []
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -253,7 +253,7 @@ def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(preparation, "feature_importances", interrupted)
+    monkeypatch.setattr(fitted_tree, "feature_importances", interrupted)
     X, y = load_iris(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
         tree = SoftTreeClassifier(n_starts=2, random_state=0).fit(X, y)

@@ -21,6 +21,7 @@ from softsplit.fitted.pruning import simplified_model
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay
 from softsplit.problem.loss import LogLoss
+from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from two_halves import TwoHalves
@@ -132,7 +133,7 @@ def test_distributions_of_the_likelihood_are_left_alone():
     prepared = prepare(settings, Rows(X, y, np.ones(len(y)), tree.classes_))
     costs = [[0, 1, 1], [1, 0, 50], [1, 1, 0]]
     prepared = replace(prepared, settings=replace(settings, cost_matrix=costs))
-    model = prepared.tree(tree.solution_, 0.0)
+    model = fitted_tree(prepared, tree.solution_, 0.0)
     wanted = np.argmin(model.predict_proba(X) @ np.array(costs), axis=1)
     assert_array_equal(model.predict_index(X), wanted)
     assert np.any(wanted != tree.tree_.predict_index(X))

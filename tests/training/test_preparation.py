@@ -20,6 +20,7 @@ from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training import run as running
+from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import End, train
@@ -39,7 +40,7 @@ def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
     model = quick(global_strength=0.5)
     prepared = prepare(model_settings(model), training_rows(model, X, Y, None))
     outcome = train(prepared, training_run(model))
-    tree = prepared.tree(outcome.best, 0.0)
+    tree = fitted_tree(prepared, outcome.best, 0.0)
     model.fit(X, Y)
     assert_array_equal(tree.parameters.weights, model.weights_)
     assert_array_equal(tree.predict_proba(X), model.predict_proba(X))

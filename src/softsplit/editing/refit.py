@@ -52,6 +52,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.fitted_tree import fitted_walk, leaf_shares, ordered_tree
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.rows import EngineRows, Rows
 from softsplit.tree.parameters import Block, TreeParameters
@@ -357,14 +358,14 @@ def _fitted(prepared: Prepared, model: TreeModel, tree: TreeParameters, edits: E
     rows, steepness = problem.rows, problem.steepness
     mass = rows.evaluate(tree.splits, tree.leaf_values, IDENTITY, steepness).mass.sum(axis=0)
     if model.distributions is not None:
-        shares = prepared.leaf_shares(tree)
+        shares = leaf_shares(prepared, tree)
         kept = list(edits.leaves)
         shares[:, kept] = model.distributions[:, kept]
-    tree, shares = prepared.ordered(tree, shares, mass, rounded=False)
+    tree, shares = ordered_tree(prepared, tree, shares, mass, rounded=False)
     if model.walk is not None:
         fixed = fixed_parts(model, tree, edits)
-        tree, walk, costs = prepared.walk(tree, costs, model.zero_threshold, fixed)
-        tree, shares = prepared.ordered(tree, shares, mass, rounded=True)
+        tree, walk, costs = fitted_walk(prepared, tree, costs, model.zero_threshold, fixed)
+        tree, shares = ordered_tree(prepared, tree, shares, mass, rounded=True)
     samples = problem.rows.sample(ROWS.importances)
     weighed = feature_importances(tree, problem.steepness, samples.features, samples.weights)
     return replace(

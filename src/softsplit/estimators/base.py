@@ -24,6 +24,7 @@ from softsplit.settings.table import ColumnParameters, ProblemParameters, RunPar
 from softsplit.support.hinged_table import HingedTable
 from softsplit.support.inputs import device_of, refuse_lengths
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import Outcome, Run
@@ -121,7 +122,7 @@ def keep(
     rows: TrainingRows | None = None,
 ) -> None:
     """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of."""
-    tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
+    tree = fitted_tree(prepared, outcome.best, zero_threshold, importances=importances)
     tree = tree if rows is None else profiled(tree, rows)
     know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best

@@ -37,6 +37,7 @@ from softsplit.support.parallel import (
     n_workers,
     one_blas_thread,
 )
+from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 
@@ -151,7 +152,10 @@ class PathTrainer:
         prepared = prepare_fold(self.settings, rows)
         run = self.run.adapted(prepared, self.check)
         solutions = whole_trees(solve_fold_path(prepared, self.shares, self.fractions, run))
-        trees = [prepared.tree(s, run.solver.zero_threshold, importances=False) for s in solutions]
+        trees = [
+            fitted_tree(prepared, s, run.solver.zero_threshold, importances=False)
+            for s in solutions
+        ]
         said = []
         for tree in trees:
             proba = np.zeros((len(test), self.n_classes))

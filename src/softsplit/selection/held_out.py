@@ -29,6 +29,7 @@ from softsplit.selection.scoreboard import Valued
 from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.fitted_tree import leaf_shares
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters
@@ -174,7 +175,7 @@ class TestRows:
         factors: FloatArray | None = None
         mixed = tree
         if prepared.assigned:
-            mixed = replace(tree, leaf_values=prepared.leaf_shares(tree))
+            mixed = replace(tree, leaf_values=leaf_shares(prepared, tree))
             own = mixed.leaf_values[np.argmax(tree.leaf_values, axis=0), np.arange(n_leaves)]
             if np.all(own >= mixed.leaf_values.max(axis=0)):
                 factors = np.ones(tree.n_groups)

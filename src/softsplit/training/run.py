@@ -35,6 +35,7 @@ from softsplit.support.messages import counted
 from softsplit.support.parallel import n_threads
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.decisions import ALIKE, MARGINS, SINGLE_MARGIN, decided_by_mixture
+from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import load_order, make_ready
@@ -222,7 +223,7 @@ def decided(prepared: Prepared, trained: Solution, run: Run) -> Solution:
         return float(said[np.arange(len(said)), limits.labels].sum())
 
     def judged(solution: Solution) -> tuple[bool, float]:
-        tree = prepared.tree(solution, run.solver.zero_threshold, importances=False)
+        tree = fitted_tree(prepared, solution, run.solver.zero_threshold, importances=False)
         hold = all(one.decisions_hold for one in tree.rates)
         if tree.walk is None:
             return hold, right_by_mixture(solution)

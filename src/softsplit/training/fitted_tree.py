@@ -1,0 +1,258 @@
+"""From the solution of a prepared problem to the fitted tree: its walk, its leaves, its rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.base import drawn_from
+from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.engines.sparse import SparseRows
+from softsplit.fitted.importance import feature_importances
+from softsplit.fitted.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
+from softsplit.fitted.model import TreeModel, used_shares
+from softsplit.fitted.monotone import (
+    in_order,
+    order_directions,
+    ordered_leaves,
+    ordered_walk,
+    walk_order,
+)
+from softsplit.fitted.pruning import oriented, simplified
+from softsplit.fitted.rates import RateRecord
+from softsplit.fitted.walk import Walk
+from softsplit.fitted.walk_choice import FixedParts
+from softsplit.fitted.walk_rounding import fit_walk, rounded_shares
+from softsplit.formulations import formulation_of
+from softsplit.solvers.base import Solution
+from softsplit.support.arrays import FloatArray
+from softsplit.support.row_budgets import ROWS
+from softsplit.training.decisions import decided_by_mixture, decided_cells, rated_walk, worst
+from softsplit.training.preparation import Prepared
+from softsplit.tree.parameters import TreeParameters
+from softsplit.variables import MonotoneEffects
+
+RAISES = 16
+"""Times that a class which a walk finds too rarely is made worth more, by a half each."""
+
+IDLE = 1e-12
+"""Branches without which no class probability changes by more are left out."""
+
+ROUNDED_IDLE = 1e-5
+"""The same for a tree whose gates and leaves are rounded (``decision="walk"``): a side that
+hardly any row takes would be printed as a question that everybody answers alike."""
+
+
+def fitted_tree(
+    prepared: Prepared,
+    solution: Solution,
+    zero_threshold: float,
+    *,
+    importances: bool = True,
+) -> TreeModel:
+    """Return the fitted tree of a solution; ``importances`` take a pass over the rows.
+
+    Where leaves hold one class each, the class shares of the rows that reach them are computed
+    as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
+    formulation prunes, branches without effect are removed, and the tree may be shallower. A
+    solution on another working set makes a tree on that one. Earlier classes stand on the left
+    of every branch. With ``decision="walk"`` the tree is rounded and gets the walk that decides
+    its classes.
+    """
+    rows = prepared.problem.rows
+    if solution.screening is not None and isinstance(rows, SparseRows):
+        here = prepared.on(rows.of_working_set(solution.screening.columns))
+        if here is not prepared:
+            return fitted_tree(here, solution, zero_threshold, importances=importances)
+    parameters, shares = solution.parameters, None
+    problem, steepness = prepared.problem, prepared.problem.steepness
+    if formulation_of(prepared.settings.loss).prunes:
+        # rates of any rows hold to less than what a rounded tree may change
+        rounded = prepared.settings.decision == "walk" and problem.rate_limits is None
+        smaller = simplified(parameters, steepness, ROUNDED_IDLE if rounded else IDLE)
+        kept = prepared.problem.binding_rules
+        if kept is None or kept.allow(smaller.weights != 0):
+            parameters = smaller
+    mass = rows.evaluate(parameters.splits, parameters.leaf_values, IDENTITY, steepness).mass
+    parameters = oriented(parameters, mass)
+    assigned = prepared.assigned
+    costs = None if assigned else prepared.settings.cost_matrix
+    costs = None if costs is None else np.array(costs, dtype=float)
+    walk = None
+    if prepared.settings.decision == "walk" and not assigned:
+        parameters, walk, costs = fitted_walk(prepared, parameters, costs, zero_threshold)
+    shares_there = leaf_shares(prepared, parameters) if assigned else None
+    weights = mass.sum(axis=0)
+    parameters, shares_there = ordered_tree(
+        prepared, parameters, shares_there, weights, walk is not None
+    )
+    if importances:
+        drawn = drawn_from(problem.rows, ROWS.importances)
+        lines = drawn.lines_in_use(np.any(parameters.weights, axis=1))
+        shares = feature_importances(parameters, steepness, lines, drawn.weights)
+    return TreeModel(
+        parameters=parameters,
+        steepness=steepness,
+        scaling=prepared.scaling,
+        classes=prepared.classes,
+        feature_names=prepared.feature_names,
+        summary=prepared.summary,
+        zero_threshold=float(zero_threshold),
+        importances=None if shares is None else used_shares(shares, parameters.weights),
+        objective=solution.objective,
+        n_iter=max(1, solution.n_iter),
+        distributions=shares_there,
+        call_costs=costs,
+        coding=prepared.coding,
+        target=prepared.target,
+        walk=walk,
+        column_costs=None if prepared.rules is None else prepared.rules.costs,
+        monotone=prepared.monotone,
+        rates=_rates(prepared, parameters, solution, walk, costs),
+    )
+
+
+def _rates(
+    prepared: Prepared,
+    tree: TreeParameters,
+    solution: Solution,
+    walk: Walk | None,
+    costs: FloatArray | None,
+) -> tuple[RateRecord, ...]:
+    """What was required of rates, and what the tree holds on the training rows."""
+    limits = prepared.problem.rate_limits
+    if limits is None:
+        return ()
+    steepness, n_classes = prepared.problem.steepness, len(prepared.classes)
+    expected = limits.mass(tree, steepness) @ tree.leaf_values.T
+    gains = np.eye(n_classes) if costs is None else decision_gains(costs)
+    decided = decided_by_mixture(tree, steepness, limits, gains)
+    if walk is not None:
+        decided = decided_cells(walk, limits, prepared.scaling, n_classes)
+    prices, totals = np.zeros(len(limits)), limits.rows.group_totals
+    if len(solution.kkt.multipliers) > n_classes:
+        prices = solution.kkt.multipliers[n_classes:]
+    costs_of = limits.per_requirement(prices)
+    return tuple(
+        RateRecord(
+            one.name,
+            str(prepared.classes[one.of]),
+            tuple(group.name for group in one.groups),
+            one.low,
+            one.high,
+            tuple(limits.group_rates(n, expected).tolist()),
+            tuple(limits.group_rates(n, decided).tolist()),
+            tuple(float(totals[list(group.cells)].sum()) for group in one.groups),
+            float(costs_of[n]),
+            float(limits.grains[n]),
+        )
+        for n, one in enumerate(limits.requirements)
+    )
+
+
+def ordered_tree(
+    prepared: Prepared,
+    tree: TreeParameters,
+    shares: FloatArray | None,
+    mass: FloatArray,
+    rounded: bool,
+) -> tuple[TreeParameters, FloatArray | None]:
+    """Return the tree with its leaves in the order that monotone effects require.
+
+    ``shares`` (n_classes, n_leaves) are those of a tree whose leaves have one class each, which
+    are put in order instead; ``mass`` (n_leaves,) is what each leaf counts in a mean; means
+    are ``rounded`` as those of a walk.
+    """
+    if prepared.monotone is None:
+        return tree, shares
+    direction = order_directions(prepared.monotone, prepared.scaling.splits(tree)[0])
+    if shares is not None:
+        return tree, ordered_leaves(shares, mass, direction, prepared.monotone)
+    again = rounded_shares if rounded else (lambda one: one)
+    leaves = ordered_leaves(tree.leaf_values, mass, direction, prepared.monotone, again)
+    return replace(tree, leaf_values=leaves), None
+
+
+def fitted_walk(
+    prepared: Prepared,
+    tree: TreeParameters,
+    costs: FloatArray | None,
+    zero_threshold: float,
+    fixed: FixedParts | None = None,
+) -> tuple[TreeParameters, Walk, FloatArray | None]:
+    """Return the rounded tree, its walk with the training rows that arrive, and the costs.
+
+    ``fixed`` parts of the walk stay as they are.
+
+    Under minimum class rates, errors of classes that the walk finds too rarely cost more and
+    more, until it meets the rates on the training rows, or ``raises`` times. Under other
+    requirements on rates cuts and classes of leaves move where the decisions miss them
+    (decisions.py).
+    """
+    rows, rates = prepared.problem.rows, prepared.problem.minimum_rates
+    limits = prepared.problem.rate_limits
+    constrained = prepared.problem.rated
+    few = prepared.arriving(ROWS.walk, np.any(tree.weights, axis=1))
+    counted = few if rows.n_rows <= ROWS.walk else prepared.arriving()
+    best, least = None, np.inf
+    for _ in range(RAISES):
+        gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
+        made, walk = fit_walk(
+            tree, prepared.problem.steepness, prepared.scaling, few, gains, zero_threshold,
+            constrained=constrained, monotone=_bent_columns(prepared.monotone), fixed=fixed,
+        )  # fmt: skip
+        decided = None if constrained else gains
+        walk = walk.counted(counted, prepared.scaling, decided, prepared.class_factors)
+        walk = walk if fixed is None else replace(walk, classes=fixed.kept(walk.classes))
+        if prepared.monotone is not None:
+            votes = gains.T @ made.leaf_values
+            walk = ordered_walk(walk, prepared.monotone, gains, votes)
+        missed = np.maximum(rates - walk.recall, 0.0)
+        if missed.sum() < least:
+            best, least = (made, walk, costs), float(missed.sum())
+        if not np.any(missed > 1e-9):
+            break
+        costs = 1.0 - np.eye(len(prepared.classes)) if costs is None else costs
+        costs = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * costs
+    assert best is not None
+    made, walk, costs = best
+    if limits is None:
+        return best
+    limits = limits.asked.with_minimum(rates)
+    missed_by = worst(limits, decided_cells(walk, limits, prepared.scaling, len(rates)))
+    if missed_by > 0.0:
+        gains = np.eye(len(rates)) if costs is None else decision_gains(costs)
+        known = made, prepared.problem.steepness, prepared.scaling, limits, gains
+        walk = rated_walk(walk, *known, _order_of(prepared.monotone, walk))
+        walk = walk.counted(counted, prepared.scaling, None, prepared.class_factors)
+    return made, walk, costs
+
+
+def _order_of(monotone: MonotoneEffects | None, walk: Walk) -> Callable[[NDArray[np.intp]], bool]:
+    """Whether classes of all leaves of ``walk`` are in the order of monotone effects."""
+    if monotone is None:
+        return lambda classes: True
+    direction, levels = walk_order(walk, monotone), np.array(monotone.levels, float)
+    return lambda classes: in_order(levels[classes][None], direction, 1)
+
+
+def _bent_columns(monotone: MonotoneEffects | None) -> list[NDArray[np.intp]]:
+    """Features of each monotone variable."""
+    columns = () if monotone is None else monotone.columns
+    return [np.array(own, dtype=np.intp) for own in columns]
+
+
+def leaf_shares(prepared: Prepared, tree: TreeParameters) -> FloatArray:
+    """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
+    rows, steepness = prepared.problem.rows, prepared.problem.steepness
+    splits, classes = tree.splits, tree.leaf_values
+    known = classes, rows.group_totals, rows.mean_weight
+    mass = rows.evaluate(splits, classes, IDENTITY, steepness).mass
+    shares = smoothed_shares(mass, *known)
+    for _ in range(EXPECTATION_STEPS):
+        slope = rows.evaluate(splits, shares, LOGARITHM, steepness).table
+        shares = smoothed_shares(-shares * slope, *known)
+    return shares
