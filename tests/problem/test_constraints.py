@@ -29,63 +29,46 @@ def feasible_tree():
     return replace(tree, leaf_values=np.eye(3)[:, [0, 1, 2, 2, 1, 0, 0, 0]])
 
 
-def test_a_feasible_tree_violates_nothing():
-    assert violation(feasible_tree(), MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0, 0, 0)
-    assert violation(feasible_tree(), MINIMUM - RATES, ASSIGNMENT, BOX).largest == 0
+NOTHING, COLUMN = Violation(0, 0, 0, 0), (slice(None), 0)
 
 
-@pytest.mark.parametrize("field", ["weights", "thresholds"])
-@pytest.mark.parametrize("value", [1.25, -1.25])
-def test_box(field, value):
+@pytest.mark.parametrize(
+    ("field", "place", "value", "expected"),
+    [
+        ("weights", (0, 1), 1.0, NOTHING),
+        ("weights", (0, 1), 1.25, Violation(0.25, 0, 0, 0)),
+        ("weights", (0, 1), -1.25, Violation(0.25, 0, 0, 0)),
+        ("thresholds", 1, -1.0, NOTHING),
+        ("thresholds", 1, 1.25, Violation(0.25, 0, 0, 0)),
+        ("leaf_values", (0, 0), 1.25, Violation(0, 0.25, 0, 0)),
+        ("leaf_values", COLUMN, [0.5, 0.25, 0.0], Violation(0, 0.25, 0, 0)),
+        ("leaf_values", COLUMN, [1.125, 0.0, -0.125], Violation(0, 0.125, 0, 0)),  # sum 1
+        ("leaf_values", (slice(None), 2), [1, 0, 0], NOTHING),
+        ("leaf_values", (slice(None), [2, 3]), [[1, 0.75], [0, 0], [0, 0.25]],
+         Violation(0, 0, 0.75, 0)),
+    ],
+)  # fmt: skip
+def test_each_family_says_by_how_much_a_tree_is_outside(field, place, value, expected):
     tree = feasible_tree()
-    getattr(tree, field).flat[1] = value
-    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0.25, 0, 0, 0)
-    getattr(tree, field).flat[1] = np.sign(value)
-    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX).box == 0
-
-
-def test_leaf_columns_must_be_distributions():
-    tree = feasible_tree()
-    tree.leaf_values[0, 0] = 1.25
-    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
-    tree.leaf_values[:, 0] = [0.5, 0.25, 0.0]
-    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.25, 0, 0)
-
-
-def test_negative_leaf_classes_are_seen_although_the_sum_is_right():
-    tree = feasible_tree()
-    tree.leaf_values[:, 0] = [1.125, 0.0, -0.125]
-    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0.125, 0, 0)
-
-
-def test_coverage():
-    tree = feasible_tree()
-    tree.leaf_values[:, 2] = [1, 0, 0]
-    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX).coverage == 0
-    tree.leaf_values[:, 3] = [0.75, 0, 0.25]
-    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == Violation(0, 0, 0.75, 0)
+    getattr(tree, field)[place] = value
+    assert violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX) == expected
 
 
 def test_rates():
-    found = violation(feasible_tree(), np.array([0.5, 0.85, 0.8]) - RATES, ASSIGNMENT, BOX)
-    assert found.rates == pytest.approx(0.25)
-    assert (found.box, found.leaves, found.coverage) == (0, 0, 0)
+    missed = violation(feasible_tree(), np.array([0.5, 0.85, 0.8]) - RATES, ASSIGNMENT, BOX)
+    assert missed.rates == pytest.approx(0.25)
+    assert (missed.box, missed.leaves, missed.coverage) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("field", ["weights", "thresholds", "leaf_values", "rates"])
+def test_what_is_not_a_number_is_not_feasible(field):
+    tree, rates = feasible_tree(), RATES.copy()
+    (rates if field == "rates" else getattr(tree, field)).flat[0] = np.nan
+    assert not violation(tree, MINIMUM - rates, ASSIGNMENT, BOX).largest <= 1e-6
 
 
 def test_the_largest_is_over_all_families():
     assert [Violation(*np.roll([4, 3, 2, 1], shift)).largest for shift in range(4)] == [4] * 4
-
-
-@pytest.mark.parametrize("field", ["weights", "thresholds", "leaf_values"])
-def test_a_tree_that_is_not_a_number_is_not_feasible(field):
-    tree = feasible_tree()
-    getattr(tree, field).flat[0] = np.nan
-    assert not violation(tree, MINIMUM - RATES, ASSIGNMENT, BOX).largest <= 1e-6
-
-
-def test_rates_that_are_not_numbers_are_not_met():
-    rates = np.array([np.nan, 0.6, 0.7])
-    assert not violation(feasible_tree(), MINIMUM - rates, ASSIGNMENT, BOX).largest <= 1e-6
 
 
 def some_rates(raw, total, n_leaves):
@@ -137,13 +120,6 @@ def test_rates_that_add_up_to_less_than_one_can_still_be_out_of_reach():
     np.testing.assert_allclose(np.sum(shares * found, axis=1), 0.5)
 
 
-def test_a_rate_missed_by_rounding_counts_as_met():
-    shares = np.array([[0.5, 0.5], [0.2, 0.8]])
-    costs = np.array([[0.0, 1.0], [1.0, 0.0]])
-    found = ASSIGNMENT.step(costs, shares, np.array([0.5 + 1e-12, 0.8 + 1e-12]))
-    np.testing.assert_array_equal(found, np.eye(2))
-
-
 def test_fixed_leaves_take_part_in_coverage_and_rates():
     current = np.eye(3)[:, [0, 1, 2, 0]]
     shares = np.full((3, 4), 0.25)
@@ -154,39 +130,6 @@ def test_fixed_leaves_take_part_in_coverage_and_rates():
     np.testing.assert_allclose(found, current, atol=1e-9)
     with pytest.raises(InfeasibleLeafStep):
         ASSIGNMENT.step(costs, shares, np.array([0.5, 0.3, 0.25]), free, current)
-
-
-def test_with_every_leaf_fixed_nothing_changes():
-    current = np.eye(2)
-    found = ASSIGNMENT.step(np.ones((2, 2)), np.eye(2), np.zeros(2), np.zeros(2, bool), current)
-    np.testing.assert_array_equal(found, current)
-    assert found is not current
-
-
-def test_fixed_leaves_alone_meet_the_rates_or_do_not():
-    """No leaf is free: the tree stays as it is, or the rates are out of reach."""
-    shares = np.array([[0.9, 0.1], [0.2, 0.8]])
-    current = np.array([[0.8, 0.1], [0.2, 0.9]])
-    rates = np.sum(shares * current, axis=1)  # 0.73 and 0.76
-    fixed = np.zeros(2, dtype=bool)
-    kept = ASSIGNMENT.step(np.ones((2, 2)), shares, rates - 1e-3, fixed, current)
-    np.testing.assert_array_equal(kept, current)
-    with pytest.raises(InfeasibleLeafStep, match="the fixed leaves do not meet"):
-        ASSIGNMENT.step(np.ones((2, 2)), shares, rates + 1e-3, fixed, current)
-
-
-def test_the_cheapest_leaves_may_miss_a_rate_by_rounding():
-    costs = np.array([[0.0, 1.0], [1.0, 0.0]])
-    shares = np.array([[0.7, 0.3], [0.4, 0.6]])
-    short = np.array([0.7, 0.6]) + 0.5 * RATE_SLACK
-    np.testing.assert_array_equal(ASSIGNMENT.step(costs, shares, short), np.eye(2))
-
-
-def test_fixed_leaves_may_miss_a_rate_by_rounding():
-    shares, current = np.array([[0.9, 0.1], [0.2, 0.8]]), np.eye(2)
-    short = np.array([0.9, 0.8]) + 0.5 * RATE_SLACK
-    kept = ASSIGNMENT.step(np.ones((2, 2)), shares, short, np.zeros(2, dtype=bool), current)
-    np.testing.assert_array_equal(kept, current)
 
 
 @given(seed=st.integers(0, 10**6), level=st.sampled_from([0.0, 1.0, 100.0]))
@@ -212,7 +155,27 @@ def test_the_unit_of_the_costs_does_not_matter_to_the_leaf_program(unit):
     assert np.sum(costs * other) == pytest.approx(np.sum(costs * plain), rel=1e-9)
 
 
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("short", [1e-12, 0.5 * RATE_SLACK])
+def test_a_rate_missed_by_rounding_counts_as_met(short, fixed):
+    shares, current = np.array([[0.9, 0.1], [0.2, 0.8]]), np.eye(2)
+    given = (np.zeros(2, dtype=bool), current) if fixed else ()
+    leaves = ASSIGNMENT.step(1.0 - np.eye(2), shares, np.array([0.9, 0.8]) + short, *given)
+    np.testing.assert_array_equal(leaves, current)
+
+
+def test_fixed_leaves_alone_meet_the_rates_or_do_not():
+    """No leaf is free: the tree stays as it is, or the rates are out of reach."""
+    shares, current = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.8, 0.1], [0.2, 0.9]])
+    rates, given = np.sum(shares * current, axis=1), (np.zeros(2, dtype=bool), current)
+    leaves = ASSIGNMENT.step(np.ones((2, 2)), shares, rates - 1e-3, *given)
+    np.testing.assert_array_equal(leaves, current)
+    assert leaves is not current
+    with pytest.raises(InfeasibleLeafStep, match="the fixed leaves do not meet"):
+        ASSIGNMENT.step(np.ones((2, 2)), shares, rates + 1e-3, *given)
+
+
 def test_a_program_without_costs_has_a_solution():
-    shares = np.array([[0.4, 0.4, 0.2], [0.3, 0.3, 0.4]])
-    found = ASSIGNMENT.step(np.zeros((2, 3)), shares, np.array([0.1, 0.6]))
-    assert np.all(np.sum(shares * found, axis=1) >= np.array([0.1, 0.6]) - 1e-8)
+    shares, minimum = np.array([[0.4, 0.4, 0.2], [0.3, 0.3, 0.4]]), np.array([0.1, 0.6])
+    leaves = ASSIGNMENT.step(np.zeros((2, 3)), shares, minimum)
+    assert np.all(np.sum(shares * leaves, axis=1) >= minimum - 1e-8)
