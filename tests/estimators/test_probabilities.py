@@ -119,7 +119,8 @@ def test_an_engine_elsewhere_gives_the_same_shares():
     X, y = load_iris(return_X_y=True)
     found = quick().fit(X, y)
     rows = Rows(X, y, np.ones(len(y)), found.classes_)
-    far = prepare(ModelSettings(loss="cost", engine=TwoHalves.of), rows).tree(found.solution_, 0.0)
+    elsewhere = prepare(ModelSettings(loss="cost", engine=TwoHalves.of), rows)
+    far = fitted_tree(elsewhere, found.solution_, 0.0)
     assert_allclose(far.leaf_shares, found.leaf_distributions_, atol=1e-12)
 
 
