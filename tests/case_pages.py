@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from softsplit.report import Assessment, JudgedPath, comparison, make_report_data, render_report
+from softsplit.report import Assessment, ReportData, render_report
 from softsplit.selection.assessment import NOT_JUDGED, Judged
 from softsplit.selection.baselines import BASELINES
 
@@ -18,9 +16,7 @@ def unjudged_page(tree, rows):
     none = Judged(np.full(shape[0], NOT_JUDGED), np.zeros(shape))
     labels = np.searchsorted(tree.classes_, rows.y)
     found = Assessment(labels, (none,), dict.fromkeys(BASELINES, none), 2, 0)
-    with pytest.MonkeyPatch.context() as patch:  # a tree that was not trained is not resampled
-        patch.setattr(comparison, "OPTIONS", replace(comparison.OPTIONS, resampled_cells=0))
-        return make_report_data("data", rows, JudgedPath((tree,), 0, found, (), False))
+    return ReportData("data", rows, (tree,), 0, found)
 
 
 def shown_proba(page):

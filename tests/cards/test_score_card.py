@@ -25,7 +25,7 @@ from softsplit.cards.blocks import level_text, readable
 from softsplit.cards.rows import cells_of
 from softsplit.cards.score_card import CardOptions, make_card
 from softsplit.data.learning import LabelledRows
-from softsplit.report import Assessment, JudgedPath, make_report_data
+from softsplit.report import Assessment, ReportData
 from softsplit.selection.assessment import NOT_JUDGED, Judged
 from softsplit.selection.baselines import BASELINES
 from softsplit.support.messages import visible
@@ -263,7 +263,7 @@ def test_the_card_of_a_report_is_that_of_the_tree(fitted):
     shape = (len(y), 2)
     none = Judged(np.full(len(y), NOT_JUDGED), np.zeros(shape))
     found = Assessment(y.to_numpy(), (none,), dict.fromkeys(BASELINES, none), 2, 0)
-    data = make_report_data("data", rows, JudgedPath((tree,), 0, found, (), False))
+    data = ReportData("data", rows, (tree,), 0, found)
     assert str(data.card) == str(tree.score_card(X, y))
 
 

@@ -23,7 +23,7 @@ def test_vc_prints_bounds_reasons_and_other_models() -> None:
     assert result.stderr == ""
     words = " ".join(result.stdout.split())
     assert "Soft tree of depth 3 on 10 real features: VC dimension from 44 to 184,550" in words
-    assert "lower 44 2^(D-1) (p + 1) the levels above tell 4 clusters apart" in words
+    assert "lower 44 2^(D-1) (p + 1) 2 levels tell 4 clusters of points apart" in words
     assert "paper 40 2^(D-1) (p - D + 3) LB-VC: 2 subtrees of depth 2" in words
     assert "at any steepness above 26.95" in words
     for model in ("perceptron", "soft tree", "hard oblique tree", "two-layer threshold network"):

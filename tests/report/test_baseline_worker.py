@@ -44,10 +44,10 @@ def worker():
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_figures_are_the_same_with_a_worker_and_where_it_dies(rows, tree, worker, dies):
-    expected = walk_path(tree, rows, n_jobs=1).assessment
+    expected = walk_path(tree, rows, resamples=False, n_jobs=1).assessment
     if dies:
         assert isinstance(worker.submit(os._exit, 3).exception(), BrokenExecutor)
-    made = walk_path(tree, rows, n_jobs=2, worker=worker).assessment
+    made = walk_path(tree, rows, resamples=False, n_jobs=2, worker=worker).assessment
     for name in METHODS:
         assert made.baselines[name].complete
         assert made.baselines[name].features == expected.baselines[name].features
@@ -76,7 +76,7 @@ class Queue(Executor):
 @pytest.mark.parametrize("error", [None, BrokenExecutor("died")])
 def test_this_process_does_what_the_worker_has_not_done(rows, tree, error):
     queue = Queue(3, error)
-    made = walk_path(tree, rows, n_jobs=1, worker=queue).assessment
+    made = walk_path(tree, rows, resamples=False, n_jobs=1, worker=queue).assessment
     assert all(made.baselines[name].complete for name in METHODS)
     assert [future.cancelled() for future in queue.futures] == [False] * 3 + [True] * 5
 
@@ -95,7 +95,7 @@ def interrupted_by(error, tree):
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt()])
 def test_nothing_works_on_after_ctrl_c(rows, tree, error):
     queue, search = Queue(0), interrupted_by(error, tree)
-    path = walk_path(tree, rows, n_jobs=2, worker=queue, search=search)
+    path = walk_path(tree, rows, resamples=False, n_jobs=2, worker=queue, search=search)
     assert path.interrupted and all(future.cancelled() for future in queue.futures)
     assert not any(path.assessment.baselines[name].complete for name in METHODS)
 
@@ -111,7 +111,7 @@ def test_no_warning_of_another_method_is_shown(rows, tree, monkeypatch):
     monkeypatch.setattr(assessment, "train_baseline", warning)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = walk_path(tree, rows).assessment
+        made = walk_path(tree, rows, resamples=False).assessment
     assert all(made.baselines[name].complete for name in METHODS)
 
 
@@ -125,7 +125,9 @@ def test_other_trees_are_looked_for_in_half_of_the_time_that_is_left(rows, tree)
     search = SimpleNamespace(alternatives=alternatives)
     limit = 1e6
     for process in (Queue(0), None):
-        walk_path(tree, rows, n_jobs=1, worker=process, search=search, time_limit=limit)
+        walk_path(
+            tree, rows, resamples=False, n_jobs=1, worker=process, search=search, time_limit=limit
+        )
     assert given[0] <= limit / 2 < given[1] <= limit
 
 

@@ -17,7 +17,7 @@ from slow_cases import examples
 from softsplit import SoftTreeClassifier
 from softsplit.cli import app
 from softsplit.data import Table, learn
-from softsplit.report import comparison, make_report_data, render_report, walk_path
+from softsplit.report import comparison, render_report, walk_path
 from softsplit.report.charts import reliability_bins
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.report.measures import class_sentence, threshold_values, verdict
@@ -102,7 +102,7 @@ def rare():
     with pytest.MonkeyPatch.context() as patch:
         options = ComparisonOptions(points=2, folds=2)
         patch.setattr(comparison, "OPTIONS", options)
-        yield make_report_data("rare", rows, walk_path(tree, rows))
+        yield walk_path(tree, rows, "rare")
 
 
 def test_a_rare_class_leads_with_the_balanced_figure(rare):
@@ -135,7 +135,7 @@ def test_a_class_that_is_not_predicted_leads_with_base_rate_and_recall(told):
     tree = SoftTreeClassifier(**settings).fit(*rows.part())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "OPTIONS", ComparisonOptions(points=2, folds=2))
-        data = make_report_data("flights", rows, walk_path(tree, rows))
+        data = walk_path(tree, rows, "flights")
     found = data.class_metrics(data.chosen, 0)
     page = render_report(data)
     assert data.rare is None and data.measure == "accuracy" and data.watched == 0

@@ -55,8 +55,8 @@ def demo(
         fitted = fit_tree(
             rows, FitOptions(seed=seed, n_jobs=jobs or n_threads(None), verbose=not quiet)
         )
-        report_data, interrupted = write_report(
-            out, data.value, rows, fitted.tree, fitted.provenance, seed=seed, jobs=jobs, tell=tell
+        report_data = write_report(
+            out, fitted.tree, rows, data.value, fitted.provenance, seed=seed, jobs=jobs, say=tell
         )
     accuracy = report_data.accuracy(report_data.chosen)
     if as_json:
@@ -70,5 +70,5 @@ def demo(
                 f"{len(fitted.tree.selected_features_)} of {rows.coding.n_candidates} features"
             )
         echo(f"the report, to open in a browser:\n{visible(out.absolute())}")
-    if fitted.interrupted or interrupted:
+    if fitted.interrupted or report_data.interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -40,7 +40,7 @@ from softsplit.support.options import service
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
-    from softsplit.report import FitOptions, Fitted, ReportData
+    from softsplit.report import Fitted, ReportData
 
 # Fraction of the time limit for model selection and training if a report follows.
 FIT_SHARE = 0.6
@@ -135,11 +135,18 @@ def fit(
         left = None
         if time_limit:
             left = time_limit - min(time.perf_counter() - start, settings.time_limit or 0.0)
-        with heartbeat(quiet, "making the report", left) as tell:
-            report_data, interrupted = _reported(
-                table.name, rows, fitted, settings, report, left, tell=tell, by=groups,
-                refer=refer, worker=worker,
+        with heartbeat(quiet, "making the report", left) as tell, suppress(KeyboardInterrupt):
+            report_data = write_report(
+                report, fitted.tree, rows, table.name, fitted.provenance,
+                seed=settings.seed, jobs=settings.n_jobs, say=tell, time_limit=left,
+                repeatable=fitted.repeatable, search=fitted.search, worker=worker,
+                of_table=settings.of_table, by=groups, refer=refer,
             )  # fmt: skip
+        interrupted = report_data is None or report_data.interrupted
+        if report_data is not None and interrupted:
+            say("interrupted: accuracies in the report are incomplete.")
+        if report_data is not None and not quiet:
+            say(f"the report is in {report}")
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
@@ -152,33 +159,6 @@ def fit(
         say("interrupted: this is the best tree so far.")
     if interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _reported(
-    name: str,
-    rows: LabelledRows,
-    fitted: Fitted,
-    settings: FitOptions,
-    report: Path,
-    time_limit: float | None,
-    **asked: Any,
-) -> tuple[ReportData | None, bool]:
-    """Write the report; return its data, None after an early Ctrl-C, and whether Ctrl-C came."""
-    report_data: ReportData | None = None
-    with suppress(KeyboardInterrupt):
-        report_data, interrupted = write_report(
-            report, name, rows, fitted.tree, fitted.provenance,
-            seed=settings.seed, jobs=settings.n_jobs,
-            time_limit=time_limit, repeatable=fitted.repeatable, search=fitted.search,
-            of_table=settings.of_table, **asked,
-        )  # fmt: skip
-    if report_data is None:
-        return None, True
-    if interrupted:
-        say("interrupted: accuracies in the report are incomplete.")
-    if settings.verbose:
-        say(f"the report is in {report}")
-    return report_data, interrupted
 
 
 def _show(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ from softsplit.support.row_budgets import ROWS
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
-    from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.report import ReportData
     from softsplit.report.metrics import Interval
 
@@ -68,47 +66,16 @@ def baseline_worker(
 
 
 def write_report(
-    path: Path,
-    name: str,
-    rows: LabelledRows,
-    tree: SoftTreeClassifier,
-    provenance: tuple[tuple[str, str], ...],
-    *,
-    seed: int,
-    jobs: int | None,
-    tell: Callable[[str], None] = lambda _: None,
-    time_limit: float | None = None,
-    repeatable: bool = False,
-    search: Any = None,
-    worker: Executor | None = None,
-    page_rows: int | None = None,
-    held_out: LabelledRows | None = None,
-    by: Any = None,
-    refer: float = 0.9,
-    of_table: str | None = None,
-) -> tuple[ReportData, bool]:
-    """Write the report of a tree; return its data and whether Ctrl-C cut it short.
-
-    ``worker`` is a process for plain methods. ``page_rows`` are the rows that
-    the page holds at most, if they are not the usual number; ``held_out`` are those that it holds
-    instead of training rows, and ``by`` is a column, and the group of each row, by which figures
-    are told. ``of_table`` are options as in ``ReportData``.
-    """
-    from softsplit.report.comparison import make_report_data, walk_path
+    path: Path, *arguments: Any, jobs: int | None, say: Callable[[str], None], **asked: Any
+) -> ReportData:
+    """Write the report of a tree; the other arguments are those of ``walk_path``."""
+    from softsplit.report.comparison import walk_path
     from softsplit.report.document import render_report
 
-    walked = walk_path(
-        tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or n_threads(None), say=tell,
-        time_limit=time_limit, search=search, worker=worker,
-    )  # fmt: skip
-    tell("training on resamples")
-    report_data = make_report_data(name, rows, walked, provenance, by=by, refer=refer)
-    report_data = replace(report_data, held_out_rows=held_out, of_table=of_table)
-    tell("drawing the page")
-    if page_rows is not None:
-        report_data = replace(report_data, page_rows=page_rows)
+    report_data = walk_path(*arguments, n_jobs=jobs or n_threads(None), say=say, **asked)
+    say("drawing the page")
     write_text(path, render_report(report_data))
-    return report_data, walked.budget.stopped
+    return report_data
 
 
 def figures_object(report_data: ReportData) -> dict[str, Any]:

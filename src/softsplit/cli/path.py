@@ -64,7 +64,7 @@ def path(
     with heartbeat(quiet, "loading the solver"):
         from softsplit.estimators.classifier import SoftTreeClassifier
         from softsplit.formulations import formulation_of
-        from softsplit.report.comparison import make_report_data, walk_path
+        from softsplit.report.comparison import walk_path
         from softsplit.selection.strengths import SHARES, shared
 
     usual = formulation_of(given["loss"]).choice.axes["scopes"][0]
@@ -78,10 +78,10 @@ def path(
     )
     with heartbeat(quiet, "walking along the path", time_limit) as tell:
         walked = walk_path(
-            settings, rows, fitted=False, points=points, seed=given["seed"], n_jobs=jobs,
-            time_limit=time_limit, say=tell,
+            settings, rows, table.name, fitted=False, points=points, seed=given["seed"],
+            n_jobs=jobs, time_limit=time_limit, say=tell, resamples=False,
         )  # fmt: skip
-        lines = _lines(make_report_data(table.name, rows, walked, resamples=False), typed(context))
+        lines = _lines(walked, typed(context))
     if as_json:
         print_json(lines)
     else:

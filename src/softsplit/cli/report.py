@@ -99,11 +99,11 @@ def report(
     # 2. The page.
     provenance = (("Tree", f"read from {visible(model.name)}"),)
     with heartbeat(quiet, "making the report", time_limit or None) as tell:
-        report_data, interrupted = write_report(
-            out, table.name, rows, tree, provenance,
-            seed=seed, jobs=jobs, tell=tell, time_limit=time_limit or None, page_rows=page_rows,
-            held_out=unseen, by=groups, refer=refer,
-            worker=baseline_worker(context, rows, jobs),
+        report_data = write_report(
+            out, tree, rows, table.name, provenance,
+            seed=seed, jobs=jobs, say=tell, time_limit=time_limit or None, by=groups, refer=refer,
+            worker=baseline_worker(context, rows, jobs), held_out_rows=unseen,
+            **({} if page_rows is None else {"page_rows": page_rows}),
         )  # fmt: skip
     if as_json:
         print_json(
@@ -120,7 +120,7 @@ def report(
         )
     else:
         echo(visible(out))
-    if interrupted:
+    if report_data.interrupted:
         say("interrupted: accuracies in the report are incomplete.")
         raise typer.Exit(INTERRUPTED)
 

@@ -8,12 +8,11 @@ From a table to the file, step by step::
     from pathlib import Path
 
     from softsplit.data import learn, read_table
-    from softsplit.report import fit_tree, make_report_data, render_report, walk_path
+    from softsplit.report import fit_tree, render_report, walk_path
 
     rows = learn(read_table("patients.csv"), "outcome")
     fitted = fit_tree(rows)                               # settings are chosen
-    path = walk_path(fitted.tree, rows)                   # and others, all judged on folds
-    data = make_report_data("patients", rows, path, fitted.provenance)
+    data = walk_path(fitted.tree, rows, "patients", fitted.provenance)  # and others, all judged
     Path("tree.html").write_text(render_report(data), encoding="utf-8")
 
 ``fitted.tree`` is a ``SoftTreeClassifier``; ``data.accuracy(data.chosen)`` is its accuracy on
@@ -26,7 +25,7 @@ from typing import Any
 
 from softsplit.estimators.path import assess, path_trees
 from softsplit.report.anywhere import Report, report
-from softsplit.report.comparison import JudgedPath, make_report_data, walk_path
+from softsplit.report.comparison import walk_path
 from softsplit.report.document import render_report
 from softsplit.report.report_data import ReportData
 from softsplit.report.study import FitOptions, Fitted, fit_tree, rows_of
@@ -36,12 +35,10 @@ __all__ = [
     "Assessment",
     "FitOptions",
     "Fitted",
-    "JudgedPath",
     "Report",
     "ReportData",
     "assess",
     "fit_tree",
-    "make_report_data",
     "path_trees",
     "render_report",
     "report",

@@ -21,7 +21,7 @@ from softsplit.estimators.row_reading import read_rows
 from softsplit.fitted.conformal import checked_confidence
 from softsplit.fitted.model import holder_of
 from softsplit.persistence import load_model
-from softsplit.report.comparison import make_report_data, walk_path
+from softsplit.report.comparison import walk_path
 from softsplit.report.document import render_report
 from softsplit.report.groups import group_names
 from softsplit.report.report_data import PAGE_ROWS, ReportData
@@ -136,18 +136,16 @@ def report(
     check_training_rows(tree, rows, "X")
     search = model.steps[-1][1] if isinstance(model, Pipeline) else model
     search = search if hasattr(search, "alternatives") else None
+    unseen = None if held_out is None else _held_out_rows(model, held_out)
     with never_lost(), watched(tree.verbose, Budget(time_limit=time_limit)) as observer:
-        walked = walk_path(
-            tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit, say=observer.working,
-            search=search,
+        data = walk_path(
+            tree, rows, name or "data", seed=seed, n_jobs=n_jobs, time_limit=time_limit,
+            say=observer.working, search=search, by=groups, refer=refer, page_rows=page_rows,
+            held_out_rows=unseen,
         )  # fmt: skip
-        observer.working("training on resamples")
-        data = make_report_data(name or "data", rows, walked, by=groups, refer=refer)
         observer.working("drawing the page")
-        unseen = None if held_out is None else _held_out_rows(model, held_out)
-        data = replace(data, page_rows=page_rows, held_out_rows=unseen)
         made = Report(render_report(data), data)
-    if walked.budget.stopped:
+    if data.interrupted:
         said = "interrupted; the report holds what was judged by then."
         warnings.warn(CutShortWarning("report", said, True), stacklevel=2)
     if path is not None:

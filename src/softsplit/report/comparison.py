@@ -6,12 +6,11 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -28,7 +27,6 @@ from softsplit.estimators.path import (
     usual_fractions,
 )
 from softsplit.estimators.stability import Stability
-from softsplit.fitted.conformal import checked_confidence
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import RateConstraint, as_requirements, named_columns
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
@@ -108,106 +106,6 @@ OPTIONS = ComparisonOptions()
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class JudgedPath:
-    """Trees from weak to strong penalty, and how they were judged.
-
-    Attributes
-    ----------
-    trees : tuple of SoftTreeClassifier
-    chosen : int
-        Which of them is the one that was given; the last if only settings were.
-    assessment : Assessment
-    provenance : tuple of (str, str)
-        How they were trained and judged, for people: what, and how.
-    interrupted : bool
-        Whether Ctrl-C ended it: trees may be fewer, and some not judged.
-    repeatable : tuple of bool
-        For each tree, whether a fit with its settings gives the same tree.
-    bounds : tuple of BoundPoint
-        Of a tree with ``fairness``: the same settings under other bounds, as far as time allowed.
-    missing : int
-        Trees of the path that were not trained, for lack of time.
-    budget : Budget
-        Of all that belongs to the report.
-    alternatives : Alternatives, optional
-        Other trees of the search that has chosen the tree.
-    no_alternatives : bool
-        Whether the end came before the first of them.
-    """
-
-    trees: tuple[SoftTreeClassifier, ...]
-    chosen: int
-    assessment: Assessment
-    provenance: tuple[tuple[str, str], ...]
-    interrupted: bool
-    repeatable: tuple[bool, ...] = ()
-    bounds: tuple[BoundPoint, ...] = ()
-    missing: int = 0
-    budget: Budget = field(default_factory=Budget)
-    alternatives: Alternatives | None = None
-    no_alternatives: bool = False
-
-
-def make_report_data(
-    name: str,
-    rows: LabelledRows,
-    path: JudgedPath,
-    provenance: tuple[tuple[str, str], ...] = (),
-    by: tuple[str, pd.Categorical] | None = None,
-    refer: float = 0.9,
-    resamples: bool = True,
-) -> ReportData:
-    """Everything that the report of a tree is made of.
-
-    Parameters
-    ----------
-    name : str
-        How to call the data set.
-    rows : LabelledRows
-        The training rows.
-    path : JudgedPath
-        The tree among other trees, see :func:`walk_path`.
-    provenance : tuple of (str, str)
-        How the tree was fitted, see :class:`softsplit.report.Fitted`.
-    by : tuple of (str, array), optional
-        A column by whose groups figures are told, and the group of each row.
-    refer : float
-        Confidence of the prediction sets by which cases go to a person.
-    resamples : bool
-        Whether the tree is trained on resamples too, unless these take long.
-    """
-    rows = rows.coded_as(path.trees[path.chosen].tree_.coding)
-    missing = any(np.any(cells.missing) for cells in rows.rows.cells)
-    known = "where there were some in training, a tree learns what they mean"
-    left = ", ".join(f"{visible(name)} ({why})" for name, why in rows.coding.left_out)
-    source = (
-        *((("Columns left out", left),) if left else ()),
-        ("Missing values", known if missing else "none"),
-        ("Software", f"softsplit {__version__}"),
-    )
-    resampled = resamples and _resampled(path, rows)
-    stability = _stability(path, rows) if resampled else None
-    return ReportData(
-        name=name,
-        rows=rows,
-        trees=path.trees,
-        chosen=path.chosen,
-        assessment=path.assessment,
-        provenance=(*provenance, *path.provenance, *source),
-        repeatable=path.repeatable,
-        bounds=path.bounds,
-        missing=path.missing,
-        interrupted=path.budget.stopped,
-        no_alternatives=path.no_alternatives,
-        no_resamples=resampled and stability is None,
-        alternatives=path.alternatives,
-        stability=stability,
-        by=by,
-        refer=checked_confidence(refer, "refer"),
-    )
-
-
 class OtherTrees(NamedTuple):
     """Other trees of a search, if there are any, and whether the end came before the first."""
 
@@ -233,20 +131,18 @@ def _alternatives(search: Any, budget: Budget, say: Say, share: float = 1.0) -> 
     return OtherTrees(None, late or trees.interrupted)
 
 
-def _resampled(path: JudgedPath, rows: LabelledRows) -> bool:
+def _resampled(tree: SoftTreeClassifier, rows: LabelledRows) -> bool:
     """Whether the tree is trained on resamples: not where these would take long."""
-    tree = path.trees[path.chosen]
     long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
     return not long and not tree.tree_.rates and len(tree.selected_features_) > 0
 
 
-def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
+def _stability(tree: SoftTreeClassifier, rows: LabelledRows, budget: Budget) -> Stability | None:
     """What recurs in resamples; None if the time has ended."""
-    if path.budget.exhausted:
+    if budget.exhausted:
         return None
-    tree = path.trees[path.chosen]
-    limit = None if path.budget.time_limit is None else path.budget.remaining
-    with path.budget.interruptible(), warnings.catch_warnings():
+    limit = None if budget.time_limit is None else budget.remaining
+    with budget.interruptible(), warnings.catch_warnings():
         warnings.simplefilter("ignore", CutShortWarning)
         stability: Stability = tree.stability(
             *rows.part(), n_resamples=OPTIONS.resamples, time_limit=limit
@@ -258,6 +154,8 @@ def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
 def walk_path(
     tree: SoftTreeClassifier,
     rows: LabelledRows,
+    name: str = "data",
+    provenance: tuple[tuple[str, str], ...] = (),
     *,
     fitted: bool = True,
     repeatable: bool = False,
@@ -268,7 +166,9 @@ def walk_path(
     say: Say = lambda _: None,
     search: Any = None,
     worker: Executor | None = None,
-) -> JudgedPath:
+    resamples: bool = True,
+    **shown: Any,
+) -> ReportData:
     """Train trees like the given one at other strengths, and judge all on held-out rows.
 
     Parameters
@@ -276,6 +176,10 @@ def walk_path(
     tree : SoftTreeClassifier
     rows : LabelledRows
         The rows that it was, or would be, trained on.
+    name : str
+        How to call the data set.
+    provenance : tuple of (str, str)
+        How the tree was fitted, see :class:`softsplit.report.Fitted`.
     fitted : bool
         If not, the tree gives the settings only and is no point of the path.
     repeatable : bool
@@ -292,6 +196,10 @@ def walk_path(
     worker : Executor, optional
         A process that judges plain methods while this one works on the trees, unless there are so
         many rows that a fifth is held out: trees then need all cores.
+    resamples : bool
+        Whether the tree is trained on resamples too, unless these take long.
+    **shown
+        Other fields of :class:`softsplit.report.ReportData`.
     """
     # 1. Settings of the trees that are trained here, and their strengths.
     base = _settings(tree, seed)
@@ -349,10 +257,6 @@ def walk_path(
         trees[place : place + 1], repeat[place : place + 1] = [tree], [repeatable]
         judged[place : place + 1] = [assessment.trees[grid.index(own)]]
     assessment = replace(assessment, trees=tuple(judged))
-    provenance = _provenance(len(rows.y), drawn, assessment, fitted, again, len(grid) - missing)
-    if not known:
-        without = "held-out figures and other trees are without them: their rows are not known here"
-        provenance = (*provenance, ("Requirements on rates", without))
     other = others[0] if others else _alternatives(search, budget, say)
 
     # 4. Trees that are worth showing.
@@ -360,18 +264,44 @@ def walk_path(
     if fitted and budget.stopped:  # the user waits, and every tree takes time to draw
         near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
         missing, kept = missing + len(kept) - len(near), sorted(near)
-    return JudgedPath(
+    rows = rows.coded_as(trees[place].tree_.coding)
+
+    # 5. What recurs in resamples.
+    resampled, stability = resamples and _resampled(trees[place], rows), None
+    if resampled:
+        say("training on resamples")
+        stability = _stability(trees[place], rows, budget)
+    judging = _provenance(len(rows.y), drawn, assessment, fitted, again, len(trees))
+    return ReportData(
+        name=name,
+        rows=rows,
         trees=tuple(trees[i] for i in kept),
         chosen=kept.index(place),
         assessment=replace(assessment, trees=tuple(assessment.trees[i] for i in kept)),
-        provenance=provenance,
-        interrupted=budget.stopped,
+        provenance=(*provenance, *judging, *_source(rows, known)),
         repeatable=tuple(repeat[i] for i in kept),
         bounds=bounds,
         missing=missing,
-        budget=budget,
+        interrupted=budget.stopped,
         alternatives=other.trees,
         no_alternatives=other.missing,
+        no_resamples=resampled and stability is None,
+        stability=stability,
+        **shown,
+    )
+
+
+def _source(rows: LabelledRows, known: bool) -> tuple[tuple[str, str], ...]:
+    """What is said of the rows; ``known`` says whether requirements on rates could be met."""
+    without = "held-out figures and other trees are without them: their rows are not known here"
+    left = ", ".join(f"{visible(name)} ({why})" for name, why in rows.coding.left_out)
+    gaps = any(np.any(cells.missing) for cells in rows.rows.cells)
+    learned = "where there were some in training, a tree learns what they mean"
+    return (
+        *(() if known else (("Requirements on rates", without),)),
+        *((("Columns left out", left),) if left else ()),
+        ("Missing values", learned if gaps else "none"),
+        ("Software", f"softsplit {__version__}"),
     )
 
 

@@ -19,7 +19,7 @@ from softsplit.data.learning import LabelledRows
 from softsplit.estimators.alternatives import Alternatives
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.stability import Stability
-from softsplit.fitted.conformal import HeldOutScores, passed_on
+from softsplit.fitted.conformal import HeldOutScores, checked_confidence, passed_on
 from softsplit.fitted.model import TreeModel
 from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
@@ -122,6 +122,9 @@ class ReportData:
     no_alternatives: bool = False
     no_resamples: bool = False
     interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        checked_confidence(self.refer, "refer")
 
     @property
     def cut_by(self) -> str:
