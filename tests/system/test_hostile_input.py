@@ -19,10 +19,11 @@ from softsplit import (
     loads_model,
     strength_path,
 )
+from softsplit.estimators import base
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
 from softsplit.problem.optimality import kkt
-from softsplit.training.preparation import Prepared, prepare
+from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import TreeParameters
 
 
@@ -59,14 +60,14 @@ def test_a_broken_promise_is_seen(monkeypatch):
     rows = rng.normal(size=(20, 2)), rng.integers(0, 2, 20)
     case = HostileCase("fit", *rows, parameters={"loss": "cost"})
     assert outcome(case) == 1
-    honest = Prepared.tree
+    honest = base.fitted_tree
 
     def outside(*arguments, **options):
         tree = honest(*arguments, **options)
         far = replace(tree.parameters, thresholds=tree.parameters.thresholds + 3.0)
         return replace(tree, parameters=far)
 
-    monkeypatch.setattr(Prepared, "tree", outside)
+    monkeypatch.setattr(base, "fitted_tree", outside)
     with pytest.raises(AssertionError, match="outside the box"):
         outcome(case)
 

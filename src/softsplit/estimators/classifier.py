@@ -175,7 +175,7 @@ def fitted_classifier(
 ) -> SoftTreeClassifier:
     """A fitted classifier that holds ``solution``, with the other parameters of ``base``.
 
-    ``importances`` as of ``Prepared.tree``.
+    ``importances`` as of ``fitted_tree``.
     """
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
