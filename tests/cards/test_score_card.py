@@ -20,10 +20,9 @@ from printed_card import PrintedCard
 from readings import TREES, classifier_and_frame
 from slow_cases import examples
 from softsplit import SoftTreeClassifier
-from softsplit.cards import score_card, search
 from softsplit.cards.blocks import level_text, readable
 from softsplit.cards.rows import cells_of
-from softsplit.cards.score_card import CardOptions, make_card
+from softsplit.cards.score_card import make_card
 from softsplit.data.learning import LabelledRows
 from softsplit.report import Assessment, ReportData
 from softsplit.selection.assessment import NOT_JUDGED, Judged
@@ -265,24 +264,3 @@ def test_the_card_of_a_report_is_that_of_the_tree(fitted):
     found = Assessment(y.to_numpy(), (none,), dict.fromkeys(BASELINES, none), 2, 0)
     data = ReportData("data", rows, (tree,), 0, found)
     assert str(data.card) == str(tree.score_card(X, y))
-
-
-def test_cards_of_many_questions_are_searched_for_quickly(monkeypatch):
-    tried = []
-    whole = search._fitted
-
-    def fitted(asked, parts, weight, top, multiple, price):
-        tried.append((top, multiple, price))
-        return whole(asked, parts, weight, top, multiple, price)
-
-    monkeypatch.setattr(search, "_fitted", fitted)
-    X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(depth=2, random_state=0).fit(X, y)
-    counts = []
-    for few in (8, 0):
-        monkeypatch.setattr(score_card, "OPTIONS", CardOptions(few_questions=few))
-        tried.clear()
-        card = tree.score_card(X, y)
-        counts.append(len(tried))
-        assert card.agreement > 0.95
-    assert counts[1] < counts[0] / 3

@@ -49,30 +49,11 @@ def test_leaf_probabilities_are_products_over_left_and_right_ancestors(depth):
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_expected_cost(seed, depth):
-    case = random_case(seed, depth)
-    rows, tree = plain(case)
-    costs = case.problem.loss.costs.tolist()
-    expected = brute_force.expected_cost(*rows, *tree, costs, depth, 5.0)
-    assert_allclose(case.problem.cost(case.tree), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("seed", SEEDS)
 def test_log_loss(seed, depth):
     case = random_case(seed, depth, loss=LogLoss())
     rows, tree = plain(case)
     expected = brute_force.log_loss(*rows, *tree, depth, 5.0)
     assert_allclose(case.problem.cost(case.tree), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_class_rates(seed, depth):
-    case = random_case(seed, depth)
-    rows, tree = plain(case)
-    expected = brute_force.class_rates(*rows, *tree, depth, 5.0)
-    assert_allclose(case.problem.rates(case.tree), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -95,25 +76,6 @@ def test_sparsity_indices(seed):
     expected_local, expected_global = brute_force.sparsity_indices(weights.tolist())
     assert local_sparsity(weights) == pytest.approx(expected_local)
     assert global_sparsity(weights) == pytest.approx(expected_global)
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_constraint_violations_of_trees_outside_the_feasible_set(seed, depth):
-    case = random_case(seed, depth, rates=0.6)
-    rng = np.random.default_rng(seed)
-    tree = case.tree
-    tree.weights[:] *= 1.5
-    tree.thresholds[:] *= 4.0
-    tree.leaf_values[:] += rng.normal(scale=0.3, size=tree.leaf_values.shape)
-    tree.leaf_values[0] *= 0.3
-    rows, lists = plain(case)
-    rates = brute_force.class_rates(*rows, *lists, depth, 5.0)
-    expected = brute_force.violations(*lists, rates, [0.6] * len(rates))
-    found = case.problem.violation(tree)
-    assert min(expected) >= 0 and max(expected) > 0
-    assert_allclose((found.box, found.leaves, found.coverage, found.rates), expected, atol=1e-12)
-    assert found.largest == pytest.approx(max(expected))
 
 
 @pytest.mark.parametrize(("n_classes", "n_leaves"), [(2, 2), (2, 4), (3, 4), (4, 4), (3, 8)])

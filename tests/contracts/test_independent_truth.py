@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import brute_force
-from exhaustive import assignments, global_optimum
+from exhaustive import global_optimum
 from helpers import SCOPES, SURROGATES, random_case
 from slow_cases import examples, slow
 from softsplit import SoftTreeClassifier
@@ -27,7 +27,7 @@ def cases(draw):
     surrogate, scope = draw(st.sampled_from(SURROGATES)), draw(st.sampled_from(sorted(SCOPES)))
     case = random_case(
         draw(st.integers(0, 10**6)),
-        draw(st.integers(1, 3)),
+        draw(st.integers(1, 4)),
         steepness=draw(st.sampled_from([1e-6, 0.1, 2.0, 16.0, 512.0, 1e6])),
         penalties=PenaltyPair.of(surrogate, *SCOPES[scope]),
         rates=draw(st.sampled_from([0.0, 0.2, 0.6])),
@@ -81,26 +81,6 @@ def test_gradient(drawn):
     assert_allclose(found.leaf_values, by_c, rtol=1e-11, atol=unit)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_second_implementations_gradient_is_that_of_its_own_objective(depth):
-    case = random_case(depth, depth, steepness=3.0, n_rows=8)
-    rows, tree, shape = in_lists(case)
-    costs = case.problem.loss.costs.tolist()
-    parts = [np.array(part) for part in tree]
-    slopes = brute_force.cost_gradient(*rows, *tree, costs, *shape)
-    step = 1e-6
-    for number, part in enumerate(parts):
-        for place in np.ndindex(part.shape):
-            ends = []
-            for sign in (1, -1):
-                moved = [p.copy() for p in parts]
-                moved[number][place] += sign * step
-                lists = [p.tolist() for p in moved]
-                ends.append(brute_force.expected_cost(*rows, *lists, costs, *shape))
-            slope = np.array(slopes[number])[place]
-            assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-6, abs=1e-8)
-
-
 @given(
     seed=st.integers(0, 1000),
     depth=st.integers(1, 3),
@@ -147,12 +127,6 @@ def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, streng
 
 
 # --- the global optimum of tiny problems ---------------------------------------------------------
-
-
-def test_assignments_leave_out_only_mirror_images():
-    assert assignments(2, 1) == [(0, 1)]
-    assert assignments(2, 2) == [(0, 0, 0, 1), (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 1)]
-    assert len(assignments(3, 2)) == 6
 
 
 def test_both_speak_of_the_same_objective():

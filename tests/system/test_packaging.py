@@ -61,10 +61,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_the_whole_package(wheel: Path) -> None:
     source = ROOT / "src"
-    kinds = (".py", ".toml", ".json", ".csv", ".css", ".js")
+    kinds = (".py", ".toml", ".json", ".csv", ".css", ".js", ".html")
     files = [p for p in source.rglob("*") if p.suffix in kinds]
     expected = {p.relative_to(source).as_posix() for p in files}
-    assert {"softsplit/experiments/specs/table2.toml", "softsplit/data/catalogue.json"} <= expected
+    some = {"experiments/specs/table2.toml", "data/catalogue.json", "report/templates/report.html"}
+    assert {f"softsplit/{name}" for name in some} <= expected
     names = set(zipfile.ZipFile(wheel).namelist())
     assert expected | {"softsplit/py.typed"} <= names
     assert not [n for n in names if not n.startswith(("softsplit/", "softsplit-"))]
