@@ -1,11 +1,13 @@
 """Look-ups: their values, how they are counted, and round numbers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from softsplit.points.readable import readable_cuts, readable_starts, readable_widths, roundest
+from softsplit.variables import Coding, Variable
 from softsplit.variables.lookup import Counts, Lookup, counted_edges
 
 NUMBERS = np.array([-5.0, 0.0, 19.9, 20.0, 25.0, 40.0, 99.0])
@@ -19,7 +21,7 @@ NONE = np.zeros(len(NUMBERS), dtype=bool)
         (Lookup(points=(3,)), [3] * 7),
         (Lookup(points=(0, 1, 2, 3), edges=counted_edges(0.0, 20.0, 3)), [0, 0, 0, 1, 1, 2, 3]),
         (
-            Lookup(slopes=(1, 3), knots=(-np.inf, 20.0), unit=10.0),
+            Lookup(slopes=(1, 3), knots=(20.0,), unit=10.0),
             [-0.5, 0, 1.99, 2, 3.5, 8, 25.7],
         ),
     ],
@@ -50,7 +52,7 @@ def test_even_steps_are_counts_and_others_are_not():
         (Lookup(points=(0, 0, 2), edges=(1.0, 2.0)), 1),
         (Lookup(points=(2, 1, 0), edges=(1.0, 2.0)), -1),
         (Lookup(points=(0, 2, 1), edges=(1.0, 2.0)), 0),
-        (Lookup(slopes=(2, 0), knots=(-np.inf, 1.0)), 1),
+        (Lookup(slopes=(2, 0), knots=(1.0,)), 1),
     ],
 )
 def test_direction_of_points(lookup, direction):
@@ -84,3 +86,20 @@ def test_cuts_and_counts_of_values():
     assert readable_cuts(np.array([1.0, 2.0, 4.0, 4.0])) == [2.0, 4.0]
     assert readable_cuts(np.ones(5)) == []
     assert readable_widths(np.array([1.0, 2.0] * 5)) == []
+
+
+def test_a_table_in_points_has_a_column_for_each_look_up():
+    variables = (
+        Variable("age", "number", 40.0, True),
+        Variable("colour", "category", 0.0, False, ("red", "blue"), other=True),
+        Variable("unused", "number", 0.0),
+    )
+    coding = Coding(("age", "colour", "unused"), variables, (0, 1, 2))
+    age = Lookup(points=(0, 3), edges=(30.0,), unknown=1)
+    pointed = coding.with_lookups({1: [Lookup(points=(4, 0, 2))], 0: [age, Lookup(slopes=(2,))]})
+    table = pd.DataFrame({"age": [20.0, None, 31.0], "colour": ["red", "blue", "green"]})
+    rows = pointed.code(table)
+    np.testing.assert_array_equal(rows.X, [[0, 40, 4], [1, 80, 0], [3, 62, 2]])
+    assert pointed.column_names == ("points of age", "points of age (2)", "points of colour")
+    assert not pointed.plain
+    assert not np.any(pointed.hinges | pointed.indicators)

@@ -139,8 +139,8 @@ def test_slopes_are_whole_numbers_per_readable_unit():
     column = cells_of(Variable("glucose", NUMBER, 100.0), Cells.of(numbers))
     coefficients = np.array([0.05, -0.02])
     weights = np.ones(400)
-    term = slope_term(column, (-np.inf, 120.0), coefficients, 0.0, 0.5, weights, Prices())
+    term = slope_term(column, (120.0,), coefficients, 0.0, 0.5, weights, Prices())
     assert term.lookup.unit in {10.0, 20.0, 50.0, 100.0}
-    exact = Lookup(slopes=(0.1, 0.06), knots=(-np.inf, 120.0)).values(numbers, column.missing)
+    exact = Lookup(slopes=(0.1, 0.06), knots=(120.0,)).values(numbers, column.missing)
     assert np.max(np.abs(term.points - exact)) < 1.0
-    assert slope_term(column, (-np.inf,), np.zeros(1), 0.0, 0.5, weights, Prices()) is None
+    assert slope_term(column, (), np.zeros(1), 0.0, 0.5, weights, Prices()) is None

@@ -32,7 +32,7 @@ def soft_tree(seed=0):
         column = columns[j]
         counts = np.bincount(column.codes, minlength=column.n_cells + 1)
         cells = coefficient * column.sums(X[:, j]) / np.maximum(counts, 1)
-        effects[j] = Effect(cells, (-np.inf,), np.array([coefficient]))
+        effects[j] = Effect(cells, (), np.array([coefficient]))
     leaves = np.array([[0.98, 0.02], [0.02, 0.98]])
     return X, columns, SoftQuestion(scores, effects), leaves, labels
 

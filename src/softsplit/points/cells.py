@@ -76,7 +76,7 @@ def cells_of(variable: Variable, cells: Cells) -> CellColumn:
     missing = cells.missing & variable.has_missing
     if variable.kind == CATEGORY:
         return _levels(variable, cells, missing)
-    numbers = np.where(np.isnan(cells.numbers), variable.middle, cells.numbers)
+    numbers = variable.imputed(cells)
     known = numbers[~missing]
     # 1. Readable cuts, and the edges of all counts.
     cuts = readable_cuts(known) if len(known) else []
@@ -103,13 +103,8 @@ def cells_of(variable: Variable, cells: Cells) -> CellColumn:
 
 def _levels(variable: Variable, cells: Cells, missing: NDArray[np.bool_]) -> CellColumn:
     """The cells of a category: its levels, and what is not listed."""
-    n_levels = len(variable.levels)
-    beyond = variable.other or variable.may_omit_levels
-    numbers = np.where(
-        np.isnan(cells.numbers), n_levels if beyond else variable.middle, cells.numbers
-    )
-    numbers = np.where(cells.missing & ~missing, variable.middle, numbers)
-    n_cells = n_levels + int(beyond)
+    numbers = variable.imputed(cells)
+    n_cells = len(variable.levels) + int(variable.places_others)
     codes = np.where(missing, n_cells, numbers).astype(np.intp)
     none = np.zeros(0)
     return CellColumn(

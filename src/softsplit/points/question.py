@@ -32,7 +32,7 @@ class Effect(NamedTuple):
     ----------
     cells : array of shape (n_cells + 1,)
     knots, coefficients, unknown
-        Of a number: as of ``terms.slope_term``; no knots for others.
+        Of a number: as of ``terms.slope_term``; no coefficients for others.
     """
 
     cells: FloatArray
@@ -145,7 +145,7 @@ class QuestionSearch:
     ) -> Term:
         """Return the points that are nearest to an effect."""
         column = self.columns[variable]
-        if sloped and effect.knots:
+        if sloped and len(effect.coefficients):
             term = self._sloped(variable, effect, slope, second)
             if term is not None:
                 return term
@@ -209,7 +209,7 @@ class QuestionSearch:
         sums = column.sums(first), column.sums(second)
         terms = [t for _, t in table_terms(column, *sums, old.cells, slope, self.options.prices)]
         effect = effects.get(variable)
-        if effect is not None and effect.knots and not old.lookup.slopes:
+        if effect is not None and len(effect.coefficients) and not old.lookup.slopes:
             sloped = self._sloped(variable, effect, slope, second)
             terms += [] if sloped is None else [sloped]
         for term in terms:

@@ -166,8 +166,8 @@ def slope_term(
 ) -> Term | None:  # fmt: skip
     """Return the effect of a number in a soft tree with whole slopes; None if none is near.
 
-    The effect is sum_j coefficients[j] max(x - knots[j], 0), and ``unknown`` more for missing
-    values; ``second`` (n_rows,) weighs its errors.
+    The effect is coefficients[0] x + sum_j coefficients[j] max(x - knots[j-1], 0), and ``unknown``
+    more for missing values; ``second`` (n_rows,) weighs its errors.
     """
     exact = np.cumsum(coefficients) / slope
     steepest = float(np.max(np.abs(exact)))

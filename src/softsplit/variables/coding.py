@@ -26,6 +26,7 @@ from softsplit.variables.columns import Columns, listed_columns
 from softsplit.variables.contents import as_table, columns_at, names_of
 from softsplit.variables.curves import hinges, learn_knots
 from softsplit.variables.dates import part_name
+from softsplit.variables.lookup import Lookup
 from softsplit.variables.shares import Shared, fold_of_rows
 from softsplit.variables.variable import NUMBER, Cells, DayReader, Variable
 
@@ -165,13 +166,15 @@ class Coding:
     @cached_property
     def of_matrices(self) -> bool:
         """Whether the table is a matrix of numbers: none has an indicator, or is left out."""
-        simple = all(v.kind == NUMBER and not v.has_missing for v in self.variables)
+        simple = all(
+            v.kind == NUMBER and not v.has_missing and not v.lookups for v in self.variables
+        )
         return simple and not self.left_out and len(self.variables) == len(self.names)
 
     @cached_property
     def bends(self) -> bool:
         """Whether some number has knots."""
-        return any(variable.knots for variable in self.variables)
+        return any(variable.n_hinges for variable in self.variables)
 
     def renamed(self, names: Sequence[str]) -> Coding:
         """Return the coding with other names for the columns of the table."""
@@ -190,6 +193,15 @@ class Coding:
         """Return the coding with the knots of each variable."""
         pairs = zip(self.variables, knots, strict=True)
         return replace(self, variables=tuple(replace(v, knots=tuple(k)) for v, k in pairs))
+
+    def with_lookups(self, lookups: Mapping[int, Sequence[Lookup]]) -> Coding:
+        """Return the coding in whole points: of the variables that have look-ups, and no others."""
+        used = sorted(lookups)
+        return replace(
+            self,
+            variables=tuple(replace(self.variables[i], lookups=tuple(lookups[i])) for i in used),
+            places=tuple(self.places[i] for i in used),
+        )
 
     @property
     def n_candidates(self) -> int:
@@ -242,7 +254,7 @@ class Coding:
     def fill_hinges(self, X: FloatArray) -> None:
         """Overwrite the hinges of coded rows by those of their values."""
         for first, variable in zip(self.firsts, self.variables, strict=True):
-            if variable.knots:
+            if variable.n_hinges:
                 own = slice(first + 1, first + 1 + variable.n_hinges)
                 X[:, own] = hinges(X[:, first], variable.knots)
 

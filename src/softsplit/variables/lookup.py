@@ -3,7 +3,8 @@
 form    points of a value x                                         printed
 steps   points[i] where edges[i-1] <= x < edges[i]                  below 25: 0 | from 25: 1
 levels  points[l] for the level l, the last for those not listed    red: 2 | other: 0
-slopes  sum_j (slopes[j] - slopes[j-1]) max(x - knots[j], 0) / unit   3 per 10, from 40: 1 per 10
+slopes  (slopes[0] x + sum_j (slopes[j] - slopes[j-1]) max(x - knots[j-1], 0)) / unit
+                                                                    3 per 10, from 40: 1 per 10
 
 A missing value has the points ``unknown`` where training had missing values, else those of the
 value that the variable imputes. Steps of equal width and height are printed as counts: "2 for each
@@ -45,7 +46,7 @@ class Lookup:
     edges : tuple of float
         For steps: where each but the first begins, in ascending order.
     slopes, knots : tuple of int, tuple of float
-        For slopes: points per ``unit`` from each knot on, of which the first is minus infinity.
+        For slopes: points per ``unit`` before the first knot, and from each knot on.
     unit : float
     unknown : int, optional
         Points of a missing value, if training had missing values.
@@ -61,12 +62,9 @@ class Lookup:
     def values(self, numbers: FloatArray, missing: NDArray[np.bool_]) -> FloatArray:
         """Return the points of ``numbers``: values, or positions of levels; none is NaN."""
         if self.slopes:
-            changes = np.diff(np.array(self.slopes, dtype=float), prepend=0.0)
-            points = np.zeros(len(numbers))
-            for change, knot in zip(changes, self.knots, strict=True):
-                points += change * (
-                    np.maximum(numbers - knot, 0.0) if np.isfinite(knot) else numbers
-                )
+            points = float(self.slopes[0]) * numbers
+            for change, knot in zip(np.diff(self.slopes), self.knots, strict=True):
+                points += change * np.maximum(numbers - knot, 0.0)
             points /= self.unit
         elif len(self.points) == 1:
             points = np.full(len(numbers), float(self.points[0]))

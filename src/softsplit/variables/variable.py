@@ -32,6 +32,7 @@ from softsplit.support.messages import shown
 from softsplit.variables.contents import Distinct, distinct, number_of, read, text_of, truth_of
 from softsplit.variables.curves import hinge_names, hinges
 from softsplit.variables.dates import NAMES, day_of, day_text, days_in, part_numbers, time_between
+from softsplit.variables.lookup import Lookup
 
 NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE = "number", "boolean", "ordered", "category", "date"
 KINDS = (NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE)
@@ -123,6 +124,8 @@ class Variable:
         For the time since another date: the column that holds that date.
     since_form : str
         The ``strptime`` format of dates in that column, as ``form``.
+    lookups : tuple of Lookup
+        Of a tree in whole points: the columns are these points instead.
     """
 
     name: str
@@ -142,6 +145,7 @@ class Variable:
     source: str = ""
     since: str = ""
     since_form: str = ""
+    lookups: tuple[Lookup, ...] = ()
 
     @property
     def column(self) -> str:
@@ -170,13 +174,15 @@ class Variable:
     @property
     def indicators(self) -> tuple[bool, ...]:
         """For each column, whether it is a 0/1 indicator."""
+        if self.lookups:
+            return (False,) * len(self.lookups)
         values = VALUE_NAMES[self.encoding](self)
         return (*[self.encoding in (BOOLEAN, LEVELS)] * len(values), *[True] * self.has_missing)
 
     @property
     def n_hinges(self) -> int:
         """Number of hinges, which follow the column of the value: one for each knot."""
-        return len(self.knots)
+        return 0 if self.lookups else len(self.knots)
 
     @property
     def n_columns(self) -> int:
@@ -185,12 +191,17 @@ class Variable:
     @property
     def column_names(self) -> tuple[str, ...]:
         """The name of each column, as shown to users."""
+        if self.lookups:
+            ends = ["", *(f" ({n})" for n in range(2, len(self.lookups) + 1))]
+            return tuple(f"points of {self.name}{end}" for end in ends)
         missing = [f"{self.unknown_name} is {UNKNOWN}"] * self.has_missing
         return (*VALUE_NAMES[self.encoding](self), *missing)
 
     @property
     def opposites(self) -> tuple[str, ...]:
         """For each indicator, the statement that holds where it is 0; the name of other columns."""
+        if self.lookups:
+            return self.column_names
         names = VALUE_NAMES[self.encoding](self)
         if self.encoding == BOOLEAN:
             names = [f"{self.name} is false"]
@@ -285,6 +296,9 @@ class Variable:
 
     def coded(self, cells: Cells) -> FloatArray:
         """Return the coded columns of the variable, shape (n_rows, n_columns)."""
+        if self.lookups:
+            numbers = self.imputed(cells)
+            return np.column_stack([own.values(numbers, cells.missing) for own in self.lookups])
         if self.kind != CATEGORY:
             values = np.where(np.isnan(cells.numbers), self.middle, cells.numbers)
             parts = [values[:, None], *([hinges(values, self.knots)] if self.knots else [])]
@@ -297,6 +311,17 @@ class Variable:
         if self.has_missing:
             parts.append(cells.missing[:, None].astype(float))
         return np.hstack(parts) if len(parts) > 1 else parts[0]
+
+    @property
+    def places_others(self) -> bool:
+        """Whether levels that are not listed have a place of their own, after all that are."""
+        return self.kind == CATEGORY and (self.other or self.may_omit_levels)
+
+    def imputed(self, cells: Cells) -> FloatArray:
+        """Return the numbers of the cells, or places of levels, with what is missing imputed."""
+        others = float(len(self.levels)) if self.places_others else self.middle
+        numbers = np.where(cells.unlisted, others, cells.numbers)
+        return np.where(np.isnan(numbers), self.middle, numbers)
 
     def _level_indicators(self, cells: Cells) -> FloatArray:
         numbers = cells.numbers
