@@ -188,9 +188,14 @@ def fitted_walk(
     ``fixed`` parts of the walk stay as they are.
 
     Under minimum class rates, errors of classes that the walk finds too rarely cost more and
-    more, until it meets the rates on the training rows, or ``raises`` times. Under other
+    more, until it meets the rates on the training rows, or ``RAISES`` times. Under other
     requirements on rates cuts and classes of leaves move where the decisions miss them
     (decisions.py).
+
+    1. The walk is fitted to some rows and counted on all of them, in the order of the effects.
+    2. The walk that misses least of the minimum rates is kept.
+    3. Errors of classes that it finds too rarely cost half as much again.
+    4. Cuts and classes of leaves move where other requirements are missed.
     """
     rows, rates = prepared.problem.rows, prepared.problem.minimum_rates
     limits = prepared.problem.rate_limits
@@ -199,6 +204,7 @@ def fitted_walk(
     counted = few if rows.n_rows <= ROWS.walk else prepared.arriving()
     best, least = None, np.inf
     for _ in range(RAISES):
+        # 1. the walk
         gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
         made, walk = fit_walk(
             tree, prepared.problem.steepness, prepared.scaling, few, gains, zero_threshold,
@@ -210,17 +216,20 @@ def fitted_walk(
         if prepared.monotone is not None:
             votes = gains.T @ made.leaf_values
             walk = ordered_walk(walk, prepared.monotone, gains, votes)
+        # 2. the best so far
         missed = np.maximum(rates - walk.recall, 0.0)
         if missed.sum() < least:
             best, least = (made, walk, costs), float(missed.sum())
         if not np.any(missed > 1e-9):
             break
+        # 3. dearer errors
         costs = 1.0 - np.eye(len(prepared.classes)) if costs is None else costs
         costs = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * costs
     assert best is not None
     made, walk, costs = best
     if limits is None:
         return best
+    # 4. other requirements
     limits = limits.asked.with_minimum(rates)
     missed_by = worst(limits, decided_cells(walk, limits, prepared.scaling, len(rates)))
     if missed_by > 0.0:

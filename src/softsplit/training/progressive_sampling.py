@@ -62,7 +62,13 @@ def progressive_sampling(
     n_jobs: int | None = None,
     observer: Observer | None = None,
 ) -> tuple[Solution, list[Solution]]:
-    """Return the best tree on all rows, and the end of each start on the largest sample it saw."""
+    """Return the best tree on all rows, and the end of each start on the largest sample it saw.
+
+    1. The starts that are left run on a sample, each phase in its part of the time.
+    2. Where time cut them short, trees of the sample before take part.
+    3. If no tree of the first sample asks anything, one is grown in the time that is left.
+    4. A search around the best on the last sample, and the best trees descend on all rows.
+    """
     observer = observer or Observer()
     threads = n_threads(n_jobs)  # starts take seconds here, however few the rows are
     rough = replace(budget, tol=max(budget.tol, ROUGH_TOL), rough=True)
@@ -75,6 +81,7 @@ def progressive_sampling(
             ranked = sorted(set(numbers) & set(kept), key=lambda number: _rank(kept[number]))
             numbers = sorted(ranked[: PROMOTED[rung - 1]])
             observer.working(f"the best {len(numbers)} of {n_starts} starts on {size:,} rows")
+        # 1. starts
         few = problem.on_sample(size) if size < problem.rows.n_rows else problem
         part = _part(rough, len(sizes) - rung + 2)
         ends = multistart(
@@ -82,15 +89,16 @@ def progressive_sampling(
             observer=observer if size == sizes[0] else None, numbers=numbers,
         )  # fmt: skip
         made = dict(zip(numbers, ends, strict=False))
+        # 2. trees of fewer rows may have come further, or be all there is
         cut = part.exhausted
-        if cut:  # trees of fewer rows may have come further, or be all there is
+        if cut:
             for number in set(numbers) & set(kept):
                 known = replace(kept[number], objective=few.objective(kept[number].parameters))
                 made[number] = min(made.get(number, known), known, key=_rank_of_cut)
         kept |= made
+        # 3. one tree instead of races that were all cut short
         nowhere = cut and not any(map(_asks, kept.values()))
         if rung == 0 and nowhere and solver.follows(few) and not budget.exhausted:
-            # Every start was cut short in its race.
             observer.working("growing one tree in the time that is left")
             fewer = problem.on_sample(int(GROWN_ROWS * few.rows.n_rows))
             child = np.random.SeedSequence(seed).spawn(1)[0] if isinstance(seed, int) else seed
@@ -99,6 +107,7 @@ def progressive_sampling(
             grown = path.trees([fewer], tight=False)[0]
             kept[0] = replace(grown, objective=few.objective(grown.parameters))
             numbers = [0]
+    # 4. search, last digits
     last = [kept[number] for number in numbers if number in kept]
     best = search_around(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
     observer.working("finishing the best tree on all rows")

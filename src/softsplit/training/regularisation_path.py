@@ -54,6 +54,11 @@ def solve_path(
     only, so that a tree that is feasible for one is feasible for all. A second pass, backwards,
     tries every problem from the tree of its other neighbour.
 
+    1. Multistart on the first problem, and a search around its best trees.
+    2. For each further problem descents from the best trees before it, that tree as it is, and a
+       search.
+    3. Backwards, for each problem a descent from the tree of the next one.
+
     Return the best solution of each problem; if the budget ends, of those that were reached.
     Without ``thorough`` there is neither search nor second pass, for paths that are only compared.
     A solver that follows whole paths (``Solver.follows``) does so instead; its trees descend to
@@ -62,6 +67,7 @@ def solve_path(
     budget, observer = budget or Budget(), observer or Observer()
     if solver.follows(problems[0]):
         return _follow(problems, solver, n_starts, seed, budget, observer, tight)
+    # 1. the first problem
     first = multistart(
         problems[0],
         solver,
@@ -83,6 +89,7 @@ def solve_path(
         budget.interruptible()
     ):  # Ctrl-C between two solves, or in a solver that does not handle it
         observer.point_ended(problems[0], front[0])
+        # 2. the others, forwards
         for problem in budget.while_left(problems[1:]):
             with one_blas_thread():
                 solutions = [solver.solve(problem, Start(s.parameters), budget) for s in front]
@@ -99,6 +106,7 @@ def solve_path(
             front = distinct([best, *(s for s in solutions if s.status.usable)], keep)
             path.append(best)
             observer.point_ended(problem, best)
+        # 3. backwards
         backwards = range(len(path) - 2, -1, -1) if thorough else ()
         for i in budget.while_left(backwards):
             with one_blas_thread():
@@ -121,12 +129,17 @@ def _follow(
     Paths are compared before the last digits of their trees, which take longest; for each problem
     only the best few are finished. To leave time for that, no start begins in the second half of a
     time limit.
+
+    1. Each start leads to a path, and its trees are compared as they are.
+    2. For each problem the trees of the best paths descend to their last digits.
+    3. Neighbours share trees, and a run that was cut short says so.
     """
     refuse_unsupported(solver, problems[0])
     paths: list[tuple[Path, list[Solution]]] = []
     observer.starting(n_starts)
     with one_blas_thread():
         with budget.interruptible(paths):
+            # 1. paths
             children = np.random.SeedSequence(seed).spawn(n_starts)
             for number, child in enumerate(budget.while_left(children, at_least=1)):
                 if paths and tight and budget.remaining < budget.elapsed:
@@ -138,6 +151,7 @@ def _follow(
         length = len(paths[0][1])
         # A start that was cut short has fewer trees than the others, and is not compared.
         whole = [(path, trees) for path, trees in paths if len(trees) == length]
+        # 2. last digits
         best: list[Solution] = []
         ended = np.inf
         observer.working("finishing the trees of the path", length if tight else 0)
@@ -152,6 +166,7 @@ def _follow(
             ]
             best.append(_last_digits(problem, some, budget) if tight else some[0][1])
             observer.part_ended()
+        # 3. neighbours
         if tight:
             _share_trees(problems, best, budget)
     if tight and len(paths) < n_starts:
