@@ -1,5 +1,7 @@
 """Look-ups: their values, how they are counted, and round numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,3 +105,23 @@ def test_a_table_in_points_has_a_column_for_each_look_up():
     assert pointed.column_names == ("points of age", "points of age (2)", "points of colour")
     assert not pointed.plain
     assert not np.any(pointed.hinges | pointed.indicators)
+
+
+@pytest.mark.parametrize(
+    ("variable", "cells"),
+    [
+        (Variable("age", "number", 40.0, True), ["3.5", None, "0"]),
+        (Variable("age", "number", 40.0, knots=(5.0,)), ["3.5", "7", "0"]),
+        (Variable("size", "ordered", 1.0, True, ("s", "m", "l")), ["l", None, "s"]),
+        (Variable("on", "category", 0.0, False, ("no", "yes"), whole=False), ["yes", "no", "no"]),
+        (Variable("hue", "category", 0.0, True, ("r", "g"), other=True), ["g", None, "x"]),
+    ],
+)
+def test_decoded_cells_have_the_same_columns(variable, cells):
+    column = pd.Series(cells, dtype=object)
+    coded = variable.coded(variable.cells(column))
+    np.testing.assert_array_equal(variable.coded(variable.decoded(coded)), coded)
+    lookup = Lookup(points=(1, 2, 5)) if variable.kind == "category" else Lookup(slopes=(1,))
+    pointed = replace(variable, lookups=(replace(lookup, unknown=7 * variable.has_missing),))
+    decoded = pointed.coded(variable.decoded(coded))
+    np.testing.assert_array_equal(decoded, pointed.coded(variable.cells(column)))

@@ -312,6 +312,30 @@ class Variable:
             parts.append(cells.missing[:, None].astype(float))
         return np.hstack(parts) if len(parts) > 1 else parts[0]
 
+    def decoded(self, columns: FloatArray) -> Cells:
+        """Return cells whose coded columns are ``columns``, (n_rows, n_columns).
+
+        Class shares are decoded as the level of the nearest shares: those of training rows are
+        learned from other rows.
+        """
+        n_rows = len(columns)
+        missing = columns[:, -1] > 0.5 if self.has_missing else np.zeros(n_rows, dtype=bool)
+        unlisted = np.zeros(n_rows, dtype=bool)
+        if self.encoding == LEVELS:
+            own = columns[:, : len(self.indicated)] > 0.5
+            first = len(self.levels) - len(self.shown_levels)
+            numbers = np.where(np.any(own, axis=1), first + np.argmax(own, axis=1), 0.0)
+            unlisted = numbers >= len(self.levels)
+            unlisted |= ~np.any(own, axis=1) & ~missing & self.whole
+        elif self.encoding == SHARES:
+            table = np.array(self.shares)
+            apart = [np.sum((columns[:, : len(row)] - row) ** 2, axis=1) for row in table]
+            numbers = np.argmin(apart, axis=0).astype(float)
+            unlisted = numbers >= len(self.levels)
+        else:
+            numbers = columns[:, 0].astype(float)
+        return Cells(np.where(missing | unlisted, np.nan, numbers), missing, unlisted & ~missing)
+
     @property
     def places_others(self) -> bool:
         """Whether levels that are not listed have a place of their own, after all that are."""
