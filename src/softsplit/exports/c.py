@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
-from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup
+from softsplit.exports.expressions import Column, Expression
 from softsplit.exports.printing import (
     BLANKS,
     HEADER,
-    Printer,
+    CodePrinter,
     identifiers,
     model_in,
     remark,
@@ -56,7 +56,10 @@ static int ss_level(const char *text, const char *const *levels, int count) {
     "truth": """
 static int ss_truth(double value) { return isnan(value) ? -2 : value != 0.0; }
 """,
-    "rank": """
+}
+"""Functions that read texts and truth values."""
+
+RANK = """
 static double ss_rank(double x, const double *knots, const double *ranks, int count) {
     int low = 0, high = count - 1;
     if (x <= knots[0]) return ranks[0];
@@ -68,46 +71,38 @@ static double ss_rank(double x, const double *knots, const double *ranks, int co
     double slope = (ranks[high] - ranks[low]) / (knots[high] - knots[low]);
     return ranks[low] + (x - knots[low]) * slope;
 }
-""",
-}
+"""
 
 
-class CPrinter(Printer):
+class CPrinter(CodePrinter):
     """Expressions of C; tables become static arrays."""
 
     words: ClassVar[Mapping[str, str]] = {"all": "&&", "any": "||"}
 
-    def __init__(self, fields: dict[int, str]) -> None:
-        self.fields = fields
-        self.constants: list[str] = []
-        self.curves = False
+    listed = "{{{}}}"
+    picked = "{table}[(int){at} + 2]"
+    ranked = "ss_rank({at}, {knots}, {ranks}, {count})"
+    helpers, interpolation = HELPERS, RANK
 
-    def table(self, kind: str, values: list[str]) -> str:
+    def __init__(self, fields: dict[int, str]) -> None:
+        super().__init__()
+        self.fields = fields
+
+    def constant(self, text: str, kind: str = "const double ") -> str:
         name = f"ss_t{len(self.constants)}"
-        self.constants.append(f"static {kind}{name}[] = {{{', '.join(values)}}};")
+        self.constants.append(f"static {kind}{name}[] = {text};")
         return name
+
+    def quoted(self, text: str) -> str:
+        return quoted(text)
 
     def read(self, column: Column) -> str:
         field = f"row->{self.fields[column.place]}"
         if column.kind == "text":
-            levels = self.table("const char *const ", [quoted(level) for level in column.levels])
+            texts = self.listed.format(", ".join(map(quoted, column.levels)))
+            levels = self.constant(texts, "const char *const ")
             return f"ss_level({field}, {levels}, {len(column.levels)})"
         return f"ss_truth({field})" if column.kind == "truth" else field
-
-    def lookup(self, lookup: Lookup) -> str:
-        values = self.table("const double ", list(map(repr, lookup.values)))
-        return f"{values}[(int){self(lookup.at)} + 2]"
-
-    def interpolate(self, curve: Interpolate) -> str:
-        self.curves = True
-        tables = [
-            self.table("const double ", list(map(repr, values)))
-            for values in (curve.knots, curve.ranks)
-        ]
-        return f"ss_rank({self(curve.at)}, {', '.join(tables)}, {len(curve.knots)})"
-
-    def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
-        return f"{self.inner(condition)} ? {self.inner(yes)} : {self.otherwise(no)}"
 
     def missing(self, cell: Expression) -> str:
         return f"isnan({self(cell)})"
@@ -160,8 +155,6 @@ def export_c(tree: Any, path: PathName | None = None, *, reasons: bool = False) 
     printer = CPrinter(fields)
     lines = [f"    double {name} = {printer(made)};" for name, made in program.definitions.items()]
     kinds = {column.kind for column in program.columns}
-    helpers = [HELPERS[kind] for kind in ("text", "truth") if kind in kinds]
-    helpers += [HELPERS["rank"]] * printer.curves
     types = {"text": "const char *", "number": "double ", "truth": "double ", "day": "double "}
     struct = [
         f"    {types[column.kind]}{name};  // {remark(column.name)}"
@@ -178,7 +171,7 @@ def export_c(tree: Any, path: PathName | None = None, *, reasons: bool = False) 
         f"enum {{ softsplit_n_classes = {len(program.classes)} }};\n",
         *(f"{line}\n" for line in printer.constants),
         *([f"static const char *const ss_blanks[] = {{{blanks}}};\n"] * ("text" in kinds)),
-        *helpers,
+        *printer.functions(program.columns),
         "\nint softsplit_predict_proba(const softsplit_row *row, double *proba) {\n",
         *_body(lines, program.needed_for(program.answers)),
         *(f"    proba[{i}] = {printer(p)};\n" for i, p in enumerate(program.probabilities)),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup
+from softsplit.exports.expressions import Column, Expression
 from softsplit.exports.printing import HEADER, CodePrinter, model_in, remark, written
 from softsplit.exports.program import program_of
 from softsplit.support.arrays import LARGEST_WHOLE
@@ -93,25 +93,16 @@ class JavaScriptPrinter(CodePrinter):
     signs: ClassVar[Mapping[str, str]] = {"greater": ">", "at least": ">=", "equal": "==="}
     words: ClassVar[Mapping[str, str]] = {"all": "&&", "any": "||"}
 
-    def read(self, column: Column) -> str:
-        cell = f"cell(row, {quoted(column.name)}, {column.place})"
-        if column.kind == "text":
-            pairs = [f"[{quoted(level)}, {i}]" for i, level in enumerate(column.levels)]
-            levels = self.constant(f"new Map([{', '.join(pairs)}])")
-            return f"level({cell}, {levels})"
-        form = ", ".join(["", *_date_pattern(column.form)]) if column.form else ""
-        return f"{column.kind}({cell}{form})"
+    levels, level = "new Map([{}])", "[{}, {}]"
+    helpers: ClassVar[Mapping[str, str]] = {"absent": ABSENT, **READERS}
+    interpolation = RANK
 
-    def lookup(self, lookup: Lookup) -> str:
-        return f"{self.constant(_listed(lookup.values))}[{self(lookup.at)} + 2]"
+    def quoted(self, text: str) -> str:
+        """A string that may also stand in an HTML page."""
+        return quoted(text)
 
-    def interpolate(self, curve: Interpolate) -> str:
-        self.curves = True
-        tables = [self.constant(_listed(curve.knots)), self.constant(_listed(curve.ranks))]
-        return f"rank({self(curve.at)}, {', '.join(tables)})"
-
-    def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
-        return f"{self.inner(condition)} ? {self.inner(yes)} : {self.otherwise(no)}"
+    def form(self, column: Column) -> str:
+        return ", ".join(["", *_date_pattern(column.form)]) if column.form else ""
 
     def missing(self, cell: Expression) -> str:
         return f"Number.isNaN({self(cell)})"
@@ -123,10 +114,6 @@ class JavaScriptPrinter(CodePrinter):
 def quoted(text: str) -> str:
     """A string of JavaScript that may also stand in an HTML page."""
     return json.dumps(text).replace("<", "\\u003c")
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    return f"[{', '.join(map(repr, values))}]"
 
 
 def _date_pattern(form: str) -> tuple[str, str]:
@@ -181,9 +168,6 @@ def export_javascript(tree: Any, path: PathName | None = None, *, reasons: bool 
     lines = [f"    const {name} = {printer(made)};" for name, made in program.definitions.items()]
     answers = ", ".join(map(printer, program.probabilities))
     told = [f"[{q}, {quoted(v)}, {printer(value)}]" for q, v, value, _ in program.reasons]
-    kinds = {column.kind for column in program.columns}
-    functions = [ABSENT] * bool(kinds) + [READERS[kind] for kind in READERS if kind in kinds]
-    functions += [RANK] * printer.curves
     used = ", ".join(remark(column.name) for column in program.columns)
     listed = ", ".join(told)
     base = json.dumps({str(reason.question): reason.base for reason in program.reasons})
@@ -193,7 +177,7 @@ def export_javascript(tree: Any, path: PathName | None = None, *, reasons: bool 
         "const softsplit = (() => {\n",
         f"  const classes = [{', '.join(map(_label, program.classes))}];\n",
         *(f"  const T{i} = {text};\n" for i, text in enumerate(printer.constants)),
-        *functions,
+        *printer.functions(program.columns),
         CELL,
         "\n  const answer = (row) => {\n",
         *(f"{line}\n" for line in lines),

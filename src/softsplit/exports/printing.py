@@ -127,7 +127,22 @@ class Printer(ABC):
 
 
 class CodePrinter(Printer):
-    """A language whose code keeps tables in constants T0, T1, ...; ``curves``: some are knots."""
+    """A language of functions that keeps tables in constants; what differs are the attributes.
+
+    ``curves`` says whether some of the constants are knots.
+    """
+
+    listed = "[{}]"
+    """A table of numbers."""
+    picked = "{table}[{at} + 2]"
+    """The number of a table at a position from -2 on."""
+    ranked = "rank({at}, {knots}, {ranks})"
+    levels, level = "{{{}}}", "{}: {}"
+    """Positions of levels by their texts, and one of them."""
+    helpers: ClassVar[Mapping[str, str]] = {}
+    """Functions that read a kind of cell, and before them one called "absent", if cells need it."""
+    interpolation = ""
+    """The function that gives ranks."""
 
     def __init__(self) -> None:
         self.constants: list[str] = []
@@ -137,6 +152,42 @@ class CodePrinter(Printer):
         """The name of a constant."""
         self.constants.append(text)
         return f"T{len(self.constants) - 1}"
+
+    def table(self, values: Iterable[float]) -> str:
+        """The name of a table of numbers."""
+        return self.constant(self.listed.format(", ".join(map(repr, values))))
+
+    def functions(self, columns: Iterable[Column]) -> list[str]:
+        """The functions that code which reads these columns calls; last, when all is printed."""
+        kinds = {column.kind for column in columns}
+        needed = [text for kind, text in self.helpers.items() if kind in kinds or kind == "absent"]
+        return (needed if kinds else []) + [self.interpolation] * self.curves
+
+    @abstractmethod
+    def quoted(self, text: str) -> str:
+        """A text of the language."""
+
+    def form(self, column: Column) -> str:
+        """How dates of a column are written, as a further argument of its reader."""
+        return ""
+
+    def read(self, column: Column) -> str:
+        cell = f"cell(row, {self.quoted(column.name)}, {column.place})"
+        if column.kind == "text":
+            pairs = [self.level.format(self.quoted(t), i) for i, t in enumerate(column.levels)]
+            return f"level({cell}, {self.constant(self.levels.format(', '.join(pairs)))})"
+        return f"{column.kind}({cell}{self.form(column)})"
+
+    def lookup(self, lookup: Lookup) -> str:
+        return self.picked.format(table=self.table(lookup.values), at=self(lookup.at))
+
+    def interpolate(self, curve: Interpolate) -> str:
+        self.curves = True
+        at, knots, ranks = self(curve.at), self.table(curve.knots), self.table(curve.ranks)
+        return self.ranked.format(at=at, knots=knots, ranks=ranks, count=len(curve.knots))
+
+    def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
+        return f"{self.inner(condition)} ? {self.inner(yes)} : {self.otherwise(no)}"
 
 
 def _is_sum(term: Expression) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
-from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup
+from softsplit.exports.expressions import Column, Expression
 from softsplit.exports.printing import HEADER, CodePrinter, model_in, remark, written
 from softsplit.exports.program import program_of
 from softsplit.support.output_files import PathName
@@ -91,21 +92,17 @@ def rank(x, knots, ranks):
 class PythonPrinter(CodePrinter):
     """Expressions of Python; tables become constants of the module."""
 
-    def read(self, column: Column) -> str:
-        cell = f"cell(row, {column.name!a}, {column.place})"
-        if column.kind == "text":
-            pairs = [f"{level!a}: {i}" for i, level in enumerate(column.levels)]
-            return f"level({cell}, {self.constant('{' + ', '.join(pairs) + '}')})"
-        form = f", {column.form!r}" if column.kind == "day" else ""
-        return f"{column.kind}({cell}{form})"
+    helpers: ClassVar[Mapping[str, str]] = {"absent": ABSENT, **READERS}
+    interpolation = RANK
 
-    def lookup(self, lookup: Lookup) -> str:
-        return f"{self.constant(repr(lookup.values))}[{self(lookup.at)} + 2]"
+    def table(self, values: Iterable[float]) -> str:
+        return self.constant(repr(tuple(values)))
 
-    def interpolate(self, curve: Interpolate) -> str:
-        self.curves = True
-        tables = [self.constant(repr(curve.knots)), self.constant(repr(curve.ranks))]
-        return f"rank({self(curve.at)}, {', '.join(tables)})"
+    def quoted(self, text: str) -> str:
+        return ascii(text)
+
+    def form(self, column: Column) -> str:
+        return f", {column.form!r}" if column.kind == "day" else ""
 
     def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
         return f"{self.inner(yes)} if {self(condition)} else {self.otherwise(no)}"
@@ -144,8 +141,6 @@ def export_python(tree: Any, path: PathName | None = None, *, reasons: bool = Fa
     kinds = {column.kind for column in program.columns}
     modules = {"math"} | ({"bisect"} if printer.curves else set())
     modules |= {"re", "datetime"} if kinds & {"number", "day"} else set()
-    functions = [ABSENT] * bool(kinds) + [READERS[kind] for kind in READERS if kind in kinds]
-    functions += [RANK] * printer.curves
     returned = ["int(" + printer(program.predicted) + ")", answers]
     used = ", ".join(remark(column.name) for column in program.columns)
     parts = [
@@ -154,7 +149,7 @@ def export_python(tree: Any, path: PathName | None = None, *, reasons: bool = Fa
         f"\n# Columns in use: {used}\n" if used else "",
         f"CLASSES = {program.classes!a}\n",
         *(f"T{i} = {text}\n" for i, text in enumerate(printer.constants)),
-        *(f"\n{text}" for text in functions),
+        *(f"\n{text}" for text in printer.functions(program.columns)),
         CELL,
         "\n\ndef answer(row):\n",
         '    """Position of the class, probabilities, reasons."""\n',
