@@ -26,7 +26,6 @@ from softsplit.persistence.further_records import (
     ProfileRecord,
     RateRequirement,
 )
-from softsplit.persistence.plain_values import read_plain, written_plain
 from softsplit.persistence.records import (
     LABEL_CHARACTERS,
     LARGEST,
@@ -37,8 +36,10 @@ from softsplit.persistence.records import (
     Record,
     Text,
     checked,
+    read_plain,
     require,
     sized,
+    written_plain,
 )
 from softsplit.persistence.saved import SavedTree
 from softsplit.persistence.table_record import TableRecord

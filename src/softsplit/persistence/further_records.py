@@ -19,7 +19,6 @@ from softsplit.fitted.edits import Edit, Edits
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.profile import ColumnProfile, TableProfile, has_levels, n_cells
 from softsplit.fitted.rates import RateRecord
-from softsplit.persistence.plain_values import read_plain, written_plain
 from softsplit.persistence.records import (
     Count,
     Number,
@@ -28,8 +27,10 @@ from softsplit.persistence.records import (
     Record,
     Text,
     below,
+    read_plain,
     require,
     sized,
+    written_plain,
 )
 from softsplit.variables import Variable
 
