@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from softsplit.fitted.profile import ColumnProfile
+from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, cut, visible
+from softsplit.support.numbers import number
 from softsplit.support.options import late
+from softsplit.variables import Cells, Variable
 
 PRINTED = 20
 """Columns that are printed at most."""
@@ -189,3 +193,48 @@ class TableCheck:
             here, before = (f"{100 * share:.1f} %" for share in self.true_class)
             return f"probability of the true class {here}, {before} on held-out rows of training"
         return None
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def moved_words(
+    variable: Variable, profile: ColumnProfile, counts: FloatArray, cells: Cells, *, spread: bool
+) -> list[str]:
+    """Medians of a number, or the level whose share has changed most.
+
+    ``spread``: shares of bins differ and the location does not; then the bin that has changed most
+    is named too.
+    """
+    values = cells.numbers[~cells.missing]
+    if not len(values) or not profile.counts.sum() or not counts.sum():
+        return []
+    before, after = profile.counts / profile.counts.sum(), counts / counts.sum()
+    moves = np.abs(after - before)
+    k, edges = int(np.argmax(moves)), profile.edges
+    if edges is None:
+        if not variable.other and variable.levels:  # unseen levels have words of their own
+            k = int(np.argmax(moves[: len(variable.levels)]))
+        name = [*(variable.levels or ["false", "true"]), variable.other_name][k]
+        return [f"{visible(name)} {percent(after[k])}, was {percent(before[k])}"]
+    # The training median is the edge below which half of the rows are.
+    half = int(np.searchsorted(np.cumsum(before), 0.5 - 1e-9))
+    if half >= len(edges):
+        return []
+    middle, now = float(edges[half]), float(np.median(values))
+    said = [f"median {shown_value(variable, now)}, was {shown_value(variable, middle)}"]
+    if spread:
+        ends = [shown_value(variable, float(edge)) for edge in edges]
+        where = f"{ends[k - 1]} to {ends[k]}" if 0 < k < len(ends) else ""
+        where = where or (f"up to {ends[0]}" if k == 0 else f"above {ends[-1]}")
+        said.append(f"{percent(after[k])} of the values {where}, was {percent(before[k])}")
+    return said
+
+
+def shown_value(variable: Variable, value: float) -> str:
+    written = variable.display(value)
+    return visible(written) if isinstance(written, str) else number(written)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

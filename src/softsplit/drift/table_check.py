@@ -36,15 +36,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
-from softsplit.drift.results import ColumnCheck, Reliability, TableCheck
+from softsplit.drift.results import (
+    ColumnCheck,
+    Reliability,
+    TableCheck,
+    moved_words,
+    percent,
+    shown_value,
+)
 from softsplit.drift.two_samples import (
+    frequent,
     holm,
     p_value_all_unseen,
     p_value_levels_unseen,
     p_value_location,
     p_value_shares,
+    stability,
 )
 from softsplit.fitted.conformal import NO_CLASS, UNKNOWN_CLASS, HeldOutScores
 from softsplit.fitted.model import TreeModel
@@ -52,9 +61,8 @@ from softsplit.fitted.profile import ColumnProfile, counted_cells, has_levels
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray, wilson
 from softsplit.support.messages import counted, visible
-from softsplit.support.numbers import number
 from softsplit.variables import Cells, CodedRows, Variable
-from softsplit.variables.levels import RARE_ROWS, fewest_rows
+from softsplit.variables.levels import RARE_ROWS
 from softsplit.variables.variable import DATE, ORDERED
 
 LEVEL = 0.05
@@ -65,10 +73,6 @@ BINS = 10
 
 UNKNOWN_SHARE = 0.1
 """Part of the level of the classes that is for classes that training did not have."""
-
-UNLISTED = 1e-4
-"""A level has a cell of its own if the chance that it has too few training rows to be listed, given
-its rows in both samples, is at most this; the others share one."""
 
 
 def coded_with_missing(model: TreeModel, X: Any) -> tuple[CodedRows, list[int]]:
@@ -215,30 +219,30 @@ def _checked_column(
             count = int(np.sum(beyond))
             outside += count
             if count:
-                said.append(f"{counted(count, 'row')} {word} {_shown(variable, end)}")
+                said.append(f"{counted(count, 'row')} {word} {shown_value(variable, end)}")
                 tests[word] = p_value_all_unseen(count, known, n) if n > 0 else 1.0
     if profile is not None:
         counts, _ = counted_cells(variable, cells, None, profile.edges)
         before, now = profile.counts, counts
         ordered = not has_levels(variable) or variable.kind == ORDERED
         if not ordered and (variable.may_omit_levels or np.any(cells.unlisted)):
-            before, now = _frequent(before, now)
+            before, now = frequent(before, now)
         tests["shares"] = p_value_shares(before, now, ordered=ordered)
         if ordered:
             tests["location"] = p_value_location(profile.counts, counts)
-        psi, missing = _stability(profile.counts, counts), profile.missing_share
+        psi, missing = stability(profile.counts, counts), profile.missing_share
         spread = tests["shares"] <= LEVEL < tests.get("location", 1.0)
-        said = [*_moved_words(variable, profile, counts, cells, spread=spread), *said]
+        said = [*moved_words(variable, profile, counts, cells, spread=spread), *said]
         if profile.missing:
             before, now = np.array([profile.missing, n]), np.array([gaps, known], dtype=float)
             tests["missing"] = p_value_shares(before, now)
         elif gaps:
             tests["missing"] = p_value_all_unseen(gaps, m, n)
         if gaps or profile.missing:
-            said.append(f"missing {_percent(gaps / max(m, 1))}, was {_percent(missing)}")
+            said.append(f"missing {percent(gaps / max(m, 1))}, was {percent(missing)}")
     elif n_training > 0 and gaps and not variable.has_missing:
         tests["missing"] = p_value_all_unseen(gaps, m, n_training)
-        said.append(f"missing {_percent(gaps / m)}, as in no training row")
+        said.append(f"missing {percent(gaps / m)}, as in no training row")
     # All tests that there could have been: the number must not depend on what was seen.
     possible = 4 if variable.kind == ORDERED else 3 if has_levels(variable) else 5
     p_value = min(1.0, possible * min(tests.values(), default=1.0))
@@ -252,18 +256,6 @@ def _checked_column(
         outside=outside,
         psi=psi,
     )
-
-
-def _frequent(before: FloatArray, now: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Counts of levels, with those in one cell that are rare in both samples together.
-
-    Which levels are listed depends on their training rows, and such a choice looks like a shift.
-    Of a frequent level, the training rows are almost never so few that it is not listed.
-    """
-    share = before.sum() / max(before.sum() + now.sum(), 1.0)
-    few = binom.cdf(fewest_rows(before.sum()) - 1, before + now, share) > UNLISTED
-    few[-1] = True
-    return np.append(before[~few], before[few].sum()), np.append(now[~few], now[few].sum())
 
 
 def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | None) -> FloatArray:
@@ -286,47 +278,6 @@ def _level_totals(variable: Variable, cells: Cells, profile: ColumnProfile | Non
     return np.concatenate([new[new > 0], before[::-1] + rare, listed])
 
 
-def _moved_words(
-    variable: Variable, profile: ColumnProfile, counts: FloatArray, cells: Cells, *, spread: bool
-) -> list[str]:
-    """Medians of a number, or the level whose share has changed most.
-
-    ``spread``: shares of bins differ and the location does not; then the bin that has changed most
-    is named too.
-    """
-    values = cells.numbers[~cells.missing]
-    if not len(values) or not profile.counts.sum() or not counts.sum():
-        return []
-    before, after = profile.counts / profile.counts.sum(), counts / counts.sum()
-    moves = np.abs(after - before)
-    k, edges = int(np.argmax(moves)), profile.edges
-    if edges is None:
-        if not variable.other and variable.levels:  # unseen levels have words of their own
-            k = int(np.argmax(moves[: len(variable.levels)]))
-        name = [*(variable.levels or ["false", "true"]), variable.other_name][k]
-        return [f"{visible(name)} {_percent(after[k])}, was {_percent(before[k])}"]
-    # The training median is the edge below which half of the rows are.
-    half = int(np.searchsorted(np.cumsum(before), 0.5 - 1e-9))
-    if half >= len(edges):
-        return []
-    middle, now = float(edges[half]), float(np.median(values))
-    said = [f"median {_shown(variable, now)}, was {_shown(variable, middle)}"]
-    if spread:
-        ends = [_shown(variable, float(edge)) for edge in edges]
-        where = f"{ends[k - 1]} to {ends[k]}" if 0 < k < len(ends) else ""
-        where = where or (f"up to {ends[0]}" if k == 0 else f"above {ends[-1]}")
-        said.append(f"{_percent(after[k])} of the values {where}, was {_percent(before[k])}")
-    return said
-
-
-def _stability(a: FloatArray, b: FloatArray) -> float:
-    """Population stability index, with half a row added to every cell."""
-    if a.sum() <= 0 or b.sum() <= 0:
-        return float("nan")
-    p, q = (a + 0.5) / (a + 0.5).sum(), (b + 0.5) / (b + 0.5).sum()
-    return float(np.sum((q - p) * np.log(q / p)))
-
-
 # --- leaves, classes, answers ---------------------------------------------------------------------
 
 
@@ -340,8 +291,8 @@ def _checked_leaves(model: TreeModel, before: FloatArray, now: FloatArray) -> Co
         what="leaves",
         p_value=p_value_shares(before, now),
         used=True,
-        said=f"{_percent(new[k])} of the rows arrive at leaf {leaf}, was {_percent(old[k])}",
-        psi=_stability(before, now),
+        said=f"{percent(new[k])} of the rows arrive at leaf {leaf}, was {percent(old[k])}",
+        psi=stability(before, now),
     )
 
 
@@ -355,7 +306,7 @@ def _checked_classes(
     if now.sum() > 0:
         old, new = before / before.sum(), now / now.sum()
         k = int(np.argmax(np.abs(new - old)))
-        said.append(f"{visible(model.labels[k])} {_percent(new[k])}, was {_percent(old[k])}")
+        said.append(f"{visible(model.labels[k])} {percent(new[k])}, was {percent(old[k])}")
     if unknown:
         chance = p_value_all_unseen(unknown, int(now.sum()) + unknown, float(before.sum()))
         tests.append(chance / UNKNOWN_SHARE)
@@ -367,7 +318,7 @@ def _checked_classes(
         used=True,
         said="; ".join(said),
         outside=unknown,
-        psi=_stability(before, now),
+        psi=stability(before, now),
     )
 
 
@@ -430,12 +381,3 @@ def _reliability(
             said = float(proba[part, k].mean())
             bins.append(Reliability(model.labels[k], said, share, low, high, len(part)))
     return bins
-
-
-def _shown(variable: Variable, value: float) -> str:
-    written = variable.display(value)
-    return visible(written) if isinstance(written, str) else number(written)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

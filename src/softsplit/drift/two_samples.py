@@ -10,12 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.stats import chi2_contingency, norm
+from scipy.stats import binom, chi2_contingency, norm
 
 from softsplit.support.arrays import FloatArray
+from softsplit.variables.levels import fewest_rows
 
 FEWEST_EXPECTED = 5.0
 """Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
+
+
+UNLISTED = 1e-4
+"""A level has a cell of its own if the chance that it has too few training rows to be listed, given
+its rows in both samples, is at most this; the others share one."""
 
 
 def p_value_shares(a: FloatArray, b: FloatArray, *, ordered: bool = False) -> float:
@@ -93,3 +99,23 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> F
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate((p / w)[order] * remaining), 1.0)
     return adjusted
+
+
+def frequent(before: FloatArray, now: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Counts of levels, with those in one cell that are rare in both samples together.
+
+    Which levels are listed depends on their training rows, and such a choice looks like a shift.
+    Of a frequent level, the training rows are almost never so few that it is not listed.
+    """
+    share = before.sum() / max(before.sum() + now.sum(), 1.0)
+    few = binom.cdf(fewest_rows(before.sum()) - 1, before + now, share) > UNLISTED
+    few[-1] = True
+    return np.append(before[~few], before[few].sum()), np.append(now[~few], now[few].sum())
+
+
+def stability(a: FloatArray, b: FloatArray) -> float:
+    """Population stability index, with half a row added to every cell."""
+    if a.sum() <= 0 or b.sum() <= 0:
+        return float("nan")
+    p, q = (a + 0.5) / (a + 0.5).sum(), (b + 0.5) / (b + 0.5).sum()
+    return float(np.sum((q - p) * np.log(q / p)))
