@@ -63,15 +63,6 @@ def test_a_twin_takes_the_place_of_its_feature(search):
     assert ("twin",) in [one.features for one in search.alternatives(4)]
 
 
-def test_the_same_seed_gives_the_same_alternatives(search):
-    X, y = twins()
-    again = SoftTreeClassifierCV(random_state=0, n_jobs=2)
-    first, second = search.alternatives(3), again.fit(X, y).alternatives(3)
-    assert repr(first) == repr(second) == repr(search.alternatives(3))
-    for one, other in zip(first, second, strict=True):
-        assert_array_equal(one.tree.weights_, other.tree.weights_)
-
-
 def test_alternatives_read_well_and_are_fitted_trees(search, tmp_path):
     X, _ = twins()
     found = search.alternatives(2)

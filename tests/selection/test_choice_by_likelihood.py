@@ -14,9 +14,14 @@ from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.report.study import describe_choice
-from softsplit.selection.decision import FACTORS, decision_factors, prediction_costs
 from softsplit.selection.folds import make_splits
-from softsplit.selection.held_out import LARGEST_LOSS, valued_samples
+from softsplit.selection.held_out import (
+    FACTORS,
+    LARGEST_LOSS,
+    decision_factors,
+    prediction_costs,
+    valued_samples,
+)
 from softsplit.selection.scoreboard import PRICES, Candidate, FoldScore, Scoreboard, Valued
 
 TREE = None

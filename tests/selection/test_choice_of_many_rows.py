@@ -13,7 +13,7 @@ from softsplit import SoftTreeClassifierCV
 from softsplit.engines.samples import first_rows
 from softsplit.estimators import classifier_cv
 from softsplit.estimators.base import CutShortWarning
-from softsplit.selection import candidates, cross_validation, held_out
+from softsplit.selection import candidates, cross_validation, fold_paths, held_out, strengths
 from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
 from softsplit.solvers import Status
@@ -66,7 +66,7 @@ def test_a_strength_that_was_named_stays(monkeypatch):
 
 
 def test_settings_compete_on_the_first_folds(monkeypatch):
-    for module in (candidates, classifier_cv, cross_validation):
+    for module in (strengths, classifier_cv, cross_validation, fold_paths):
         monkeypatch.setattr(module, "ROWS", RowBudgets(halved=300))
     X, y = two_classes(400)
     found = [SoftTreeClassifierCV(random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)]
@@ -193,7 +193,7 @@ def test_of_many_rows_no_default_ridge_beyond_a_worse_one_is_compared(
 )
 def test_how_deep_trees_of_many_rows_may_be(n_rows, n_columns, n_classes, deepest):
     choice = one_of_depth(1).formulation.choice
-    found = candidates.make_depths("auto", n_classes, n_rows, choice, n_columns=n_columns)
+    found = strengths.make_depths("auto", n_classes, n_rows, choice, n_columns=n_columns)
     assert found[-1] == deepest
 
 
@@ -248,7 +248,7 @@ def test_of_many_rows_no_neighbour_of_the_best_strength_is_left_out(monkeypatch,
     ],
 )
 def test_of_many_rows_all_strengths_of_the_user_are_judged(monkeypatch, given, count):
-    for module in (candidates, classifier_cv, cross_validation):
+    for module in (strengths, classifier_cv, cross_validation, fold_paths):
         monkeypatch.setattr(module, "ROWS", RowBudgets(halved=300))
     few = {"depths": [2], "ridges": [1.0], "random_state": 0}
     found = SoftTreeClassifierCV(**few, **given).fit(*two_classes(400)).cv_results_
@@ -257,7 +257,7 @@ def test_of_many_rows_all_strengths_of_the_user_are_judged(monkeypatch, given, c
 
 @pytest.mark.parametrize("halved", [300, 3000])
 def test_settings_are_compared_at_each_of_few_strengths(monkeypatch, halved):
-    for module in (candidates, classifier_cv, cross_validation):
+    for module in (strengths, classifier_cv, cross_validation, fold_paths):
         monkeypatch.setattr(module, "ROWS", RowBudgets(halved=halved))
     few = {"depths": [1, 2], "ridges": [1.0], "selection": "best", "random_state": 0}
     found = SoftTreeClassifierCV(strengths=[0, 8], **few).fit(*two_classes(400)).cv_results_
@@ -267,7 +267,7 @@ def test_settings_are_compared_at_each_of_few_strengths(monkeypatch, halved):
 
 def test_copies_of_a_large_table_are_kept_for_the_first_folds_only(monkeypatch):
     kept = []
-    for module in (candidates, classifier_cv, cross_validation):
+    for module in (strengths, classifier_cv, cross_validation, fold_paths):
         monkeypatch.setattr(module, "ROWS", RowBudgets(halved_cells=100))
     keep_only = cross_validation.FoldMemory.keep_only
 
@@ -338,6 +338,6 @@ def test_ctrl_c_while_paths_are_followed_keeps_what_was_found(workers):
             return [SimpleNamespace(objective=self.objective)]
 
     budget = Budget()
-    found = cross_validation.best_path([Followed(1.0), Followed(2.0)], None, budget, workers)
+    found = fold_paths.best_path([Followed(1.0), Followed(2.0)], None, budget, workers)
     assert budget.stopped and found.objective == 1.0
     assert asked[-1] == (1.0, True)

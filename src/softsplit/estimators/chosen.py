@@ -12,8 +12,8 @@ from softsplit.estimators.base import CutShortWarning, profiled
 from softsplit.estimators.classifier import fitted_classifier
 from softsplit.estimators.row_reading import know_table
 from softsplit.selection.candidates import CandidateSearch
-from softsplit.selection.cross_validation import configured, refit_from, solve_fold_path
-from softsplit.selection.decision import prediction_costs
+from softsplit.selection.fold_paths import configured, refit_from, solve_fold_path
+from softsplit.selection.held_out import prediction_costs
 from softsplit.selection.scoreboard import Candidate, Key
 from softsplit.selection.strengths import (
     GIVEN_DIGITS,

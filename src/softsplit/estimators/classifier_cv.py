@@ -26,20 +26,22 @@ from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.selection import teachers
 from softsplit.selection.alternatives import Compared, TreeSignature
-from softsplit.selection.candidates import (
+from softsplit.selection.candidates import CandidateSearch
+from softsplit.selection.cross_validation import FoldTrainer
+from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
+from softsplit.selection.held_out import Scoring, price_share, price_unit
+from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
+from softsplit.selection.strengths import (
+    SHARES,
     Axes,
-    CandidateSearch,
     different_scales,
     make_axes,
     make_depths,
     make_fractions,
     make_scorer,
+    price,
+    strength_unit,
 )
-from softsplit.selection.cross_validation import FoldTrainer
-from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
-from softsplit.selection.held_out import Scoring, price_share, price_unit
-from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
-from softsplit.selection.strengths import SHARES, price, strength_unit
 from softsplit.selection.teachers import SoftTargets, make_teacher, soft_targets_of
 from softsplit.settings.checks import is_auto
 from softsplit.settings.parameter import documented

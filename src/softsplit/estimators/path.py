@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -22,7 +21,7 @@ from softsplit.formulations import formulation_of, settings
 from softsplit.formulations.base import COUNT_FRACTIONS, LOCAL_PART, SLOPE_FRACTIONS, fraction_grid
 from softsplit.selection import assessment
 from softsplit.selection.assessment import Assessment, PathTrainer
-from softsplit.selection.cross_validation import solve_fold_path
+from softsplit.selection.fold_paths import solve_fold_path
 from softsplit.selection.strengths import (
     Pair,
     PathScope,
@@ -305,23 +304,13 @@ def assess(
     y: Any,
     fractions: Sequence[float],
     *,
-    n_folds: int = 5,
-    seed: int = 0,
     n_jobs: int | None = None,
-    held_out: bool = False,
-    most_trained: int | None = None,
     budget: Budget | None = None,
-    say: Callable[[str], None] = lambda _: None,
-    baselines: bool = True,
-    between: Callable[[], None] = lambda: None,
-    worker: Executor | None = None,
+    **options: Any,
 ) -> Assessment:
     """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
 
-    All are judged on the same rows: in folds, or with ``held_out`` on a fifth. An interruption
-    ends the work: what was judged by then is told. Without ``baselines`` trees are judged alone;
-    ``between`` is called when they were, before the other methods are. A ``worker``
-    process judges other methods from the beginning.
+    All are judged on the same rows; ``options`` are those of ``selection.assessment.assess``.
     """
     base = clone(base)
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
@@ -329,17 +318,7 @@ def assess(
     settings, check = model_settings(base), partial(validated_rows, base)
     shares = shares_of(*prepare(settings, rows).problem.penalties.strengths)
     trainer = PathTrainer(settings, rows, shares, fractions, run, check)
-    return assessment.assess(
-        trainer,
-        n_folds=n_folds,
-        seed=seed,
-        held_out=held_out,
-        most_trained=most_trained,
-        say=say,
-        baselines=baselines,
-        between=between,
-        worker=worker,
-    )
+    return assessment.assess(trainer, **options)
 
 
 def strengths_on(base: SoftTreeClassifier, X: Any, y: Any) -> tuple[dict[str, float], float]:

@@ -40,6 +40,7 @@ from softsplit.support.inputs import (
     refuse_masked,
     refuse_missing_labels,
     refuse_mixed_labels,
+    refuse_one_class,
     refuse_weights,
 )
 from softsplit.training.rows import DeviceRows, Rows, TrainingRows
@@ -85,11 +86,7 @@ def training_rows(
     # 2. Weights and classes.
     weight = checked_weights(sample_weight, table if matrix is None else matrix)
     classes, labels = distinct_labels(y, weight)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has {'only one class' if len(classes) else 'no class of positive weight'}; a "
-            "classifier needs at least two."
-        )
+    refuse_one_class(classes)
     # 3. The columns of the problem: those of the matrix, or what the table is coded as.
     for former in ("coding_", "screening_"):
         vars(estimator).pop(former, None)

@@ -16,7 +16,6 @@ from importlib import import_module, metadata
 from typing import Any, ClassVar
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -29,6 +28,7 @@ from softsplit.experiments.context import PreparedFold, accuracy, log_loss, spre
 from softsplit.experiments.folds import axis_seed
 from softsplit.experiments.spec import Spec, load_attribute
 from softsplit.experiments.store import CellOutcome
+from softsplit.selection.baselines import l1_penalty
 from softsplit.support.arrays import FloatArray
 
 INNER_FOLDS = 5
@@ -119,15 +119,13 @@ class SparseLogistic(Peer):
     """L1 logistic regression (one model for all classes), its strength by inner CV."""
 
     def build(self, X: FloatArray, y: Labels) -> Any:
-        recent = tuple(int(n) for n in sklearn.__version__.split(".")[:2]) >= (1, 8)
-        sparse: dict[str, Any] = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
         binary = len(np.unique(y)) == 2
         model = LogisticRegression(
             solver="liblinear" if binary else "saga",
             max_iter=2000,
             tol=1e-4 if binary else 1e-3,
             random_state=self.seed,
-            **sparse,
+            **l1_penalty(),
         )
         grid = {"C": np.logspace(-2, 3, 11)}
         return GridSearchCV(model, grid, cv=inner_folds(y, self.seed))

@@ -47,7 +47,7 @@ from softsplit.on_dask.parts import Moments, Reading, part_below
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.rates import RateLimits
 from softsplit.support.arrays import FloatArray
-from softsplit.support.inputs import refuse_mixed_labels
+from softsplit.support.inputs import refuse_mixed_labels, refuse_one_class
 from softsplit.training.rows import EngineRows, Rows
 from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects, column_groups, learn, monotone_effects
@@ -245,8 +245,8 @@ def stored_table(
     try:
         # 2. What is known of all rows, and a sample of them.
         _check_labels([one.labels for one in facts])
-        _check_classes(_union([one.moments.classes for one in facts] if cells is None else
-                              [cells.classes]))  # fmt: skip
+        by_part = [one.moments.classes for one in facts] if cells is None else [cells.classes]
+        refuse_one_class(_union(by_part))
         moments = Moments.added([one.moments for one in facts])
         drawn, by_cell = draw(parts, moments), None
         if cells is not None:
@@ -302,7 +302,7 @@ def _cells(client: Any, given: Partitions, estimator: Any) -> PartitionCells | N
     parts = [part for part in given.answers(client, see_part, asked) if part.weights]
     _check_labels([part.kind for part in parts])
     classes = _union([part.classes for part in parts])
-    _check_classes(classes)
+    refuse_one_class(classes)
     least = 0.0 if is_auto(estimator.min_class_rate) else estimator.min_class_rate
     seen = [part.weights for part in parts]
     return cell_rows(asked, seen, required, classes, parse.make_rates(least, classes))
@@ -318,14 +318,6 @@ def _check_labels(kinds: Sequence[str]) -> None:
         raise ValueError(
             f"y holds {distinct[0]} in some partitions and {distinct[1]} in others; make the "
             "labels all text or all numbers."
-        )
-
-
-def _check_classes(classes: NDArray[Any]) -> None:
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has {'only one class' if len(classes) else 'no class of positive weight'}; a "
-            "classifier needs at least two."
         )
 
 

@@ -28,7 +28,7 @@ from softsplit.selection.baselines import (
     Trained,
     train_baseline,
 )
-from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, whole_trees
+from softsplit.selection.fold_paths import prepare_fold, solve_fold_path, whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import (

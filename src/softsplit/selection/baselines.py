@@ -140,9 +140,14 @@ def _logistic(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any
     return model, np.unique(np.concatenate(used or [np.zeros(0, dtype=np.intp)]))
 
 
-def _sparse_logistic(counted: Any, seed: int) -> Any:
+def l1_penalty() -> dict[str, Any]:
+    """Return the parameters of ``LogisticRegression`` that ask for the l1 norm."""
     recent = tuple(int(n) for n in sklearn.__version__.split(".")[:2]) >= (1, 8)
-    sparse: dict[str, Any] = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
+    return {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
+
+
+def _sparse_logistic(counted: Any, seed: int) -> Any:
+    sparse = l1_penalty()
     if counted is not None and len(counted) == 2:
         sparse["class_weight"] = counted
     elif counted is not None:  # one class against the rest: each of these has two classes

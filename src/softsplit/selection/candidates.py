@@ -18,22 +18,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import check_scoring, get_scorer_names
 
-from softsplit.formulations import ChoiceRules, Formulation, formulation_of, is_auto, settings
-from softsplit.selection.cross_validation import FIRST_FOLDS, FoldTrainer, nearest_strength
+from softsplit.formulations import ChoiceRules
+from softsplit.selection.cross_validation import FIRST_FOLDS, FoldTrainer
+from softsplit.selection.fold_paths import nearest_strength
 from softsplit.selection.scoreboard import PRICES, Candidate, Scoreboard
-from softsplit.selection.strengths import SHARES
-from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
-from softsplit.support.messages import ParameterError, nearest, shown
-from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import JudgedCandidate, Observer
-from softsplit.training.rows import Rows
-from softsplit.tree.parameters import Topology, TreeParameters
-
-CLASS_COEFFICIENTS = 330.0
-"""Trees of many rows may have this many coefficients for each class: with 26 classes a seventh
-level found 2 to 4 points more of new rows."""
+from softsplit.tree.parameters import TreeParameters
 
 DEEPER_GAIN, LEAST_GAIN = 0.02, 0.0035
 """Of many rows the last depth must have lowered the held-out log-loss by this part, and by this
@@ -48,130 +39,6 @@ ON_ALL_FOLDS = 2
 """Candidates that are judged on all folds, where settings compete on the first ones. The better of
 two by two folds has been lucky more often than not: with one, trees of magic had up to 1.7 points
 less on new rows."""
-
-Axes = dict[str, Sequence[Any]]
-"""Values of each setting to choose from."""
-
-
-def make_axes(
-    loss: Any, scales: Any, penalties: Any, scopes: Any, steepnesses: Any, ridges: Any
-) -> Axes:
-    """Return the values of each setting of a candidate; depths depend on the classes and follow."""
-    formulation = formulation_of(loss)
-    given = {"scales": scales, "penalties": penalties, "scopes": scopes}
-    given |= {"steepnesses": steepnesses, "ridges": ridges}
-    values = {
-        name: formulation.choice.axes[name] if is_auto(value) else _values(name, value)
-        for name, value in given.items()
-    }
-    for scale in values["scales"]:
-        settings.make_scale(scale)
-    for penalty in values["penalties"]:
-        if penalty is None or penalty not in settings.PENALTIES:
-            raise ValueError(f"penalties holds {shown(penalty)}, which has no strength to choose.")
-    for scope in values["scopes"]:
-        if scope not in SHARES:
-            raise ValueError(
-                f"scopes must be of {', '.join(map(repr, SHARES))}, got {shown(scope)}."
-            )
-    gammas = [formulation.check_steepness("steepnesses", s) for s in values["steepnesses"]]
-    return {
-        "scale": values["scales"],
-        "depth": (),
-        "steepness": gammas,
-        "penalty": values["penalties"],
-        "scope": values["scopes"],
-        "loss": [loss],
-        "ridge": [positive_number("ridges", ridge, zero=True) for ridge in values["ridges"]],
-    }
-
-
-def make_depths(
-    depths: Any,
-    n_classes: int,
-    n_rows: int,
-    choice: ChoiceRules,
-    max_questions: int | None = None,
-    n_columns: int = 1,
-) -> list[int]:
-    """Return depths in ascending order; "auto" depends on the numbers of classes, rows and columns.
-
-    A tree of so many questions needs no more levels than these.
-    """
-    smallest = Topology.with_leaves(n_classes).depth
-    if not isinstance(depths, str):
-        values = sorted({positive_integer("depths", d) for d in _values("depths", depths)})
-        if values[0] < smallest and choice.leaf_per_class:
-            raise ValueError(
-                f"depths holds {values[0]}, but {n_classes} classes need depth {smallest} at "
-                "least: each class needs a leaf."
-            )
-        return values
-    if depths != "auto":
-        raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
-    leaves = n_rows / choice.rows_per_leaf
-    if n_rows > ROWS.halved:
-        most = max(choice.most_coefficients, CLASS_COEFFICIENTS * n_classes)
-        leaves = min(leaves, most / n_columns)
-    deepest = max(smallest + 1, int(np.log2(max(leaves, 1))))
-    deepest = min(deepest, max_questions or deepest)
-    return list(range(min(smallest, deepest), deepest + 1))
-
-
-def make_fractions(
-    strengths: Any, n_strengths: Any, unit: float, loss: float, formulation: Formulation
-) -> tuple[float, ...]:
-    """Return strengths as fractions of their unit, in ascending order.
-
-    ``loss`` is the unit on the rows that candidates are compared on, each of weight 1.
-    """
-    if strengths is None:
-        count = None
-        if not is_auto(n_strengths):
-            count = positive_integer("n_strengths", n_strengths, MOST_RUNS)
-        return formulation.fractions(count, loss)
-    given = _values("strengths", strengths)
-    values = sorted({positive_number("strengths", s, zero=True) for s in given})
-    return tuple(value / unit for value in values)
-
-
-def make_scorer(estimator: Any, scoring: Any) -> Any:
-    """Return the scorer that ``scoring`` names; None is accuracy."""
-    if scoring is None:
-        return None
-    name = scoring if isinstance(scoring, str) else ""
-    if not callable(scoring) and name not in get_scorer_names():
-        close = nearest(name, get_scorer_names())
-        hint = f"did you mean {close}?" if close else "try 'balanced_accuracy'."
-        raise ParameterError(
-            "scoring",
-            scoring,
-            "must be None, a callable or the name of a scorer of scikit-learn, got "
-            f"{shown(scoring)}; {hint}",
-        )
-    return check_scoring(estimator, scoring=scoring)
-
-
-def different_scales(scales: Sequence[str], rows: Rows) -> Sequence[str]:
-    """Drop "quantile" where it equals the other scalings: no column has three values."""
-    known = "quantile" in scales and {"minmax", "standard"} & set(scales)
-    if not known or not rows.two_valued:
-        return scales
-    return [scale for scale in scales if scale != "quantile"]
-
-
-def _values(name: str, given: Any) -> list[Any]:
-    """Return a nonempty list of distinct values."""
-    if isinstance(given, str) or not np.iterable(given):
-        raise ValueError(f"{name} must be a sequence, got {shown(given)}.")
-    try:
-        values = list(dict.fromkeys(given))
-    except TypeError:  # a list or an array in a place of one value
-        raise ValueError(f"{name} must be a flat sequence, got {shown(given)}.") from None
-    if not values:
-        raise ValueError(f"{name} is empty; name at least one value.")
-    return values
-
 
 SCREENED = 3
 """Strengths at which candidates are compared before the best of them get all the others; a grid of
@@ -427,24 +294,20 @@ class CandidateSearch:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         families = len({candidate._replace(ridge=0.0) for candidate in candidates})
         self.observer.working(f"comparing {names[0]}{more}", families * len(self._folds(choice)))
+        # 1. First folds, after which those that are behind are dropped.
+        first, hopeful, short = 0, list(candidates), candidates[0].most_terms is not None
         if self._halves(choice):
-            first, hopeful = 0, list(candidates)
-            if candidates[0].most_terms is not None:  # most are far behind
-                first, price = 1, PRICES[self.selection]
-                self.trainer.evaluate(candidates, fractions, self.board, range(first))
-                hopeful = self._hopeful(candidates, first, price)
-            self.trainer.evaluate(hopeful, fractions, self.board, self._folds(choice)[first:])
+            first = int(short)  # most of them are far behind
         elif self.seen and choice.scores_rows:
-            count = min(FIRST_FOLDS, self.board.n_folds)
-            self.trainer.evaluate(candidates, fractions, self.board, range(count))
-            smaller = candidates[0].most_terms is not None or candidates[0].teacher > 0
-            price = PRICES[self.selection] if smaller else 0.0
-            hopeful = self._hopeful(candidates, count, price)
-            rest = range(count, self.board.n_folds)
-            if not self.trainer.run.budget.exhausted:
-                self.trainer.evaluate(hopeful, fractions, self.board, rest)
-        else:
-            self.trainer.evaluate(candidates, fractions, self.board)
+            first = min(FIRST_FOLDS, self.board.n_folds)
+        if first:
+            self.trainer.evaluate(candidates, fractions, self.board, range(first))
+            price = PRICES[self.selection] if short or candidates[0].teacher > 0 else 0.0
+            hopeful = self._hopeful(candidates, first, price)
+        # 2. The other folds.
+        if not first or not self.trainer.run.budget.exhausted:
+            self.trainer.evaluate(hopeful, fractions, self.board, self._folds(choice)[first:])
+        # 3. What is told and kept.
         for candidate in candidates:
             self._tell_best(candidate, again=candidate in self.seen)
         if not keep:

@@ -241,6 +241,15 @@ def _missing(y: Any) -> NDArray[np.bool_]:
     return np.array([v is None or (isinstance(v, float) and v != v) for v in labels], dtype=bool)
 
 
+def refuse_one_class(classes: NDArray[Any]) -> None:
+    """Raise a ValueError where there are not two classes of positive weight."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has {'only one class' if len(classes) else 'no class of positive weight'}; a "
+            "classifier needs at least two."
+        )
+
+
 def refuse_mixed_labels(y: NDArray[Any]) -> None:
     """Text beside something else, which has no order, so no first class; and other objects."""
     if y.dtype != object:
