@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from softsplit.decomposition.nodes import NodeDecomposition
     from softsplit.decomposition.stopping import (
         Chooser,
-        History,
         MacroIterations,
         ProcessorTime,
         Residual,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from softsplit.decomposition.trace import (
         DecompositionTrace,
         EvaluationSet,
+        History,
         TracedSolution,
         TraceRow,
     )
@@ -65,7 +65,7 @@ _HOMES = {
     "Chooser": "stopping",
     "DecompositionTrace": "trace",
     "EvaluationSet": "trace",
-    "History": "stopping",
+    "History": "trace",
     "LargestViolation": "working_sets",
     "MacroIterations": "stopping",
     "NodeDecomposition": "nodes",

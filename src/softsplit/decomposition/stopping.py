@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.decomposition.trace import EvaluationSet, TraceRow
+from softsplit.decomposition.trace import EvaluationSet, History
 from softsplit.problem.optimality import kkt
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE
@@ -17,15 +17,6 @@ from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import TreeParameters
-
-
-@dataclass(frozen=True)
-class History:
-    """The run so far: a row and a tree for every macro-iteration, the start included."""
-
-    problem: TrainingProblem
-    rows: Sequence[TraceRow]
-    trees: Sequence[TreeParameters]
 
 
 class StoppingRule(Protocol):
