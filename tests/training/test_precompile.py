@@ -16,7 +16,6 @@ from places import ROOT
 from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
-from softsplit.fitted.importance import add_spreads, feature_importances
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 from softsplit.support import processes
@@ -24,7 +23,6 @@ from softsplit.training import precompile
 from softsplit.training import run as running
 from softsplit.training.precompile import compile_everything, compile_sets, make_ready
 from softsplit.training.preparation import prepare
-from softsplit.tree.parameters import TreeParameters
 
 
 class Recorder:
@@ -322,19 +320,6 @@ def test_code_that_sums_many_rows_is_ready_before_a_limit_counts(
     problem = prepare(model_settings(tree), made).problem
     training_run(tree).ready(problem)
     assert asked == called == expected
-
-
-def test_importances_of_large_trees_are_compiled_ahead():
-    """A call with other kinds of arrays compiles in vain."""
-    precompile.run_set("commands")
-    known = list(add_spreads.dispatcher.signatures)
-    rng = np.random.default_rng(0)
-    tree = TreeParameters(rng.normal(size=(40, 31)), rng.normal(size=31), np.full((2, 32), 0.5))
-    tree.leaf_values[0] = rng.uniform(size=32)
-    tree.leaf_values[1] = 1.0 - tree.leaf_values[0]
-    shares = feature_importances(tree, 5.0, rng.uniform(size=(40, 900)), np.ones(900))
-    assert shares.sum() == pytest.approx(1.0)
-    assert list(add_spreads.dispatcher.signatures) == known
 
 
 def test_the_clock_does_not_count_compiling(clock, monkeypatch):

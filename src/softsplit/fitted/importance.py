@@ -21,21 +21,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach, split_scores
 
 NUMBERS_AT_ONCE = 2**21
 """Of the largest array: answers of nodes for some rows, or features of some rows."""
-
-FEW = 2**21
-"""Products up to which numpy adds up the spreads; to compile takes half a second once."""
-
-CALL = 2_000
-"""Products that numpy could make in the time of a call."""
 
 Part = tuple[slice, FloatArray, FloatArray]
 """Where rows stand, their gates and their stakes."""
@@ -56,49 +48,15 @@ def feature_importances(
     some = np.where(totals > 0, totals, 1.0)  # a branch without stakes moves nothing
     gate_means, means = gate_means / some, means / some
     moved, spread = np.zeros(shape[1]), np.zeros(shape)
-    used = np.ascontiguousarray(np.argwhere(parameters.weights))
-    few = len(used) * (len(weights) + CALL) <= FEW
-    add = _add_few_spreads if few else add_spreads
+    used = np.argwhere(parameters.weights)
     for part, gates, stakes in parts():
         moved += np.sum(stakes * np.abs(gates - gate_means[:, None]), axis=1)
-        add(np.ascontiguousarray(features[:, part]), means, stakes, used, spread)
+        for j, t in used:
+            spread[j, t] += np.abs(features[j, part] - means[j, t]) @ stakes[t]
     effect = np.abs(parameters.weights) * spread
     sums = effect.sum(axis=0)
     importance: FloatArray = (effect / np.where(sums > 0, sums, 1.0)) @ moved
     return importance / importance.sum() if importance.sum() > 0 else importance
-
-
-@compiled
-def add_spreads(rows, means, stakes, used, spread):  # type: ignore[no-untyped-def]
-    """spread_jt += sum_i stake_ti |x_ji - mean_jt| for the pairs (j, t) in ``used``, (n_used, 2).
-
-    Rows are (n_features, n_rows), stakes (n_branches, n_rows), means and spread (n_features,
-    n_branches). Four sums at a time, which do not wait for one another.
-    """
-    n_rows = rows.shape[1]
-    for pair in range(len(used)):
-        j, t = used[pair, 0], used[pair, 1]
-        row, stake, mean = rows[j], stakes[t], means[j, t]
-        a = b = c = d = 0.0
-        for i in range(0, n_rows - 3, 4):
-            a += stake[i] * abs(row[i] - mean)
-            b += stake[i + 1] * abs(row[i + 1] - mean)
-            c += stake[i + 2] * abs(row[i + 2] - mean)
-            d += stake[i + 3] * abs(row[i + 3] - mean)
-        for i in range(n_rows // 4 * 4, n_rows):
-            a += stake[i] * abs(row[i] - mean)
-        spread[j, t] += (a + b) + (c + d)
-
-
-def _add_few_spreads(
-    rows: FloatArray,
-    means: FloatArray,
-    stakes: FloatArray,
-    used: NDArray[np.intp],
-    spread: FloatArray,
-) -> None:
-    for j, t in used:
-        spread[j, t] += np.abs(rows[j] - means[j, t]) @ stakes[t]
 
 
 def _twice(

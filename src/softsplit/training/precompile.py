@@ -22,7 +22,6 @@ import numpy as np
 
 from softsplit.engines.compiled import CompiledRows, ThreadedRows
 from softsplit.engines.samples import Samples
-from softsplit.fitted.importance import add_spreads
 from softsplit.fitted.row_pass import RowPlan
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
@@ -98,7 +97,6 @@ def load(loss: str, smooth: bool = True) -> None:
     """
     compile_sets(loss)
     load_order()
-    _importances()
     problems = TINY_PROBLEMS[loss]()
     counting_ones = [problem for problem in problems if problem.penalties.counts]
     train_tiny(problems if smooth else counting_ones or problems)
@@ -352,11 +350,6 @@ def _predictions() -> None:
         plan.class_proba(np.zeros((200_000, 1), dtype=kind), np.eye(2))
 
 
-def _importances() -> None:
-    one = np.zeros((1, 1))
-    add_spreads(one, one, one, np.zeros((1, 2), dtype=np.intp), one)  # of large trees
-
-
 def _row_sums(kind: type[np.floating[Any]]) -> ThreadedRows:
     """Sum a few rows as many are summed, by likelihood."""
     descents, support = _descents()
@@ -378,7 +371,7 @@ SETS: dict[str, tuple[Callable[[], Any], ...]] = {
     ),
     "row-sums": (partial(_row_sums, np.float64),),
     "single-row-sums": (partial(_row_sums, np.float32),),
-    "commands": (partial(_order, np.float32), _importances),
+    "commands": (partial(_order, np.float32),),
     "others": (
         _likelihood, _predictions, partial(_many_rows, np.float64), partial(_many_rows, np.float32),
         train_tiny_blocks, lambda: train_tiny(tiny_problems()),
