@@ -5,20 +5,16 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.model_selection import KFold
 
 import softsplit
 from softsplit import SoftTreeClassifier, select_proximal, strength_path
 from softsplit.decomposition import (
     DecompositionTrace,
     EvaluationSet,
-    MacroIterations,
     NodeDecomposition,
-    SingleBranches,
     Subtrees,
     TracedSolution,
     TraceRow,
@@ -56,12 +52,6 @@ def test_a_solver_object_with_all_it_can_take():
     fitted = tree(solver=solver, depth=3).fit(X, NAMES)
     assert fitted.score(X, NAMES) > 0.93
     assert solver.get_params()["watch"] is None
-
-
-def test_results_do_not_depend_on_n_jobs():
-    one, two = (tree(n_jobs=n, n_starts=3).fit(X, Y) for n in (1, 2))
-    assert_array_equal(one.weights_, two.weights_)
-    assert [s.objective for s in one.starts_] == [s.objective for s in two.starts_]
 
 
 def test_clone_and_nested_parameters():
@@ -120,54 +110,9 @@ def test_columns_of_watched_rows_are_told_by_name():
         tree(solver=solver).fit(frame, NAMES)
 
 
-def test_early_stopping_on_rows_of_the_user():
-    rule = ValidationAccuracy(EvaluationSet(X[::4], NAMES[::4]), patience=1)
-    held_out = np.arange(len(X)) % 4 == 0
-    fitted = tree(solver=NodeDecomposition(stopping=(rule,)), n_starts=1)
-    fitted.fit(X[~held_out], NAMES[~held_out])
-    assert fitted.score(X[held_out], NAMES[held_out]) > 0.85
-
-
-def test_side_constraints_of_the_estimator():
-    costs = np.array([[0, 1, 1], [1, 0, 4], [1, 1, 0.0]])
-    fitted = tree(cost_matrix=costs, min_class_rate=[0.9, 0.95, 0.8]).fit(X, Y)
-    called = fitted.leaf_proba(X) @ fitted.leaf_classes_.T
-    rates = [np.mean(called[k == Y, k]) for k in range(3)]
-    assert np.all(np.array(rates) >= np.array([0.9, 0.95, 0.8]) - 1e-6)
-
-
 def test_a_path_of_strengths():
     path = strength_path(X, Y, estimator=tree(n_starts=1), strengths=[0.1, 1.0])
     assert len(path) == 2 and path[1].solution.objective > path[0].solution.objective
-
-
-@pytest.mark.parametrize(
-    "solver, sentence",
-    [
-        (NodeDecomposition(macro_iterations=-1), "macro_iterations must be a positive integer"),
-        ("decompose", "'native', 'ipopt', 'decomposition'"),
-    ],
-)
-def test_a_wrong_solver_is_refused_before_any_work(solver, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        tree(solver=solver).fit(X, Y)
-
-
-def light_checks():
-    names = (
-        "check_fit2d_1sample", "check_classifiers_train", "check_estimators_pickle",
-        "check_dict_unchanged", "check_dont_overwrite_attributes", "check_fit_idempotent",
-        "check_parameters_default_constructible", "check_sample_weights_invariance",
-    )  # fmt: skip
-    estimator = SoftTreeClassifier(loss="cost", solver="decomposition", n_starts=1, depth=2)
-    for instance, check in estimator_checks_generator(estimator):
-        if check.func.__name__ in names:
-            yield pytest.param(instance, check, id=check.func.__name__)
-
-
-@pytest.mark.parametrize("estimator, check", list(light_checks()))
-def test_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 # The choice of psi.
@@ -212,25 +157,6 @@ def test_the_choice_may_go_unjudged():
 def test_the_choice_refuses_nonsense(parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
         select_proximal(X, Y, **parameters)
-
-
-def test_scikit_learn_searches_over_the_parameters_of_the_solver():
-    model = tree(solver=NodeDecomposition(macro_iterations=1), n_starts=1)
-    search = GridSearchCV(model, {"solver__proximal": [0.0, 1e-3]}, cv=2).fit(X, Y)
-    assert search.best_params_["solver__proximal"] in (0.0, 1e-3)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"proximal": True}, "proximal must be a finite number"),
-        ({"working_sets": SingleBranches}, "working_sets must be a rule"),
-        ({"stopping": [MacroIterations]}, "stopping must hold rules"),
-    ],
-)
-def test_a_class_is_no_rule_and_a_truth_no_number(wrong, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        tree(solver=NodeDecomposition(**wrong)).fit(X, Y)
 
 
 # The picture.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import io
 import pickle
 
-import joblib
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -90,29 +88,6 @@ def test_original_units_route_as_the_scaled_tree_does(iris, loss):
     z = coded @ tree.coef_.T + tree.intercept_
     left = 1 / (1 + np.exp(-np.clip(tree.tree_.steepness * z, -700, 700)))
     np.testing.assert_allclose(left, tree.branch_proba(X), atol=1e-9)
-
-
-@both_losses
-def test_probabilities_follow_the_definition(iris, loss):
-    X, y = iris
-    tree = quick(loss=loss, depth=2, decision="mixture").fit(X, y)
-    left = tree.branch_proba(X)
-    by_hand = np.column_stack(
-        [
-            left[:, 0] * left[:, 1],
-            left[:, 0] * (1 - left[:, 1]),
-            (1 - left[:, 0]) * left[:, 2],
-            (1 - left[:, 0]) * (1 - left[:, 2]),
-        ]
-    )
-    np.testing.assert_allclose(tree.leaf_proba(X), by_hand, atol=1e-12)
-    np.testing.assert_array_equal(tree.apply(X) - len(tree.thresholds_), by_hand.argmax(axis=1))
-    shares = tree.leaf_distributions_
-    np.testing.assert_allclose(tree.predict_proba(X), by_hand @ shares.T, atol=1e-12)
-    called = (by_hand @ tree.leaf_classes_.T).argmax(axis=1)
-    np.testing.assert_array_equal(tree.predict(X), tree.classes_[called])
-    np.testing.assert_allclose(np.exp(tree.predict_log_proba(X)), tree.predict_proba(X))
-    assert np.all(np.isfinite(tree.predict_log_proba(X)))
 
 
 def test_probabilities_add_up_to_one_where_leaf_classes_only_nearly_do(iris):
@@ -199,15 +174,6 @@ def test_sample_weight_is_routed():
             tree, X, y, cv=3, params={"sample_weight": weight}, return_estimator=True
         )
     assert all(fitted.classes_.tolist() == [0, 1] for fitted in found["estimator"])
-
-
-def test_copies_predict_the_same(iris):
-    X, y = iris
-    tree, buffer = quick().fit(X, y), io.BytesIO()
-    joblib.dump(tree, buffer)
-    buffer.seek(0)
-    for other in (pickle.loads(pickle.dumps(tree)), joblib.load(buffer), clone(tree).fit(X, y)):
-        np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
 
 
 def test_a_pickle_of_another_version_says_so(iris):

@@ -97,13 +97,6 @@ def test_fewer_features_than_the_best(wine, loss):
         assert best.best_score_ == frame["mean_test_score"].max()
 
 
-@both_losses
-def test_the_result_does_not_depend_on_jobs(wine, small):
-    one, two = (SoftTreeClassifierCV(**small, n_jobs=n).fit(*wine) for n in (1, 2))
-    assert_array_equal(one.weights_, two.weights_)
-    assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
-
-
 def test_a_deeper_tree_is_chosen_where_one_split_is_not_enough():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 4))
@@ -286,15 +279,6 @@ def test_a_second_interruption_ends_the_fit(wine, monkeypatch):
     monkeypatch.setattr(chosen_tree, "configured", interrupted)
     with pytest.raises(KeyboardInterrupt):
         SoftTreeClassifierCV(**SMALL).fit(*wine)
-
-
-def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch):
-    def interrupted(self, *task, **how):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(FoldTrainer, "scores", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        SoftTreeClassifierCV(random_state=0).fit(*wine)
 
 
 PROGRESS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -35,18 +34,6 @@ def test_bagging_votes_with_probabilities(max_features, scale):
     ]
     np.testing.assert_allclose(proba, np.mean(single, axis=0), atol=1e-12)
     assert len({tree.objective_ for tree in bag.estimators_}) == 8
-
-
-def test_the_result_does_not_depend_on_how_many_run_side_by_side():
-    X, y = load_iris(return_X_y=True)
-    with parallel_config(backend="threading"):  # processes are in test_same_answer.py
-        alone, together = (
-            BaggingClassifier(quick(), n_estimators=4, random_state=0, n_jobs=n_jobs).fit(X, y)
-            for n_jobs in (1, 2)
-        )
-    # The trees, bit for bit; scikit-learn adds their votes up in another order.
-    for one, other in zip(alone.estimators_, together.estimators_, strict=True):
-        np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
 def test_a_bootstrap_may_miss_a_class():

@@ -17,10 +17,8 @@ from sklearn.base import clone
 from monotone_cases import table, violations
 from softsplit import (
     SoftTreeClassifier,
-    SoftTreeClassifierCV,
     dumps_model,
     loads_model,
-    strength_path,
 )
 from softsplit.advice.differences import compare_trees
 from softsplit.advice.monotone_check import check_monotone
@@ -93,14 +91,6 @@ def test_a_wrong_sign_takes_the_column_out_or_leaves_it_level():
     assert found.rows["e"].iloc[0] < found.rows["e"].iloc[1] and low > high
 
 
-def test_the_choice_by_cross_validation_keeps_to_it():
-    frame, y = table(3, 2, 150)
-    search = SoftTreeClassifierCV(
-        monotone={"a": "+"}, depths=[1, 2], cv=3, n_starts=1, random_state=0
-    ).fit(frame, y)
-    assert search.check_monotone("a").proved and violations(search, frame, "a", 2000) == 0
-
-
 def test_texts_speak_of_the_class_that_was_named():
     frame, y = table(5, 2, 200)
     wish = {"a": {"k0": "-"}, "e": {"k1": "-"}}
@@ -138,16 +128,6 @@ def test_a_comparison_says_where_the_effects_hold():
     renamed = replace(other, classes=np.array(["k0", "k2"], dtype=object))
     told = compare_trees(one, renamed, *X).monotone
     assert [after for _, _, after in told] == ["not known", "not known"]
-
-
-@pytest.mark.parametrize("loss", ["log", "cost"])
-def test_all_trees_of_a_path_keep_to_it(loss):
-    frame, y = table(4, 2, 120)
-    given = {"monotone": {"a": "+", "e": "-"}, "n_starts": 1, "random_state": 0, "effort": 0.1}
-    path = strength_path(frame, y, estimator=SoftTreeClassifier(loss=loss, **given), n_points=3)
-    assert len(path) == 3
-    for point in path:
-        assert all(point.classifier.check_monotone(column).proved for column in "ae")
 
 
 def test_no_feasible_tree_from_other_starts_is_a_thousandth_better():

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from readings import LEAVES, random_classifier, random_model
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_onnx, export_text
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.data import load_dataset
 from softsplit.data.named import BUNDLED, file_of
 from softsplit.fitted.leaf_shares import decision_gains, smoothed_shares
@@ -209,17 +209,6 @@ def test_class_rates_call_a_class_that_is_not_the_most_probable(rare, tmp_path):
     regions = DecisionRegionsDisplay.from_estimator(tree, X, resolution=30)
     assert np.any(regions.called != regions.probabilities.argmax(axis=2))
     assert_array_equal(tree.to_hard_tree().agreement(X) > 0.9, True)
-
-
-def test_the_graph_says_the_class_of_the_tree(rare):
-    onnxruntime = pytest.importorskip("onnxruntime")
-    tree, X = rare
-    session = onnxruntime.InferenceSession(
-        export_onnx(tree).SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    label, probabilities = session.run(["label", "probabilities"], {"X": X.to_numpy()})
-    assert label.tolist() == tree.predict(X).tolist()
-    assert_allclose(probabilities, tree.predict_proba(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("leaves", LEAVES)

@@ -175,32 +175,12 @@ def test_every_formulation_runs(formulation: str, capfd: pytest.CaptureFixture[s
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("block", [Block((1,), (0, 1)), Block((0,), (0, 1, 2, 3)), Block((), (3,))])
-def test_restricted_problem_moves_only_its_block(block: Block) -> None:
-    whole = clusters(PenaltyPair.of(exponential(), 0.05, 0.05))
-    anchor = begin(whole, 3).parameters
-    problem = whole.restrict(block, anchor)
-    solver = IpoptSolver()
-    solution = solver.solve(problem, Start(anchor), Budget())
-    assert solution.status in (Status.OPTIMAL, Status.ACCEPTABLE)
-    fixed = [t for t in range(3) if t not in block.branches]
-    np.testing.assert_array_equal(solution.parameters.weights[:, fixed], anchor.weights[:, fixed])
-
-
 def test_impossible_rates_are_not_solved() -> None:
     problem = contradictory(0.99)
     solver = IpoptSolver(max_iter=200)
     solution = solver.solve(problem, begin(problem), Budget())
     assert not solution.status.usable
     assert solution.violation > 1e-3
-
-
-def test_iteration_limit() -> None:
-    problem = clusters(PenaltyPair.of(linear(), 0.1))
-    solver = IpoptSolver()
-    solution = solver.solve(problem, begin(problem), Budget(max_iter=1))
-    assert solution.status is Status.MAX_ITER
-    assert solution.n_iter == 1
 
 
 def test_time_limit_holds() -> None:
@@ -218,6 +198,7 @@ def test_time_limit_that_is_not_reached_changes_nothing() -> None:
     assert there.status is here.status
     assert there.n_iter == here.n_iter
     assert there.objective == pytest.approx(here.objective, rel=1e-9)
+    assert here.child_cpu_seconds == 0 < there.child_cpu_seconds
 
 
 @pytest.fixture
@@ -260,13 +241,6 @@ def test_processor_time_of_the_child_is_reported() -> None:
     ended = run_with_limit(_works_on_and_on, problem, begin(problem), Budget(time_limit=600))
     assert first.child_cpu_seconds >= WORK > again.child_cpu_seconds
     assert ended.status is Status.TIME_LIMIT and ended.child_cpu_seconds >= WORK
-
-
-def test_processor_time_of_the_child_is_in_the_solution() -> None:
-    problem = clusters(PenaltyPair.of(linear(), 0.1))
-    here = IpoptSolver().solve(problem, begin(problem), Budget())
-    there = IpoptSolver().solve(problem, begin(problem), Budget(time_limit=600))
-    assert here.child_cpu_seconds == 0 < there.child_cpu_seconds
 
 
 WORK = 0.5

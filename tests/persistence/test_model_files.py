@@ -5,10 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-import os
 import re
-import stat
-import threading
 from pathlib import Path
 
 import jsonschema
@@ -25,7 +22,7 @@ from export_cases import stored_case
 from places import FILES
 from readings import TREES, alter, classifier_and_frame, random_classifier
 from slow_cases import examples
-from softsplit import Parity, RateConstraint, SoftTreeClassifier
+from softsplit import SoftTreeClassifier
 from softsplit.persistence import (
     ModelFileError,
     dumps_model,
@@ -125,19 +122,6 @@ def test_a_tree_of_unknown_importances_has_none_when_it_is_loaded():
     assert not hasattr(loads_model(text), "feature_importances_")
 
 
-def test_files_with_requirements_are_of_the_documented_format():
-    rng = np.random.default_rng(0)
-    X, group = rng.normal(size=(120, 2)).round(2), rng.integers(0, 2, 120)
-    y = np.where(X[:, 0] + 0.5 * group + rng.normal(0, 0.4, 120) > 0, "yes", "no")
-    tree = SoftTreeClassifier(
-        depth=1, n_starts=1, random_state=0, monotone={0: {"no": "-"}},
-        fairness=Parity(2, 0.1), constraints=[RateConstraint(None, of="yes", at_most=0.7)],
-    ).fit(np.column_stack([X, group]), y)  # fmt: skip
-    document = json.loads(dumps_model(tree))
-    assert len(document["rates"]) == 2 and document["tree"]["monotone"]["turned"] == [0]
-    SCHEMA.validate(document)
-
-
 def test_what_cannot_be_saved_is_refused():
     with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got list"):
         dumps_model([])
@@ -202,16 +186,6 @@ def test_what_would_not_be_read_is_not_written(tmp_path, name, value, sentence):
     assert path.read_text() == "before" and len(list(tmp_path.iterdir())) == 1
 
 
-def test_labels_too_long_to_be_read_are_not_written(monkeypatch):
-    monkeypatch.setattr("softsplit.persistence.document.LABEL_CHARACTERS", 1000)
-    tree, _ = random_classifier(1, n_classes=2)
-    alter(tree, classes=np.array(["a", "b" * 500]))
-    dumps_model(tree)
-    alter(tree, classes=np.array(["a", "b" * 501]))
-    with pytest.raises(ModelFileError, match=r"cannot be saved: the class labels .* are too long"):
-        dumps_model(tree)
-
-
 def test_a_file_larger_than_is_read_is_written_when_asked_for(tmp_path):
     tree, _ = random_classifier(1, n_classes=2)
     alter(tree, classes=np.array(["a", "\N{EURO SIGN}" * 100]))  # three bytes each
@@ -238,40 +212,6 @@ def test_text_in_any_bytes_is_read():
     content = dumps_model(tree).encode()
     for kind in (bytearray, memoryview):
         assert loads_model(kind(content)).classes_.tolist() == tree.classes_.tolist()
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    tree, _ = random_classifier(1)
-    path = tmp_path / "tree.json"
-    save_model(tree, path)
-    before = path.read_bytes()
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        save_model(tree, path)
-    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
-
-
-def test_saving_keeps_links_permissions_and_pipes(tmp_path):
-    tree, _ = random_classifier(1)
-    path, link, pipe = tmp_path / "tree.json", tmp_path / "link.json", tmp_path / "pipe"
-    path.touch(0o600)
-    link.symlink_to("tree.json")
-    save_model(tree, link)
-    assert link.is_symlink() and load_model(path).classes_.tolist() == tree.classes_.tolist()
-    assert path.stat().st_mode & 0o777 == 0o600
-    os.mkfifo(pipe)
-    heard = []
-    reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
-    reader.start()
-    save_model(tree, pipe)
-    reader.join(300)
-    assert heard == [path.read_bytes()] and stat.S_ISFIFO(pipe.stat().st_mode)
-    with pytest.raises(IsADirectoryError, match=r"is a folder; name another file\.$"):
-        save_model(tree, tmp_path)
 
 
 def test_a_model_file_keeps_the_table():
