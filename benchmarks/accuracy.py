@@ -123,12 +123,8 @@ def cross_validate(setting: Setting) -> tuple[list[dict[str, float]], dict[str, 
     context, runs = Context(spec, data), []
     for chain in chains_of(spec):
         prepared, step = context.prepared(chain), chain.steps[0]
-        penalties = spec.model(chain.model).penalties(
-            step.local,
-            step.global_,
-            sharpness=spec.training.sharpness,
-            offset=spec.training.offset,
-        )
+        model = spec.model(chain.model)
+        penalties = model.penalties(step.local, step.global_, spec.training)
         problem = prepared.problem.with_penalties(penalties)
         runs += [{"fold": chain.fold, **row} for row in train(problem, prepared, setting)]
     table = data[setting.dataset]
