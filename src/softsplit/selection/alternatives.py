@@ -200,8 +200,9 @@ class Compared:
         """
         own = TreeSignature.of(weights, rows.groups)
         taken = [own]
-        tried = self._tried(own, weights, rows.groups, run)
-        for met, without_feature in run.budget.while_left(tried):
+        for met, without_feature in self._tried(own, weights, rows.groups, run):
+            if run.budget.exhausted:  # finding it may have taken the time that was left
+                return
             # A problem without the feature leads to the tree, which is one of all features.
             known = rows if without_feature is None else without(rows, without_feature)
             solution = self._trained(met, self.prepared(met.candidate, known), run)
