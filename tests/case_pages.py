@@ -16,7 +16,7 @@ def unjudged_page(tree, rows):
     none = Judged(np.full(shape[0], NOT_JUDGED), np.zeros(shape))
     labels = np.searchsorted(tree.classes_, rows.y)
     found = Assessment(labels, (none,), dict.fromkeys(BASELINES, none), 2, 0)
-    return ReportData("data", rows, (tree,), 0, found)
+    return ReportData("data", rows.coded_as(tree.tree_.coding), (tree,), 0, found)
 
 
 def shown_proba(page):

@@ -298,10 +298,6 @@ def test_importances_do_not_depend_on_how_they_are_added_up(monkeypatch):
     monkeypatch.setattr(importance, "NUMBERS_AT_ONCE", 700)  # a few rows at a time, made twice
     parts = feature_importances(model.parameters, 20.0, scaled, weights)
     np.testing.assert_allclose(parts, whole, rtol=1e-12)
-    monkeypatch.setattr(importance, "FEW", 0)  # compiled
-    np.testing.assert_allclose(
-        feature_importances(model.parameters, 20.0, scaled, weights), whole, rtol=1e-12
-    )
 
 
 def test_replacing_a_split_by_a_coin_moves_answers_by_its_importance():

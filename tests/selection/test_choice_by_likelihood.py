@@ -101,13 +101,15 @@ def test_short_questions_are_compared_where_the_choice_has_long_ones() -> None:
     y = (X[:, :7].sum(axis=1) + rng.normal(size=400) > 0).astype(int)
     chosen = SoftTreeClassifierCV(scales=["standard"], ridges=[1.0], random_state=0).fit(X, y)
     compared = chosen.cv_results_
-    short = np.array(compared["param_max_terms"] == LikelihoodFormulation.choice.short)
+    short = np.array(compared["param_max_terms"] == LikelihoodFormulation.choice.readable_terms)
     assert short.any() and not short.all()
     assert compared["param_depth"][short].min() > 1
     best = SoftTreeClassifierCV(
         scales=["standard"], ridges=[1.0], selection="best", random_state=0
     ).fit(X, y)
-    assert not np.any(best.cv_results_["param_max_terms"] == LikelihoodFormulation.choice.short)
+    assert not np.any(
+        best.cv_results_["param_max_terms"] == LikelihoodFormulation.choice.readable_terms
+    )
 
 
 def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:

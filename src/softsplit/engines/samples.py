@@ -227,9 +227,10 @@ class Samples:
         if np.allclose(held, totals, rtol=1e-9):
             return self
         weights = self.weights * np.repeat(totals / held, np.diff(self.starts))
-        return self._weighed(weights, totals)
+        return self.weighed(weights, totals)
 
-    def _weighed(self, weights: FloatArray, totals: FloatArray) -> Samples:
+    def weighed(self, weights: FloatArray, totals: FloatArray) -> Samples:
+        """Return the same rows with other weights, whose totals by group are given."""
         return replace(self, weights=weights, group_totals=totals)
 
     def of_group(self, k: int) -> Samples:
@@ -346,9 +347,10 @@ class DrawnRows(Samples):
         starts = np.searchsorted(rows, source.starts).astype(np.int64)
         drawn, weights = cls.__new__(cls), source.weights[rows]
         vars(drawn).update(source=source, rows=rows, starts=starts)
-        return drawn._weighed(weights, source.group_totals)
+        return drawn.weighed(weights, source.group_totals)
 
-    def _weighed(self, weights: FloatArray, totals: FloatArray) -> DrawnRows:
+    def weighed(self, weights: FloatArray, totals: FloatArray) -> DrawnRows:
+        """Return the same rows with other weights, whose totals by group are given."""
         weighed = self.__class__.__new__(self.__class__)
         vars(weighed).update(vars(self), weights=weights, group_totals=totals)
         return weighed

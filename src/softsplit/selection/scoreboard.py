@@ -52,6 +52,10 @@ CLEAR = 0.02
 is so large that nothing would."""
 
 
+PARAMETERS = {"most_terms": "max_terms"}
+"""Names of settings in ``cv_results_`` that are not those of the fields of a key."""
+
+
 class Candidate(NamedTuple):
     """Settings of a tree, apart from the strength of its penalty."""
 
@@ -344,11 +348,15 @@ class Scoreboard:
         """
         keys = list(self.folds)
         table: dict[str, Any] = {
-            f"param_{name}": np.array([getattr(key[0], name) for key in keys])
+            f"param_{PARAMETERS.get(name, name)}": np.array([getattr(key[0], name) for key in keys])
             for name in Candidate._fields
         }
         table["param_strength_fraction"] = np.array([key[1] for key in keys])
-        table["params"] = [key[0]._asdict() | {"strength_fraction": key[1]} for key in keys]
+        table["params"] = [
+            {PARAMETERS.get(name, name): value for name, value in key[0]._asdict().items()}
+            | {"strength_fraction": key[1]}
+            for key in keys
+        ]
         scores = np.array([self.values(key, "score") for key in keys]).reshape(-1, self.n_folds)
         for f in range(self.n_folds):
             table[f"split{f}_test_score"] = scores[:, f]

@@ -138,7 +138,7 @@ class RowDescents:
         nothing = np.broadcast_to(0.0, (samples.n_features, samples.n_rows))
         self.frame = StandardisedRows(nothing, samples.starts, samples.weights, rule.pseudo_counts)
         self._samples, self._scale = samples, unit
-        self._rows: StandardisedRows | None = None
+        self.held_rows: StandardisedRows | None = None
         self.soft_targets: SoftTargetRows | None = None
         if (once := samples.distinct) is not None:
             features = unit * (once.features.astype(float, copy=False) - 0.5)
@@ -152,30 +152,30 @@ class RowDescents:
     @property
     def rows(self) -> StandardisedRows:
         """The rows of all columns, a copy that is made when it is first asked for."""
-        if self._rows is None:
-            self._rows = self.frame._replace(features=centred(self._samples, self._scale))
-        return self._rows
+        if self.held_rows is None:
+            self.held_rows = self.frame._replace(features=centred(self._samples, self._scale))
+        return self.held_rows
 
     def standardised(self, columns: NDArray[np.intp]) -> FloatArray:
         """Some columns of the rows, (n_columns, n_rows)."""
-        if self._rows is not None:
-            return np.ascontiguousarray(self._rows.features[columns])
+        if self.held_rows is not None:
+            return np.ascontiguousarray(self.held_rows.features[columns])
         return centred(self._samples, self._scale, columns)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """All columns, some at a time, with their places: no copy of all of them is needed."""
         for some in column_blocks(*self.frame.features.shape):
-            if self._rows is not None:
-                yield some, self._rows.features[some]
+            if self.held_rows is not None:
+                yield some, self.held_rows.features[some]
             else:
                 yield some, self.standardised(np.arange(some.start, some.stop))
 
     def release(self) -> None:
         """Forget a large copy of all columns; another is made if somebody asks for it."""
-        if self._rows is None or self._rows is self.frame:
+        if self.held_rows is None or self.held_rows is self.frame:
             return
         if self.frame.features.size > self.options.kept_cells:
-            self._rows = None
+            self.held_rows = None
 
     def on(self, tree: SupportTree) -> StandardisedRows:
         """The rows of the columns of ``tree``."""
@@ -196,7 +196,7 @@ class RowDescents:
         """Descents over the same rows of some columns."""
         some = copy(self)
         some.frame = self.frame._replace(features=self.standardised(columns))
-        some._rows = some.frame
+        some.held_rows = some.frame
         if self.soft_targets is not None:
             some.soft_targets = self.soft_targets._replace(
                 features=self.soft_targets.features[columns]

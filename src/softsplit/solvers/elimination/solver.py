@@ -311,16 +311,16 @@ class EliminationRun:
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
         if not tight or isclose(problem.ridge, RIDGE * self.few.unit):
-            return self._ranked(problem)[0].tree
+            return self.ranked(problem)[0].tree
         compared = []
-        for point in self._ranked(problem)[:COMPARED_TREES]:
+        for point in self.ranked(problem)[:COMPARED_TREES]:
             if point.tree.n_coefficients:
                 end = self._descended(problem, point.tree, self.few, tight=False)
                 point = replace(point, value=end.value)
             compared.append(point)
         return min(compared, key=lambda point: point.objective(local, global_)).tree
 
-    def _ranked(self, problem: TrainingProblem) -> list[EliminationPoint]:
+    def ranked(self, problem: TrainingProblem) -> list[EliminationPoint]:
         """Return the points of the path that may be best for ``problem``, in that order.
 
         A later point has a larger value and at least one coefficient of one feature, or is the
@@ -534,7 +534,7 @@ class EliminationRun:
             )  # fmt: skip
         run = self._with_prices
         with suppress(OutOfBudget):
-            return run._ranked(replace(problem.unrated, rows=run.problem.rows))[0].tree
+            return run.ranked(replace(problem.unrated, rows=run.problem.rows))[0].tree
         return free
 
     def _with_rates(self, problem: TrainingProblem, tree: SupportTree, tight: bool) -> Solution:
