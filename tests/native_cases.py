@@ -77,3 +77,8 @@ def solved_point(problem, seed=0):
     """theta and leaf classes of a tree that was trained from a random start."""
     tree = solve(problem, seed, rule="points").parameters
     return tree.splits, tree.leaf_values
+
+
+def sparse_of(engine):
+    """Both penalties of an engine at their strengths, as compiled functions take them."""
+    return engine.added()[0].sparse

@@ -77,7 +77,10 @@ HOSTILE = [
     ({"feature_costs": {}}, "feature_costs is empty"),
     ({"feature_costs": [1.0, 2.0]}, "feature_costs must map columns"),
     ({"feature_costs": {"a": 1.0, 0: 2.0}}, "feature_costs names 'a' twice"),
-    ({"required": ["a"], "solver": "decomposition", "penalty": "l0"}, "use solver='native'"),
+    (
+        {"required": ["a"], "loss": "cost", "solver": "decomposition", "penalty": "l0"},
+        "use solver='native'",
+    ),
     ({"monotone": {"nope": "+"}}, "monotone names 'nope', which is not a column of X"),
     ({"monotone": {99: "+"}}, "monotone names 99"),
     ({"monotone": {"a": "up"}}, "monotone says 'up' for column 'a'"),

@@ -46,7 +46,7 @@ def test_vc_bounds_the_error_when_told_the_rows() -> None:
     [
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "No such file or directory"),
         (ImportError("this needs\n softsplit[ipopt]"), "this needs softsplit[ipopt]."),
-        (ValueError("all failed.\n" + "Traceback: a line\n" * 50), "softsplit: all failed.\n"),
+        (ValueError("all failed.\n" + "Traceback: a line\n" * 50), "softsplit: all failed."),
         (KeyError("lost"), "unexpected KeyError: 'lost'; please report it"),
     ],
 )

@@ -110,7 +110,7 @@ def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
     ]
     # A file does not know why its tree was chosen, nor whether it was found by its settings alone.
     unknown = r'<p id="rule">.*?</p>|<details class="anew">.*?</details>'
-    first, second = (re.sub(unknown, "", text) for text in pages)
+    first, second = (re.sub(unknown, "", text, flags=re.DOTALL) for text in pages)
     assert first == second
 
 

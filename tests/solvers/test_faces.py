@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, random_tree, surrogate_id
-from native_cases import cheapest_leaves, make_engine, make_problem
+from native_cases import cheapest_leaves, make_engine, make_problem, sparse_of
 from softsplit.problem.penalties import PenaltyPair, of_single_features
 from softsplit.solvers.active_set.faces import (
     FIXED,
@@ -37,7 +37,7 @@ def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
     gradient = np.ascontiguousarray(np.vstack([found.weights, found.thresholds]).T)
     engine = make_engine(problem)
     slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
-    sparse = engine._sparse(1.0)
+    sparse = sparse_of(engine)
     subgradient(theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state)
     length = 1e-7 / np.max(np.abs(slope))
     ahead = problem.objective(TreeParameters.from_splits(theta - length * slope, leaves))
@@ -49,7 +49,7 @@ def test_zero_row_under_a_strong_global_penalty_is_fixed():
     problem = make_problem(global_=1e6)
     theta, slope = np.zeros((3, 5)), np.empty((3, 5))
     gradient, state = np.ones((3, 5)), np.empty((3, 5), dtype=np.int8)
-    sparse = make_engine(problem)._sparse(1.0)
+    sparse = sparse_of(make_engine(problem))
     subgradient(theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state)
     assert not np.any(slope[:, :4])
     assert np.all(state[:, :4] == FIXED)
@@ -62,7 +62,7 @@ def test_projection_is_idempotent_and_keeps_ties_tied():
     slope = rng.normal(size=(3, 2))
     state = np.array([[TIED, 1], [TIED, 1], [FIXED, 1]], dtype=np.int8)
     once = rng.normal(size=(3, 2))
-    sparse = make_engine(make_problem(features=1))._sparse(1.0)
+    sparse = sparse_of(make_engine(make_problem(features=1)))
     project(once, theta, slope, state, sparse)
     twice = once.copy()
     project(twice, theta, slope, state, sparse)
@@ -81,7 +81,7 @@ def test_penalty_value_is_that_of_the_problem(branches, scope, surrogate):
     problem = make_problem().with_penalties(PenaltyPair.of(surrogate, *SCOPES[scope]))
     anchor = random_tree(np.random.default_rng(3), 4, 3, 2)
     part = problem.restrict(Block(branches, ()), anchor)
-    sparse = make_engine(part)._sparse(1.0)
+    sparse = sparse_of(make_engine(part))
     value = penalty_value(anchor.splits, sparse, part.global_floor)
     assert value == pytest.approx(part.penalties.value(anchor.weights), rel=1e-12)
 
@@ -91,7 +91,7 @@ def test_a_row_below_the_floor_costs_what_the_floor_costs(surrogate):
     """Seen from the free branches alone: the maximum is paid for by fixed ones."""
     problem = make_problem(surrogate=surrogate, global_=0.7)
     begins, places = of_single_features(4).places(1)
-    sparse = make_engine(problem)._sparse(1.0)._replace(begins=begins, places=places)
+    sparse = sparse_of(make_engine(problem))._replace(begins=begins, places=places)
     theta = np.array([[0.1, -0.9, 0.0, 0.2, 0.3]])
     floor = np.array([0.5, 0.5, 0.0, 0.2])
     expected = 0.7 * np.sum(surrogate.value(np.array([0.5, 0.9, 0.0, 0.2])))
@@ -100,7 +100,7 @@ def test_a_row_below_the_floor_costs_what_the_floor_costs(surrogate):
 
 def trial(theta, direction, state, floor, free=None, **strengths):
     """The trial point a full step in ``direction`` leads to."""
-    sparse = make_engine(make_problem(features=len(floor), **strengths))._sparse(1.0)
+    sparse = sparse_of(make_engine(make_problem(features=len(floor), **strengths)))
     ones = np.ones(theta.size)
     sparse = sparse._replace(low=-ones, high=ones)
     slope, moved = -direction, np.empty_like(theta)
@@ -137,7 +137,7 @@ def test_no_global_slope_below_the_floor(surrogate):
     part = problem.restrict(Block((1, 2), ()), anchor)
     theta, gradient = anchor.splits, np.full((3, 5), 0.01)
     slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
-    sparse = make_engine(part)._sparse(1.0)
+    sparse = sparse_of(make_engine(part))
     subgradient(theta, gradient, sparse, part.free_branches, part.global_floor, slope, state)
     assert np.all(state[0] == FIXED) and not slope[0].any()
     np.testing.assert_array_equal(slope[1:, [0, 2]], 0.01)  # at or below the fixed branch
