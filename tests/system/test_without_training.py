@@ -38,7 +38,7 @@ try:
 except ImportError as error:
     refused = str(error)
 try:
-    app(["fit", "rows.csv", "--target", "y"], standalone_mode=False)
+    app(["fit", "rows.csv", "--target", "level"], standalone_mode=False)
 except ImportError:
     pass
 said = {}
