@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from dataclasses import replace
@@ -115,13 +116,13 @@ def _same_in_frame_csv_and_html(card, printed):
     assert written[: len(lines)] == [[str(part) for part in line] for line in lines]
     page = card._repr_html_()
     rows = re.findall(
-        r"<tr><th scope=\"row\">.*?</th><td>(.*?)</td><td class=\"number\">(\d+)", page
+        r"<tr>\s*<th scope=\"row\">.*?</th>\s*<td>(.*?)</td>\s*<td class=\"number\">(\d+)", page
     )
-    unescaped = [(t.replace("&lt;", "<").replace("&quot;", '"'), int(p)) for t, p in rows]
+    unescaped = [(html.unescape(text), int(points)) for text, points in rows]
     assert unescaped == [(text, points) for _, _, text, points in lines]
     for question in card.questions:
         for text, goal in card.rules(question):
-            assert f"<li>{text}: {goal}</li>" in page.replace("&quot;", '"')
+            assert f"<li>{text}: {goal}</li>" in html.unescape(page)
 
 
 @examples(15)

@@ -323,7 +323,7 @@ def test_ipopt_stays_within_bounds(penalties):
     for seed in range(3):
         bound = replace(problem, bounds=random_bounds(problem, seed))
         start = draw_start("points", bound, np.random.default_rng(seed))
-        found = IpoptSolver(strategy="substituted").solve(bound, start, Budget())
+        found = IpoptSolver().solve(bound, start, Budget())
         assert_within(bound.bounds, found.parameters)
         assert found.violation <= 1e-6
 

@@ -492,6 +492,20 @@ def _percentages(counts: FloatArray) -> tuple[int, ...]:
     return tuple(whole.tolist())
 
 
+def _monotone(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """The nearest values that do not fall, by pooling neighbours that do.
+
+    Reading a tree needs neither scikit-learn nor scipy, which have it too.
+    """
+    pools: list[tuple[float, float, int]] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        pools.append((value, weight, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (low, v, n), (high, w, m) = pools[-2:]
+            pools[-2:] = [((low * v + high * w) / (v + w), v + w, n + m)]
+    return np.repeat([value for value, _, _ in pools], [n for _, _, n in pools])
+
+
 def _risks(
     question: QuestionCard, bar: float, totals: NDArray[np.int64], second: FloatArray
 ) -> tuple[int, ...]:
@@ -500,8 +514,6 @@ def _risks(
     ``totals`` and ``second`` are the sums of the rows that end there, and how far they are of that
     class; it is predicted from the chance ``bar`` on.
     """
-    from sklearn.isotonic import isotonic_regression  # here: it takes long to load
-
     size = question.most + 1
     high = np.arange(size) >= question.limit
     labels = np.where(high, question.high.label, question.low.label)
@@ -514,7 +526,7 @@ def _risks(
     curve, labels = _logistic(n, k, prior), labels[ends]
     risk: FloatArray = (k + OPTIONS.prior_rows * curve) / (n + OPTIONS.prior_rows)
     rises = labels[-1] > labels[0] if labels[-1] != labels[0] else curve[-1] >= curve[0]
-    risk = isotonic_regression(risk, sample_weight=n + 1e-3, increasing=bool(rises))
+    risk = _monotone(risk, n + 1e-3) if rises else -_monotone(-risk, n + 1e-3)
     least, most = min(np.floor(100 * bar) + 1, 99), max(np.ceil(100 * bar) - 1, 1)
     risk = np.clip(np.rint(100 * risk), 1, 99)
     if not (np.all(ends) and len(set(labels.tolist())) == 1):  # else the class says nothing

@@ -204,6 +204,11 @@ class GraphPrinter(Printer):
         if op.kind == "divide" and op.args[0] == 1.0:
             # onnxruntime loses an output while it fuses 1 / x with the products that use it.
             return self._add("Reciprocal", self(op.args[1]))
+        factor = op.args[0]
+        if op.kind == "product" and isinstance(factor, float) and 0 < abs(factor - 1.0) < 1e-6:
+            # onnxruntime takes such a factor for 1 and leaves it out: x f = x - x (1 - f).
+            rest = self(Op("product", op.args[1:])) if len(op.args) > 2 else self(op.args[1])
+            return self._add("Sub", rest, self._add("Mul", rest, self.number(1.0 - factor)))
         args, operator = map(self, op.args), OPERATORS[op.kind]
         if op.kind in OF_TWO:
             return reduce(lambda left, right: self._add(operator, left, right), args)
