@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import pkgutil
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -53,6 +54,38 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
         if not alive:
             dead.append(link)
     assert dead == []
+
+
+OTHERS = {"CalibratedClassifierCV"}
+"""Names that documents mention and that are not of this project."""
+
+
+@pytest.fixture(scope="module")
+def project() -> tuple[list[str], set[str]]:
+    """The files of the project, and the words in its programs and in examples of pages."""
+    folders = ("src", "tests", "benchmarks", "examples", "docs", ".github")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    programs = [*(f for f in files if f.suffix in (".py", ".toml", ".js", ".yml")), *ROOT.glob("*")]
+    texts = [p.read_text(encoding="utf-8") for p in programs if p.is_file() and p.suffix != ".md"]
+    texts += FENCED.findall("\n".join(d.read_text(encoding="utf-8") for d in DOCUMENTS))
+    words = {word for text in texts for word in re.findall(r"\w+", text)}
+    return [path.as_posix() for path in files], words | {path.stem for path in files}
+
+
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"\b(?:[a-z]{2,}(?:_[a-z]{2,})+|(?:[A-Z][a-z]+){2,}[A-Z]*)\b")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_names_in_documents_are_those_of_the_code(document, project) -> None:
+    """Modules by their path, functions, classes and parameters by their name."""
+    files, words = project
+    for code in re.findall(r"`([^`\n]+)`", FENCED.sub("", document.read_text(encoding="utf-8"))):
+        for path in re.findall(r"[\w/]+\.py\b", code):
+            assert any(file.endswith(f"/{path}") for file in files), path
+        assert set(NAMED.findall(code)) <= words | OTHERS, code
+        for name in re.findall(r"softsplit(?:\.[a-z_]+){2,}(?:\.\w+)?", code):
+            assert pkgutil.resolve_name(name) is not None
 
 
 NUMBER = r"([\d.,]*\d)"
