@@ -4,8 +4,8 @@ A run that is killed at any moment leaves the rows of the cells that were finish
 cell that comes twice is kept once. Beside the rows stand the specs they were made for, the versions
 of the software that made them, and a digest of the data.
 
-A file whose pages do not fit together is refused when it is opened. Whatever goes wrong with the
-file is said in one sentence.
+Every row carries a checksum of its values, which is compared when the store is opened: a file that
+was damaged on disk gives no tables. Whatever goes wrong with the file is said in one sentence.
 
 A ``Row`` is what one cell leaves behind: numbers, and the tree that the next cell starts from.
 ``versions`` says which software made it.
@@ -17,11 +17,13 @@ import hashlib
 import json
 import platform
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import metadata
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self, get_args, get_type_hints
 
@@ -139,6 +141,9 @@ def decode_tree(data: bytes) -> TreeParameters:
 KEY = Cell._fields
 RESULTS = tuple(field.name for field in fields(CellOutcome))
 SQL_TYPES = {float: "REAL", int: "INTEGER", str: "TEXT", bytes: "BLOB"}
+CHECKED = tuple(name for name in KEY + RESULTS if name not in TIMES)
+"""Columns under the checksum of a row."""
+
 PATIENCE = 60.0
 """Seconds to wait while another run writes to the store."""
 
@@ -203,9 +208,13 @@ class Store:
             raise StoreError(_damaged(self.path, f"{what} cannot be read")) from None
 
     def _check(self) -> None:
-        """Refuse a file that was damaged."""
+        """Refuse a file that was damaged: a flipped bit must not end up in a table."""
         if self._execute("PRAGMA integrity_check(1)")[0][0] != "ok":
             raise StoreError(_damaged(self.path, "its pages do not fit together"))
+        for *values, known in self._execute(f"SELECT {', '.join(CHECKED)}, checksum FROM cells"):
+            if known != _checksum(values):
+                cell = ", ".join(map(str, values[1 : len(KEY)]))
+                raise StoreError(_damaged(self.path, f"the row of {cell} was changed"))
 
     def _make_tables(self) -> None:
         columns = [
@@ -214,6 +223,7 @@ class Store:
         for name, hint in get_type_hints(CellOutcome).items():
             kind = (get_args(hint) or (hint,))[0]
             columns.append(f"{name} {SQL_TYPES[kind]}")
+        columns.append("checksum INTEGER")
         self._execute(
             f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, "
             f"PRIMARY KEY ({', '.join(KEY)}))"
@@ -226,6 +236,7 @@ class Store:
     def write(self, row: Row) -> bool:
         """Add a row in a transaction of its own; False if the cell was there already."""
         values = row.cell._asdict() | {name: getattr(row.outcome, name) for name in RESULTS}
+        values["checksum"] = _checksum([values[name] for name in CHECKED])
         added = self._execute(
             f"INSERT INTO cells ({', '.join(values)}) "
             f"VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING RETURNING 1",
@@ -379,6 +390,15 @@ def _damaged(path: Path, what: str) -> str:
         f"store {str(path)!r} is damaged: {what}; go back to a copy, or move it away and run the "
         f"experiment again (sqlite3 {path.name} .recover shows what can still be read)."
     )
+
+
+def _checksum(values: Sequence[Any]) -> int:
+    """The same before a row is stored and after: SQLite stores NaN as NULL, and 1 as 1.0."""
+    plain = [
+        None if value != value else float(value) + 0.0 if isinstance(value, Real) else value
+        for value in values
+    ]
+    return zlib.crc32(repr(plain).encode())
 
 
 def open_store(spec: Spec, path: Path | None = None, *, new: bool = False) -> Store:
