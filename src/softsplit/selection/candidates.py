@@ -149,7 +149,7 @@ class CandidateSearch:
         rules = self.trainer.rows.rules
         if rules is not None and len(rules.required) > most * (2**depth - 1):
             return  # what is required has no room in short questions
-        short = [chosen[0]._replace(depth=depth, most_terms=most)]
+        short = [chosen[0]._replace(depth=depth, max_terms=most)]
         self._evaluate(short, self._screen(short))
 
     def on_all_rows(
@@ -237,7 +237,7 @@ class CandidateSearch:
     def _deepen(self, first: Candidate, depths: Sequence[int], ridges: Sequence[float]) -> None:
         """Try one depth after the other, as long as the last one was clearly better.
 
-        Where trees of many rows are nearly always right (``ChoiceRules.small_loss``), ridges are
+        Where trees of many rows are nearly always right (``SMALL_LOSS``), ridges are
         compared first: under too strong a ridge a further level would look better than it is. A
         level that is not clearly better is then left out: the simplest tree within a standard error
         of the best (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
@@ -295,7 +295,7 @@ class CandidateSearch:
         families = len({candidate._replace(ridge=0.0) for candidate in candidates})
         self.observer.working(f"comparing {names[0]}{more}", families * len(self._folds(choice)))
         # 1. First folds, after which those that are behind are dropped.
-        first, hopeful, short = 0, list(candidates), candidates[0].most_terms is not None
+        first, hopeful, short = 0, list(candidates), candidates[0].max_terms is not None
         if self._halves(choice):
             first = int(short)  # most of them are far behind
         elif self.seen and choice.scores_rows:

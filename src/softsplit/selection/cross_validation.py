@@ -346,7 +346,7 @@ class FoldTrainer:
                 paths = fold_paths(prepared, run, shallower, grown=grown)
                 if self._keeps(*key):
                     self.memory.paths[key] = paths
-            limited = prepared.with_terms(family[0].most_terms)
+            limited = prepared.with_terms(family[0].max_terms)
             problems = problems_along(limited, shares, fractions, ridges)
             return whole_trees(best_trees(paths, problems, run.budget))
         walked = [

@@ -52,10 +52,6 @@ CLEAR = 0.02
 is so large that nothing would."""
 
 
-PARAMETERS = {"most_terms": "max_terms"}
-"""Names of settings in ``cv_results_`` that are not those of the fields of a key."""
-
-
 class Candidate(NamedTuple):
     """Settings of a tree, apart from the strength of its penalty."""
 
@@ -66,13 +62,13 @@ class Candidate(NamedTuple):
     scope: str
     loss: Any = "cost"
     ridge: float = 0.0
-    most_terms: int | None = None
+    max_terms: int | None = None
     teacher: float = 0.0
 
     @property
     def family(self) -> Candidate:
         """Candidates with the same races: they differ in ridge and longest question only."""
-        return self._replace(ridge=0.0, most_terms=None)
+        return self._replace(ridge=0.0, max_terms=None)
 
     @property
     def formulation(self) -> Formulation:
@@ -91,7 +87,7 @@ class Candidate(NamedTuple):
     @property
     def limits(self) -> dict[str, Any]:
         """The limit of the size that the candidate adds, as a parameter."""
-        return {} if self.most_terms is None else {"max_terms": self.most_terms}
+        return {} if self.max_terms is None else {"max_terms": self.max_terms}
 
     @property
     def label(self) -> str:
@@ -103,8 +99,8 @@ class Candidate(NamedTuple):
             for name, value in (("scope", self.scope), ("penalty", self.penalty))
             if value != usual[f"{name}s" if name == "scope" else "penalties"][0]
         ]
-        if self.most_terms is not None:
-            varied.append(f"at most {self.most_terms} features a question")
+        if self.max_terms is not None:
+            varied.append(f"at most {self.max_terms} features a question")
         if self.teacher > 0:
             varied.append(f"teacher {self.teacher:g}")
         return ", ".join([f"depth {self.depth}", f"{self.scale} scaling", last, *varied])
@@ -348,15 +344,11 @@ class Scoreboard:
         """
         keys = list(self.folds)
         table: dict[str, Any] = {
-            f"param_{PARAMETERS.get(name, name)}": np.array([getattr(key[0], name) for key in keys])
+            f"param_{name}": np.array([getattr(key[0], name) for key in keys])
             for name in Candidate._fields
         }
         table["param_strength_fraction"] = np.array([key[1] for key in keys])
-        table["params"] = [
-            {PARAMETERS.get(name, name): value for name, value in key[0]._asdict().items()}
-            | {"strength_fraction": key[1]}
-            for key in keys
-        ]
+        table["params"] = [key[0]._asdict() | {"strength_fraction": key[1]} for key in keys]
         scores = np.array([self.values(key, "score") for key in keys]).reshape(-1, self.n_folds)
         for f in range(self.n_folds):
             table[f"split{f}_test_score"] = scores[:, f]
