@@ -54,14 +54,11 @@ probability."""
 SHARE_DIGITS = 3
 """Significant digits of the smaller class probabilities of a leaf; the largest is the rest."""
 
-FEW_ROWS = 100
-"""Up to so many rows the columns of a question are read together."""
-
 LARGE_VALUE = 1e250
 """Sums of larger values are made in other units, so that they do not overflow."""
 
 ROWS_AT_ONCE = 65_536
-"""Rows whose leaves are counted together."""
+"""Rows that walk together: their columns are copied for each question."""
 
 LEVEL_SLOPE = 1e-9
 """Slopes of a monotone variable that are smaller than this part of a coefficient are none."""
@@ -137,40 +134,36 @@ class Walk:
         columns only those of the question are read.
         """
         used = np.flatnonzero(self.coefficients[branch])
-        count = len(X) if some is None else len(some)
-        if count <= FEW_ROWS:  # one call each takes less than one for each column
-            block = X[:, used] if some is None else X[some[:, None], used]
-            columns, largest = list(block.T), float(np.abs(block).max(initial=0.0))
-        else:
-            columns = [X[:, j] if some is None else X[some, j] for j in used]
-            largest = max((float(np.abs(column).max()) for column in columns), default=0.0)
+        values = X[:, used] if some is None else X[some[:, None], used]
+        values = values.astype(np.float64, copy=False)
+        sizes = np.abs(values)
         # Both sides of an inequality times a power of two: sums of the largest floats are finite.
-        unit = 2.0**-100 if largest > LARGE_VALUE else 1.0
+        unit = 2.0**-100 if sizes.max(initial=0.0) > LARGE_VALUE else 1.0
+        coefficients = unit * self.coefficients[branch, used]
         threshold = unit * self.thresholds[branch]
-        total, size = np.zeros(count), np.full(count, abs(threshold))
-        for j, column in zip(used, columns, strict=True):
-            term = unit * self.coefficients[branch, j] * column.astype(np.float64, copy=False)
-            total += term
-            size += np.abs(term)
-        above = total - threshold
+        above = values @ coefficients - threshold
         above = above if self.upwards[branch] else -above
+        size = sizes @ np.abs(coefficients) + abs(threshold)
         return np.asarray(above > TIE * size)
 
     def leaves(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
         """The leaf of each row, counted from the left; ``X`` in original units."""
-        topology = self.topology
-        node = np.zeros(len(X), dtype=np.intp)
-        for t in range(topology.n_branches):
-            there = np.flatnonzero(node == t)
-            if not len(there):
-                continue
-            if self.ranked[t]:
-                rows = X[there] if len(there) < len(X) else X
-                holds = self.holds(t, scaling.transform(rows, self.coefficients[t] != 0))
-            else:
-                holds = self.holds(t, X, there if len(there) < len(X) else None)
-            node[there] = np.where(holds, 2 * t + 1, 2 * t + 2)
-        return node - topology.n_branches
+        n_branches = len(self.thresholds)
+        nodes = np.zeros(len(X), dtype=np.intp)
+        for begin in range(0, len(X), ROWS_AT_ONCE):
+            rows, node = X[begin : begin + ROWS_AT_ONCE], nodes[begin : begin + ROWS_AT_ONCE]
+            for t in range(n_branches):
+                there = np.flatnonzero(node == t)
+                if not len(there):
+                    continue
+                some = there if len(there) < len(rows) else None
+                if self.ranked[t]:
+                    asked = rows if some is None else rows[some]
+                    holds = self.holds(t, scaling.transform(asked, self.coefficients[t] != 0))
+                else:
+                    holds = self.holds(t, rows, some)
+                node[there] = 2 * t + 2 - holds
+        return nodes - n_branches
 
     def counted(
         self,

@@ -272,7 +272,7 @@ class Coding:
         """
         used = np.ones(len(self.homes), dtype=bool) if used is None else used
         coded: FloatArray = np.zeros((len(self.homes), len(X))).T
-        for i in np.unique(self.homes[used]).tolist():
+        for i in sorted(set(self.homes[used].tolist())):
             knots, first = self.variables[i].knots, self.firsts[i]
             values = coded[:, first]
             values[:] = X[:, self.places[i]]
