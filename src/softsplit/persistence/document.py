@@ -24,7 +24,7 @@ from softsplit.persistence.further_records import (
     EditsRecord,
     HeldOutRecord,
     ProfileRecord,
-    RateRequirement,
+    RequirementRecord,
 )
 from softsplit.persistence.records import (
     LABEL_CHARACTERS,
@@ -230,12 +230,7 @@ class Training(Record):
             except TypeError:
                 omitted.append(name)
         model = tree.tree_
-        return cls(
-            Parameters(**written),
-            omitted,
-            model.objective,
-            model.n_iter,
-        )
+        return cls(Parameters(**written), omitted, model.objective, model.n_iter)
 
     def read(self) -> dict[str, Any]:
         """The parameters."""
@@ -266,7 +261,7 @@ class Document(Record):
     scaling: ScalingRecord
     tree: TreeRecord
     training: Training
-    rates: tuple[RateRequirement, ...] = ()
+    rates: tuple[RequirementRecord, ...] = ()
     table: TableRecord | None = None
     held_out: HeldOutRecord | None = None
     edits: EditsRecord | None = None
@@ -286,7 +281,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         scaling=ScalingRecord.of(model.scaling),
         tree=TreeRecord.of(model),
         training=Training.of(tree),
-        rates=tuple(map(RateRequirement.written, model.rates)),
+        rates=tuple(map(RequirementRecord.written, model.rates)),
         table=TableRecord.of(model.coding, model.target) if tabular else None,
         held_out=None if model.held_out is None else HeldOutRecord.of(model.held_out),
         edits=EditsRecord.of(model.edits) if model.edits else None,

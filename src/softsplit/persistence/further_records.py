@@ -125,7 +125,7 @@ class ProfileRecord(Record):
 Rate = Annotated[float, Meta(ge=0.0, le=1.0 + 1e-9)]
 
 
-class RateRequirement(Record):
+class RequirementRecord(Record):
     """A requirement on rates with the rates of the training rows, as in
     softsplit.fitted.rates.RateRecord; a bound that there is not is null."""
 
@@ -141,7 +141,7 @@ class RateRequirement(Record):
     grain: Number
 
     @classmethod
-    def written(cls, record: RateRecord) -> RateRequirement:
+    def written(cls, record: RateRecord) -> RequirementRecord:
         values: dict[str, Any] = asdict(record)
         for name in ("low", "high"):
             values[name] = values[name] if np.isfinite(values[name]) else None

@@ -61,11 +61,11 @@ class SavedTree(TreeHolder):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class, in the order of ``classes_``, (n_samples, n_classes)."""
-        return self.tree_.predict_proba(self._told(X))
+        return self.tree_.predict_proba(self._coded(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample."""
-        labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(self._told(X))]
+        labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(self._coded(X))]
         return labels
 
     def predict_set(
@@ -92,7 +92,7 @@ class SavedTree(TreeHolder):
             )
         return explain(self.tree_, rows.X[0], rows.cells, AdviceLimits.of(**limits))
 
-    def _told(self, X: Any) -> FloatArray:
+    def _coded(self, X: Any) -> FloatArray:
         """The coded rows; a warning counts values far outside of the training range."""
         rows: FloatArray = self.code(X).X
         warning = far_warning(self.tree_, rows)

@@ -42,7 +42,7 @@ class Branch(Record):
     weights: list[Weight]
 
 
-class Question(Record):
+class QuestionRecord(Record):
     """A printed question; it holds where the sum is on the side of the threshold that "sign" says,
     in ranks instead of units of the data if "ranks" is true."""
 
@@ -57,7 +57,7 @@ class WalkRecord(Record):
     """The questions that decide the class, training rows of each class in each leaf (null where
     they are not known), and the position of the class of each leaf."""
 
-    questions: list[Question]
+    questions: list[QuestionRecord]
     rows: list[list[Count | None]]
     classes: list[Place]
 
@@ -65,7 +65,7 @@ class WalkRecord(Record):
     def of(cls, walk: Walk) -> WalkRecord:
         used = [np.flatnonzero(row) for row in walk.coefficients]
         questions = [
-            Question(
+            QuestionRecord(
                 used[t].tolist(),
                 walk.coefficients[t, used[t]].tolist(),
                 ">" if walk.upwards[t] else "<",
@@ -97,7 +97,7 @@ class WalkRecord(Record):
         )
 
 
-class Effect(Record):
+class EffectRecord(Record):
     """A column of the table, the sign of its effect, and the features by which it acts."""
 
     column: Place
@@ -109,14 +109,14 @@ class Monotone(Record):
     """Monotone effects, the level of each class, and the columns whose effect was asked for with
     the first of two classes."""
 
-    effects: list[Effect]
+    effects: list[EffectRecord]
     levels: tuple[Place, ...]
     turned: tuple[Place, ...] = ()
 
     @classmethod
     def of(cls, monotone: MonotoneEffects) -> Monotone:
         pairs = zip(monotone.signs, monotone.columns, strict=True)
-        effects = [Effect(place, sign, columns) for (place, sign), columns in pairs]  # type: ignore[arg-type]
+        effects = [EffectRecord(place, sign, columns) for (place, sign), columns in pairs]  # type: ignore[arg-type]
         return cls(effects, monotone.levels, monotone.turned)
 
     def read(self, n_features: int, n_classes: int) -> MonotoneEffects:
