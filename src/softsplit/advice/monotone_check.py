@@ -24,31 +24,23 @@ from softsplit.support.arrays import FloatArray
 from softsplit.variables import Cells, MonotoneEffects, monotone_effects
 from softsplit.variables.variable import DATE, NUMBER
 
+ROUNDING = 1e-9
+"""Probabilities that fall by less are equal."""
 
-@dataclass(frozen=True)
-class CheckOptions:
-    """How long is searched, and what counts as a contradiction."""
+SEARCHED_ROWS = 3000
+"""Random rows of the search, each at ``PLACES`` values of the column."""
 
-    falls: float = 1e-9
-    """Probabilities that fall by less are equal: rounding."""
+PLACES = 12
+"""Values of the column at which a row is looked at."""
 
-    rows: int = 3000
-    """Random rows of the search, each at ``places`` values of the column."""
+ROUNDS = 3
+"""Rounds around the worst rows."""
 
-    places: int = 12
-    """Values of the column at which a row is looked at."""
+WORST = 60
+"""Rows that a round goes on from."""
 
-    rounds: int = 3
-    """Rounds around the worst rows."""
-
-    worst: int = 60
-    """Rows that a round goes on from."""
-
-    beyond: float = 0.5
-    """Values are drawn from the training range and this part of it on either side."""
-
-
-OPTIONS = CheckOptions()
+BEYOND = 0.5
+"""Values are drawn from the training range and this part of it on either side."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +75,7 @@ class MonotoneCheck:
         return f"{self.effect}: {verdict} ({self.reason})"
 
 
-def check_monotone(
-    model: TreeModel, column: Any, sign: Any = None, options: CheckOptions = OPTIONS
-) -> MonotoneCheck:
+def check_monotone(model: TreeModel, column: Any, sign: Any = None) -> MonotoneCheck:
     """Prove or refute the monotone effect of ``column``.
 
     Parameters
@@ -108,12 +98,10 @@ def check_monotone(
         effect = MonotoneEffect(model, place, _own_sign(model, place, levels), levels)
     else:
         effect = MonotoneEffect(model, place, wanted, levels)
-    return _checked(effect, options)
+    return _checked(effect)
 
 
-def check_effect(
-    effect: MonotoneEffect, model: TreeModel, options: CheckOptions = OPTIONS
-) -> MonotoneCheck | None:
+def check_effect(effect: MonotoneEffect, model: TreeModel) -> MonotoneCheck | None:
     """Prove or refute an effect of one tree in another one; None where the other has no such column
     with an order, or other classes."""
     name = effect.model.column_names[effect.place]
@@ -127,7 +115,7 @@ def check_effect(
     assert own is not None
     turned = (place,) if effect.place in effect.levels.turned else ()
     levels = replace(own, levels=effect.levels.levels, turned=turned)
-    return _checked(MonotoneEffect(model, place, effect.sign, levels), options)
+    return _checked(MonotoneEffect(model, place, effect.sign, levels))
 
 
 def _own_sign(model: TreeModel, place: int, levels: MonotoneEffects) -> int:
@@ -143,13 +131,13 @@ def _own_sign(model: TreeModel, place: int, levels: MonotoneEffects) -> int:
     return 1 if ends[1] >= ends[0] else -1
 
 
-def _checked(effect: MonotoneEffect, options: CheckOptions) -> MonotoneCheck:
+def _checked(effect: MonotoneEffect) -> MonotoneCheck:
     sentence = effect.sentence
     if not effect.used:
         return MonotoneCheck(sentence, True, True, reason="the tree does not use the column")
     if effect.proved:
         return MonotoneCheck(sentence, True, True, reason="proved for all inputs, by leaf ranges")
-    rows = _searched(effect, options)
+    rows = _searched(effect)
     if rows is not None:
         return MonotoneCheck(sentence, False, False, rows, "two rows contradict it")
     if effect.adjusted:
@@ -234,7 +222,7 @@ class _Rows:
 # --- search ---------------------------------------------------------------------------------------
 
 
-def _searched(effect: MonotoneEffect, options: CheckOptions) -> Any:
+def _searched(effect: MonotoneEffect) -> Any:
     """Two rows that contradict the effect; None if none were found."""
     model, place = effect.model, effect.place
     rows, rng = _Rows(model, place), np.random.default_rng(0)
@@ -243,19 +231,19 @@ def _searched(effect: MonotoneEffect, options: CheckOptions) -> Any:
     low, high = rows.ends(place)
     variable = rows.coding.variables[rows.coding.places.index(place)]
     whole = variable.kind != NUMBER and variable.kind != DATE
-    frame = rows.drawn(rng, options.rows, options.beyond)
+    frame = rows.drawn(rng, SEARCHED_ROWS, BEYOND)
     known = zip(rows.coding.variables, rows.coding.places, strict=True)
     numbers = [at for one, at in known if one.kind == NUMBER]
     spread = np.array([end - begin for begin, end in map(rows.ends, numbers)])
     best: tuple[float, FloatArray] | None = None
-    for round_ in range(1 + options.rounds):
-        values = _places(low, high, whole, options, rng)
+    for round_ in range(1 + ROUNDS):
+        values = _places(low, high, whole, rng)
         falls = np.stack([_said(effect, rows, frame, value) for value in values])
         # the largest value before each place, minus the value there
         excess = np.maximum.accumulate(falls, axis=0) - falls
         worst = excess.max(axis=(0, 2))
         row = int(np.argmax(worst))
-        if worst[row] > options.falls and (best is None or worst[row] > best[0]):
+        if worst[row] > ROUNDING and (best is None or worst[row] > best[0]):
             after, i = divmod(int(np.argmax(excess[:, row])), excess.shape[2])
             before = int(np.argmax(falls[: after + 1, row, i]))
             pair = np.stack([frame[row], frame[row]])
@@ -264,21 +252,19 @@ def _searched(effect: MonotoneEffect, options: CheckOptions) -> Any:
         if best is not None and best[0] > 1e-3:
             break
         gradient = np.diff(falls, axis=0).min(axis=(0, 2))  # flat or falling rows lead on
-        lead = frame[np.argsort(np.minimum(gradient, -worst))[: options.worst]]
-        frame = lead[rng.integers(len(lead), size=options.rows)]
+        lead = frame[np.argsort(np.minimum(gradient, -worst))[:WORST]]
+        frame = lead[rng.integers(len(lead), size=SEARCHED_ROWS)]
         noise = rng.normal(0.0, 0.3 * 0.5**round_, (len(frame), len(numbers)))
         frame[:, numbers] += noise * spread
     return None if best is None else rows.shown(best[1])
 
 
-def _places(
-    low: float, high: float, whole: bool, options: CheckOptions, rng: np.random.Generator
-) -> FloatArray:
+def _places(low: float, high: float, whole: bool, rng: np.random.Generator) -> FloatArray:
     """Values of the column in ascending order."""
     if whole:
         return np.arange(low, high + 1)
-    span = (high - low) * options.beyond or 1.0
-    inner = rng.uniform(low - span, high + span, options.places - 2)
+    span = (high - low) * BEYOND or 1.0
+    inner = rng.uniform(low - span, high + span, PLACES - 2)
     return np.sort(np.concatenate([inner, [low - span, high + span]]))
 
 

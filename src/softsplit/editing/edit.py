@@ -38,7 +38,7 @@ SHARE_ERROR = 1e-6
 """Probabilities of a leaf that are given by hand may miss one by this much; they are divided."""
 
 
-class Gate(NamedTuple):
+class GatedSum(NamedTuple):
     """The sum of a question, and how its gate depends on it.
 
     Attributes
@@ -60,7 +60,7 @@ class Gate(NamedTuple):
         return 1.0 / (model.steepness * abs(self.slope))
 
 
-def read_gate(model: TreeModel, branch: int) -> Gate:
+def read_gate(model: TreeModel, branch: int) -> GatedSum:
     """The gate of a question that looks at features."""
     coef, intercept = model.splits
     row = coef[branch]
@@ -73,10 +73,10 @@ def read_gate(model: TreeModel, branch: int) -> Gate:
         coefficients = np.zeros(len(row))
         coefficients[used] = row[used] / unit
     slope = float(row[used[0]] / coefficients[used[0]])
-    return Gate(coefficients.copy(), slope, float(f"{-intercept[branch] / slope:.12g}"))
+    return GatedSum(coefficients.copy(), slope, float(f"{-intercept[branch] / slope:.12g}"))
 
 
-def with_gate(model: TreeModel, branch: int, gate: Gate) -> TreeParameters:
+def with_gate(model: TreeModel, branch: int, gate: GatedSum) -> TreeParameters:
     """The parameters of the tree with another gate."""
     weights, thresholds = model.parameters.weights.copy(), model.parameters.thresholds.copy()
     c, p = gate.coefficients, model.parameters.n_features
@@ -106,8 +106,8 @@ def find_question(model: TreeModel, number: Any) -> OutlineNode:
     if not isinstance(number, int | np.integer) or isinstance(number, bool):
         raise ValueError(f"question must be the number of a question, got {shown(number)}.")
     if not 1 <= number <= len(questions) or questions[number - 1] not in asking:
-        told = f"has questions 1 to {len(questions)}" if questions else "is one leaf"
-        raise ValueError(f"there is no question {number}; the tree {told}.")
+        size = f"has questions 1 to {len(questions)}" if questions else "is one leaf"
+        raise ValueError(f"there is no question {number}; the tree {size}.")
     return questions[number - 1]
 
 
@@ -288,7 +288,7 @@ def moved_thresholds(
     return ", ".join(changes)
 
 
-def _holds_at_mean(model: TreeModel, t: int, gate: Gate) -> bool:
+def _holds_at_mean(model: TreeModel, t: int, gate: GatedSum) -> bool:
     if model.walk is None:
         return bool(gate.slope * (gate.coefficients @ _means(model, t) - gate.centre) > 0)
     means = _means(model, t)[None, :]
@@ -305,7 +305,7 @@ def _means(model: TreeModel, branch: int) -> FloatArray:
 
 
 def _levelled(
-    model: TreeModel, t: int, gate: Gate, c: FloatArray, held: Sequence[tuple[int, int]] = ()
+    model: TreeModel, t: int, gate: GatedSum, c: FloatArray, held: Sequence[tuple[int, int]] = ()
 ) -> TreeModel:
     """The tree with other coefficients in a question, whose sum keeps its level at the means."""
     changed = np.flatnonzero(c != gate.coefficients)
@@ -318,7 +318,7 @@ def _levelled(
     def short(value: float) -> float:
         return shortest(value + shift, value + shift - step, value + shift + step)
 
-    moved = Gate(c, gate.slope, short(gate.centre))
+    moved = GatedSum(c, gate.slope, short(gate.centre))
     bound = None if model.walk is None else short(float(model.walk.thresholds[t]))
     return _questioned(model, t, moved, bound, weights=held)
 
@@ -345,7 +345,7 @@ def _in_ranks(model: TreeModel, t: int, c: FloatArray) -> TreeModel:
 def _questioned(
     model: TreeModel,
     t: int,
-    gate: Gate,
+    gate: GatedSum,
     threshold: float | None = None,
     *,
     weights: Sequence[tuple[int, int]] = (),

@@ -64,7 +64,7 @@ FOLDS = 5
 # The same with more than ``RowBudgets.halved`` rows: two are judged first, two at the end.
 FOLDS_OF_MANY = 4
 
-# Times that such folds are made with up to ``repeated_rows`` rows.
+# Times that such folds are made with up to ``REPEATED_ROWS`` rows.
 REPEATS = 2
 
 # With so few rows a choice depends on how the folds fall, and more of them are cheap.

@@ -43,7 +43,7 @@ from softsplit.support.inputs import (
     refuse_one_class,
     refuse_weights,
 )
-from softsplit.training.rows import DeviceRows, Rows, TrainingRows
+from softsplit.training.rows import Rows, TensorRows, TrainingRows
 from softsplit.training.wide import WideRows
 from softsplit.variables import (
     CodedRows,
@@ -124,7 +124,7 @@ def training_rows(
         ends[:, own] = some.min(axis=0), some.max(axis=0)
         check_values(rules, *ends)
     here = isinstance(matrix, np.ndarray | HingedTable)
-    make: Callable[..., Rows] = Rows if here else DeviceRows.of
+    make: Callable[..., Rows] = Rows if here else TensorRows.of
     return (WideRows if issparse(matrix) else make)(
         X=matrix,
         labels=labels,
@@ -178,14 +178,14 @@ def feature_rules(
     return make_rules(coding, columns, **{name: getattr(estimator, name) for name in RULES})
 
 
-def taught_rows(rows: TrainingRows, targets: Any, name: str = "targets") -> Rows:
+def taught_rows(rows: TrainingRows, targets: Any) -> Rows:
     """Return rows with class probabilities (n_samples, n_classes) as targets, checked."""
     if type(rows) is not Rows:
         raise ValueError(
-            f"{name} is for rows in memory that are not sparse; leave it out: labels are trained "
+            "targets is for rows in memory that are not sparse; leave it out: labels are trained "
             "on here."
         )
-    return rows.taught(parse.make_targets(name, targets, rows.classes, rows.weight))
+    return rows.taught(parse.make_targets("targets", targets, rows.classes, rows.weight))
 
 
 def knots_wanted(estimator: Any, weight: FloatArray, n_columns: int) -> int:

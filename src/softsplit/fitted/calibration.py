@@ -33,8 +33,8 @@ SMALLEST_SHARE = 1e-12
 def tempered(shares: FloatArray, temperature: float) -> FloatArray:
     """c_kl(T), (n_classes, n_leaves)."""
     logs = np.log(np.maximum(shares, SMALLEST_SHARE)) / temperature
-    made = np.exp(logs - logs.max(axis=0))
-    return np.asarray(made / made.sum(axis=0))
+    weights = np.exp(logs - logs.max(axis=0))
+    return np.asarray(weights / weights.sum(axis=0))
 
 
 def best_temperature(
@@ -63,8 +63,7 @@ def calibrated(
     reach = model.leaf_proba(X)
     shares = tempered(model.leaf_shares, best_temperature(reach, model.leaf_shares, labels, weight))
     if model.walk is None:
-        made = replace(model, distributions=shares)
+        model = replace(model, distributions=shares)
     else:
-        made = replace(model, parameters=replace(model.parameters, leaf_values=shares))
-    held_out = HeldOutScores.of(made.predict_proba(X), labels, weight)
-    return replace(made, held_out=held_out)
+        model = replace(model, parameters=replace(model.parameters, leaf_values=shares))
+    return replace(model, held_out=HeldOutScores.of(model.predict_proba(X), labels, weight))

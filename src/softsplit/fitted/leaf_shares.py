@@ -64,9 +64,9 @@ def smoothed_shares(
     """
     mass = _pooled(mass, leaf_values)
     prior = class_totals / class_totals.sum()
-    made = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
-    level = consistent_with(made.T, np.argmax(leaf_values, axis=0)).T
-    return np.where(mass.sum(axis=0) < pseudo, level, made)
+    shares = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
+    level = consistent_with(shares.T, np.argmax(leaf_values, axis=0)).T
+    return np.where(mass.sum(axis=0) < pseudo, level, shares)
 
 
 def _pooled(mass: FloatArray, leaf_values: FloatArray) -> FloatArray:
@@ -104,11 +104,11 @@ def consistent_with(
     own = weighed[rows, predicted]
     # A predicted class of probability 0 would leave nothing to share.
     own = np.maximum(own, np.finfo(float).tiny)
-    made = np.minimum(weighed, BELOW * own[:, None])
-    made[rows, predicted] = own
+    lowered = np.minimum(weighed, BELOW * own[:, None])
+    lowered[rows, predicted] = own
     if factors is not None:
-        made = made / factors
-    return made / made.sum(axis=1, keepdims=True)
+        lowered = lowered / factors
+    return lowered / lowered.sum(axis=1, keepdims=True)
 
 
 def decision_gains(costs: FloatArray) -> FloatArray:

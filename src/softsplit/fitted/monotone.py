@@ -192,8 +192,8 @@ def monotone_lines(model: TreeModel) -> list[str]:
     lines, unused = [], []
     for effect in required_effects(model):
         if effect.used:
-            told = "proved for all inputs" if effect.proved else "not proved"
-            lines.append(f"{effect.sentence} ({told})")
+            state = "proved for all inputs" if effect.proved else "not proved"
+            lines.append(f"{effect.sentence} ({state})")
         else:
             unused.append(model.column_names[effect.place])
     if unused:

@@ -105,34 +105,34 @@ def pruned_model(
     tree = replace(model.parameters, leaf_values=below)
 
     def rebuilt(t: int) -> _Node:
-        pruned = _unpacked(tree, t)
-        if isinstance(pruned, _Leaf):
-            return pruned
+        root = _unpacked(tree, t)
+        if isinstance(root, _Leaf):
+            return root
         if t == node and side is not None:
             return rebuilt(2 * t + side)
         if t == node:
             assert leaf is not None
-            made = leaf[0]
+            values = leaf[0]
             if shares is not None:
-                made = np.concatenate([np.eye(n_classes)[leaf[1]], made])
-            return _Leaf(made, tuple(tree.topology.leaves_below(t)))
+                values = np.concatenate([np.eye(n_classes)[leaf[1]], values])
+            return _Leaf(values, tuple(tree.topology.leaves_below(t)))
         left, right = rebuilt(2 * t + 1), rebuilt(2 * t + 2)
-        if not np.any(pruned.weights) and _same(left, right, 0.0):  # it pads a leaf
+        if not np.any(root.weights) and _same(left, right, 0.0):  # it pads a leaf
             return _merged(left, right)
-        return replace(pruned, left=left, right=right)
+        return replace(root, left=left, right=right)
 
     pruned = _packed(rebuilt(0), tree.n_features)
     classes = pruned.tree.leaf_values[:n_classes]
     kept = None if shares is None else pruned.tree.leaf_values[n_classes:]
-    made = _edited(model.with_parameters(replace(pruned.tree, leaf_values=classes), kept), pruned)
+    small = _edited(model.with_parameters(replace(pruned.tree, leaf_values=classes), kept), pruned)
     if model.walk is None:
-        return made, pruned.branches
+        return small, pruned.branches
     walk = _pruned_walk(model.walk, pruned)
     if leaf is not None:
         whole = set(tree.topology.leaves_below(node))
         own = [n for n, origins in enumerate(pruned.leaves) if whole & set(origins)]
         walk.classes[own] = leaf[1]
-    return replace(made, walk=walk), pruned.branches
+    return replace(small, walk=walk), pruned.branches
 
 
 def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | None) -> TreeModel:
@@ -151,8 +151,8 @@ def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | N
     votes = np.zeros((1, 2 * n_classes))  # classes are compared by ``agrees``
     pruned = _simplified(both, model.steepness, tol, features, votes, agrees)
     parameters = replace(pruned.tree, leaf_values=pruned.tree.leaf_values[:n_classes])
-    made = replace(model.with_parameters(parameters), walk=_pruned_walk(walk, pruned))
-    return _edited(made, pruned)
+    small = replace(model.with_parameters(parameters), walk=_pruned_walk(walk, pruned))
+    return _edited(small, pruned)
 
 
 def _pruned_walk(walk: Walk, pruned: Pruned) -> Walk:
@@ -176,31 +176,28 @@ def _pruned_walk(walk: Walk, pruned: Pruned) -> Walk:
     )
 
 
-def simplified(
-    parameters: TreeParameters,
-    steepness: float,
-    tol: float = 1e-9,
-    features: FloatArray | None = None,
-    votes: FloatArray | None = None,
-) -> TreeParameters:
+def simplified(parameters: TreeParameters, steepness: float, tol: float = 1e-9) -> TreeParameters:
     """The smallest complete tree that holds what is left of ``parameters``.
 
-    ``features`` are scaled rows, (n_features, n_rows); votes @ answers say their classes, or the
-    answers themselves. Where a complete tree needs a branch above leaves that are one, it gets
-    zero weights and equal leaves.
+    Where a complete tree needs a branch above leaves that are one, it gets zero weights and equal
+    leaves.
     """
-    return _simplified(parameters, steepness, tol, features, votes).tree
+    return _simplified(parameters, steepness, tol).tree
 
 
 def _simplified(
     parameters: TreeParameters,
     steepness: float,
     tol: float,
-    features: FloatArray | None,
-    votes: FloatArray | None,
+    features: FloatArray | None = None,
+    votes: FloatArray | None = None,
     agrees: Callable[[Pruned], bool] = lambda pruned: True,
 ) -> Pruned:
-    """As ``simplified``; ``agrees`` is a further condition on trees without a branch."""
+    """As ``simplified``, and without branches that some rows do not need.
+
+    ``features`` are these rows in scaled units, (n_features, n_rows); votes @ answers say their
+    classes, or the answers themselves. ``agrees`` is a further condition on trees without a branch.
+    """
     allowed = tol / parameters.topology.depth
     pruned = _packed(_pruned(_unpacked(parameters, 0), steepness, allowed), parameters.n_features)
     if features is None:

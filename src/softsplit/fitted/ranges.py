@@ -3,7 +3,7 @@
 far outside     x < low - w (high - low)  or  x > high + w (high - low)
 
 ``low`` and ``high`` are the smallest and the largest training value of a column of numbers or dates
-that the tree uses, and w is ``RangeOptions.widths``.
+that the tree uses, and w is ``FAR_WIDTHS``.
 """
 
 from __future__ import annotations

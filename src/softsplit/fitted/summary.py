@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import LARGEST_WHOLE, FloatArray
 
 NUMBER, INTEGER, BINARY = "number", "integer", "binary"
-FEATURE_KINDS = (NUMBER, INTEGER, BINARY)
 
 CELLS_AT_ONCE = 250_000
 """Cells that are looked at together: a few megabytes, small beside a table that is large."""

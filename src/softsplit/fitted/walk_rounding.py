@@ -82,10 +82,10 @@ def fit_walk(
     """
     chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, fixed=fixed)
     scores = split_scores(tree, rows.features)
-    made, walk = _rounded(
+    rounded, walk = _rounded(
         tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone, fixed
     )
-    return (tree if constrained else made), walk
+    return (tree if constrained else rounded), walk
 
 
 def _rounded(

@@ -54,7 +54,7 @@ LEFT_OUT = 6
 """Features of the chosen tree that are left out at most: all folds are trained for each."""
 
 FIRST_FOLDS = 2
-"""Folds after which a tree without a feature is dropped if it is ``clearly`` behind there."""
+"""Folds after which a tree without a feature is dropped if it is ``CLEARLY_BEHIND`` there."""
 
 CLEARLY_BEHIND = 2.0
 """Standard errors that are clearly behind."""

@@ -62,7 +62,7 @@ TIGHT_TOL = 1e-4
 """Tolerance of the last logistic regression."""
 
 LOOSE_TOL = 1e-3
-"""Tolerance while its strength is chosen, and beyond ``exact_rows``."""
+"""Tolerance while its strength is chosen, and beyond ``EXACT_ROWS``."""
 
 
 @dataclass(frozen=True)

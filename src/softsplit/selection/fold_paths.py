@@ -101,7 +101,7 @@ def best_path(
     def follow(number: int) -> None:
         objectives[number] = paths[number].trees([problem], tight=False)[0].objective
 
-    with budget.interruptible():  # what was objectives by then is kept
+    with budget.interruptible():  # the best of those followed by then is kept
         budget.in_threads(follow, range(len(paths)), workers)
     return paths[min((value, number) for number, value in objectives.items())[1]].trees(
         [problem], tight=tight

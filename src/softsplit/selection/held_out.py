@@ -1,9 +1,9 @@
 """Held-out rows of a fold, and the value of a tree on each of them.
 
-    value_i = -min(-log p_i, largest_loss)
+    value_i = -min(-log p_i, LARGEST_LOSS)
 
 with p_i the probability of the true class: the log-loss, a proper score. It tells trees apart that
-are right equally often, and sees a tree that is sure and wrong; ``largest_loss`` keeps one such row
+are right equally often, and sees a tree that is sure and wrong; ``LARGEST_LOSS`` keeps one such row
 from deciding alone. Accuracy is reported with it. The predicted class is that of the walk
 (fitted/walk_choice.py) chosen on the training rows of the fold, or the most probable one where the
 mixture decides.
@@ -16,7 +16,7 @@ look for. With factors f_k = 1 but for *rare* classes, errors cost
 
 and with class probabilities p the class of least expected cost sum_y p_y cost[y, k] is the one with
 the largest f_k p_k. The common factor of rare classes is the one of a small grid with the highest
-balanced accuracy on held-out rows, among those that lose no more accuracy than ``slack`` standard
+balanced accuracy on held-out rows, among those that lose no more accuracy than ``SLACK`` standard
 errors of the loss itself.
 """
 
@@ -74,7 +74,7 @@ def featureless_loss(rows: Rows) -> float:
 def price_unit(rows: Rows) -> float:
     """Return the log-loss per row without features, or of two even classes if less.
 
-    With more than ``priced_rows`` it falls as 1 / n.
+    With more than ``PRICED_ROWS`` it falls as 1 / n.
     """
     loss = min(featureless_loss(rows), float(np.log(2)))
     return loss * min(1.0, PRICED_ROWS / len(rows.labels))
@@ -332,6 +332,6 @@ def _balanced(
 
 
 def _affordable(lost: FloatArray, weights: FloatArray) -> bool:
-    """Whether the mean accuracy lost is within ``slack`` standard errors."""
+    """Whether the mean accuracy lost is within ``SLACK`` standard errors."""
     mean, error = mean_and_error(lost, weights)
     return mean <= SLACK * error + 1e-12

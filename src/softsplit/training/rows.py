@@ -315,17 +315,17 @@ class Rows:
         )  # fmt: skip
 
 
-class DeviceRows(Rows):
+class TensorRows(Rows):
     """Rows of a tensor, perhaps on a device; ``X`` copies them to this process when first used."""
 
     tensor: Any
 
     @classmethod
-    def of(cls, X: Any, **facts: Any) -> DeviceRows:
+    def of(cls, X: Any, **facts: Any) -> TensorRows:
         """Make rows from the tensor ``X`` and the other fields of ``Rows``."""
-        made = cls(X=X, **facts)
-        vars(made)["tensor"] = vars(made).pop("X")
-        return made
+        rows = cls(X=X, **facts)
+        vars(rows)["tensor"] = vars(rows).pop("X")
+        return rows
 
     @cached_property
     def X(self) -> Any:  # noqa: N802
