@@ -197,3 +197,6 @@ def test_drawn_rows_are_the_stratified_sample_without_its_features(single):
     assert rows.drawn(300) is rows
     totals = np.array([1.0, 2.0, 3.0])
     assert_array_equal(drawn.with_totals(totals).weights, copied.with_totals(totals).weights)
+    once, again = (part.with_weights(2.0 * part.weights) for part in (drawn, copied))
+    assert_array_equal(once.lines(columns), again.features[columns])
+    assert_array_equal(once.weights, again.weights)

@@ -1,16 +1,11 @@
 """Soft trees in whole points."""
 
 import numpy as np
+from scipy.special import expit
 
 from softsplit.points.cells import cells_of
 from softsplit.points.question import DEFAULTS, Effect
-from softsplit.points.tree import (
-    SoftQuestion,
-    in_positive_points,
-    node_answers,
-    pointed,
-    sigmoid,
-)
+from softsplit.points.tree import SoftQuestion, in_positive_points, node_answers, pointed
 from softsplit.variables.variable import NUMBER, Cells, Variable
 
 ROWS = 600
@@ -26,7 +21,7 @@ def soft_tree(seed=0):
     ]
     coefficients = {0: 0.1, 1: -0.8}
     scores = 0.1 * (X[:, 0] - 50.0) - 0.8 * (X[:, 1] - 5.0)
-    labels = (rng.random(ROWS) > sigmoid(scores)).astype(np.intp)
+    labels = (rng.random(ROWS) > expit(scores)).astype(np.intp)
     effects = {}
     for j, coefficient in coefficients.items():
         column = columns[j]
@@ -38,7 +33,7 @@ def soft_tree(seed=0):
 
 
 def log_loss(tree, labels):
-    gates = np.array([sigmoid(question.scores) for question in tree.questions])
+    gates = np.array([expit(question.scores) for question in tree.questions])
     says = node_answers(gates, tree.leaves)[0]
     return -np.mean(np.log(says[np.arange(len(labels)), labels]))
 
@@ -46,7 +41,7 @@ def log_loss(tree, labels):
 def test_points_are_as_likely_as_the_soft_tree():
     _, columns, soft, leaves, labels = soft_tree()
     tree = pointed(columns, [soft], leaves, labels, np.ones(ROWS))
-    says = node_answers(sigmoid(soft.scores)[None], leaves)[0]
+    says = node_answers(expit(soft.scores)[None], leaves)[0]
     exact = -np.mean(np.log(says[np.arange(ROWS), labels]))
     assert log_loss(tree, labels) < exact + 0.02
     lookups = tree.questions[0].lookups
@@ -77,10 +72,23 @@ def test_rows_of_weight_two_count_twice_and_the_same_rows_give_the_same_points()
     assert heavier.questions[0].objective > 1.8 * one.questions[0].gate.value
 
 
-def test_a_question_without_effects_stays_none():
+def test_a_question_without_effects_is_the_same_for_all_rows():
     _, columns, soft, leaves, labels = soft_tree(3)
     none = SoftQuestion(np.full(ROWS, 40.0), {})
     wide = np.column_stack([leaves, leaves])
     tree = pointed(columns, [soft, none, none], wide, labels, np.ones(ROWS))
-    assert tree.questions[1:] == (None, None)
-    assert tree.questions[0] is not None
+    assert tree.questions[0].terms
+    for question in tree.questions[1:]:
+        assert not question.terms
+        np.testing.assert_allclose(question.scores, 40.0)
+
+
+def test_a_question_that_no_table_pays_for_has_the_same_gate_for_all_rows():
+    _, columns, soft, leaves, labels = soft_tree(4)
+    faint = SoftQuestion(
+        0.3 + 0.0 * soft.scores,
+        {j: effect._replace(cells=0.0 * effect.cells) for j, effect in soft.effects.items()},
+    )
+    question = pointed(columns, [faint], leaves, labels, np.ones(ROWS)).questions[0]
+    assert not question.terms
+    np.testing.assert_allclose(question.scores, 0.3)

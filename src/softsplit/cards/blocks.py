@@ -203,28 +203,6 @@ def level_text(level: str) -> str:
     return json.dumps(level, ensure_ascii=not level.isprintable())
 
 
-def decoded(variable: Variable, coded: FloatArray) -> Cells:
-    """Cells from the coded columns of a variable, where the table itself is not at hand.
-
-    Class shares are those of the level with the nearest ones.
-    """
-    none = np.zeros(len(coded), dtype=bool)
-    missing = coded[:, -1] > 0.5 if variable.has_missing else none
-    if variable.kind != CATEGORY:
-        return Cells(np.where(missing, np.nan, coded[:, 0]), missing, none)
-    if variable.shares:
-        table = np.array(variable.shares)
-        near = np.abs(coded[:, None, : table.shape[1]] - table[None]).sum(axis=2).argmin(axis=1)
-        unlisted = ~missing & (near == len(table) - 1)
-        return Cells(np.where(missing | unlisted, np.nan, near), missing, unlisted)
-    first = 0 if variable.whole else 1
-    n_shown = len(variable.levels) - first
-    held = coded[:, :n_shown] > 0.5
-    levels = np.where(held.any(axis=1), held.argmax(axis=1) + first, 0.0 if first else np.nan)
-    unlisted = ~missing & np.isnan(levels)
-    return Cells(np.where(missing, np.nan, levels), missing, unlisted)
-
-
 def readable(low: float, high: float, near: float, whole: bool = False) -> float:
     """The shortest decimal number in (low, high], of those of that length the closest to ``near``.
 

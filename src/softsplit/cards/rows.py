@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.cards.blocks import decoded
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.summary import NUMBER as FRACTIONS
 from softsplit.support.arrays import FloatArray
@@ -57,7 +56,7 @@ def cells_of(model: TreeModel, X: Any) -> tuple[Cells, ...]:
         columns = np.split(np.arange(X.shape[1]), np.flatnonzero(np.diff(coding.homes)) + 1)
         used = set(model.selected_variables.tolist())
         return tuple(
-            decoded(variable, np.asarray(X[:, own], dtype=float)) if i in used else _nothing(len(X))
+            variable.decoded(np.asarray(X[:, own], dtype=float)) if i in used else _nothing(len(X))
             for i, (variable, own) in enumerate(zip(coding.variables, columns, strict=True))
         )
     if model.coding is None:  # names count where both sides have them

@@ -182,7 +182,8 @@ class Samples:
             return self.stratified(limit)
         counts = np.diff(self.starts)
         rows = _first_of_each(self.starts[:-1], stratified_counts(counts, limit))
-        return DrawnRows.of(self, rows).with_totals(self.group_totals)
+        drawn = DrawnRows(self, rows, self.weights[rows], self.group_totals)
+        return drawn.with_totals(self.group_totals)
 
     def stratified(self, limit: int, columns: NDArray[np.intp] | None = None) -> Samples:
         """Return the first rows of each group, about ``limit`` of all (``stratified_counts``).
@@ -219,7 +220,7 @@ class Samples:
 
     def with_weights(self, weights: FloatArray) -> Samples:
         """Return the same rows with other weights; ``group_totals`` is unchanged."""
-        return replace(self, weights=weights)
+        return self.weighed(weights, self.group_totals)
 
     def with_totals(self, totals: FloatArray) -> Samples:
         """Return the same rows with the weights of each group scaled to its entry of ``totals``."""
@@ -341,19 +342,17 @@ class DrawnRows(Samples):
     source: Samples
     rows: NDArray[np.intp]
 
-    @classmethod
-    def of(cls, source: Samples, rows: NDArray[np.intp]) -> DrawnRows:
-        """Return some rows of a source."""
+    def __init__(
+        self, source: Samples, rows: NDArray[np.intp], weights: FloatArray, totals: FloatArray
+    ) -> None:
         starts = np.searchsorted(rows, source.starts).astype(np.int64)
-        drawn, weights = cls.__new__(cls), source.weights[rows]
-        vars(drawn).update(source=source, rows=rows, starts=starts)
-        return drawn.weighed(weights, source.group_totals)
+        vars(self).update(
+            source=source, rows=rows, starts=starts, weights=weights, group_totals=totals
+        )
 
     def weighed(self, weights: FloatArray, totals: FloatArray) -> DrawnRows:
         """Return the same rows with other weights, whose totals by group are given."""
-        weighed = self.__class__.__new__(self.__class__)
-        vars(weighed).update(vars(self), weights=weights, group_totals=totals)
-        return weighed
+        return DrawnRows(self.source, self.rows, weights, totals)
 
     @cached_property
     def features(self) -> FloatArray:

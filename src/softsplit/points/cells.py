@@ -8,16 +8,12 @@ has some.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.points.readable import (
-    MOST_STEPS,
-    readable_cuts,
-    readable_starts,
-    readable_widths,
-)
+from softsplit.points.readable import readable_counts, readable_cuts
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.lookup import counted_edges
 from softsplit.variables.variable import CATEGORY, Cells, Variable
@@ -39,11 +35,11 @@ class CellColumn:
     edges : array of shape (n_cells - 1,)
         Of a number: where each cell but the first begins.
     cuts : array of bool, shape (n_cells,)
-        Of a number: which cells begin at a readable cut.
+        Where a step may begin: of a number at readable cuts, of levels everywhere.
     grids : tuple of (start, width)
-        Of a number: the counts that are tried,
+        Of a number: the counts that are tried.
     counts : array of shape (n_grids, n_cells)
-        and the full widths above the start in each cell.
+        Full widths of each of these above its start, at the values of each cell.
     """
 
     variable: Variable
@@ -80,24 +76,18 @@ def cells_of(variable: Variable, cells: Cells) -> CellColumn:
     known = numbers[~missing]
     # 1. Readable cuts, and the edges of all counts.
     cuts = readable_cuts(known) if len(known) else []
-    top = float(np.quantile(known, 0.99)) if len(known) else 0.0
-    edges, grids = set(cuts), []
-    for width in readable_widths(known) if len(known) else []:
-        for start in readable_starts(known, width):
-            steps = int(np.floor((top - start) / width))
-            if 2 <= steps <= MOST_STEPS:
-                grids.append((start, width))
-                edges.update(counted_edges(start, width, steps))
-    # 2. Cells between all edges; how many full widths lie below the end of each.
-    bounds = np.array(sorted(edges))
-    codes = np.where(missing, len(bounds) + 1, np.searchsorted(bounds, numbers, side="right"))
-    counts = np.zeros((len(grids), len(bounds) + 1), dtype=np.int64)
-    for line, (start, width) in zip(counts, grids, strict=True):
-        steps = int(np.floor((top - start) / width))
-        line[1:] = np.searchsorted(counted_edges(start, width, steps), bounds, side="right")
-    begins = np.concatenate([[False], np.isin(bounds, cuts)])
+    grids = readable_counts(known) if len(known) else []
+    steps = [counted_edges(*grid) for grid in grids]
+    edges = np.unique([*cuts, *chain.from_iterable(steps)])
+    # 2. Cells between all edges, and how many full widths end below each.
+    codes = np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
+    counts = np.zeros((len(grids), len(edges) + 1), dtype=np.int64)
+    for line, ends in zip(counts, steps, strict=True):
+        line[1:] = np.searchsorted(ends, edges, side="right")
+    begins = np.concatenate([[False], np.isin(edges, cuts)])
+    starts = tuple((start, width) for start, width, _ in grids)
     return CellColumn(
-        variable, numbers, missing, codes, len(bounds) + 1, bounds, begins, tuple(grids), counts
+        variable, numbers, missing, codes, len(edges) + 1, edges, begins, starts, counts
     )
 
 

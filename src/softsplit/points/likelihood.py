@@ -6,10 +6,11 @@ A row of class shares tau_k (its class, or a mixture of it and of what a soft tr
     f    = - sum_rows w sum_k tau_k log P_k  +  ridge/2 slope^2 sum_terms var(points)
 
 ``s`` (n_rows,) are sums of points; ``base`` and ``gain`` (n_rows, n_classes) are what the rest of
-the tree says where the question is answered no, and what yes adds to it. With q = p (1 - p):
+the tree says where the question is answered no, and what yes adds to it. With q = p (1 - p) and
+r_k = q gain_k / P_k, a row has the derivatives by z, times w,
 
-    df/dz    = - sum_k tau_k q gain_k / P_k
-    d2f/dz2  =   sum_k tau_k (q gain_k / P_k)^2 - tau_k q (1 - 2 p) gain_k / P_k
+    df/dz    = - sum_k tau_k r_k
+    d2f/dz2  =   sum_k tau_k r_k^2  +  (1 - 2 p) df/dz
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled_plainly
+from softsplit.support.compiling import compiled_plainly, inlined
 
 # Scores are cut here, and probabilities below: their logarithms stay finite.
 FAR = 30.0
 LEAST = 1e-12
 
-# The second derivative of a row is at least this part of its Gauss-Newton form.
+# The second derivative of a row is at least this part of its Gauss-Newton form, sum tau_k r_k^2.
 LEAST_CURVATURE = 0.1
 
 # A Newton step that would gain less ends the descent.
@@ -66,6 +67,21 @@ def derivatives(rows: Rows, sums: FloatArray, gate: Gate) -> tuple[FloatArray, F
     return first, second
 
 
+@inlined
+def _row(base, gain, shares, i, z):  # type: ignore[no-untyped-def]
+    """Return f of row i and both derivatives by z, without its weight."""
+    p = 1.0 / (1.0 + np.exp(-min(FAR, max(-FAR, z))))
+    value, first, gauss = 0.0, 0.0, 0.0
+    for k in range(shares.shape[1]):
+        if shares[i, k] > 0.0:
+            likely = max(LEAST, base[i, k] + p * gain[i, k])
+            ratio = p * (1.0 - p) * gain[i, k] / likely
+            value -= shares[i, k] * np.log(likely)
+            first -= shares[i, k] * ratio
+            gauss += shares[i, k] * ratio * ratio
+    return value, first, max(gauss + (1.0 - 2.0 * p) * first, LEAST_CURVATURE * gauss)
+
+
 @compiled_plainly
 def _newton(
     base: FloatArray,
@@ -84,31 +100,20 @@ def _newton(
     1. The value, gradient and Hessian by one pass over the rows.
     2. From a better point the next Newton step; from a worse one half the step before.
     """
-    n_rows, n_classes = shares.shape
     best_centre, best_slope, least = centre, slope, np.inf
     step, d_centre, d_slope = 1.0, 0.0, 0.0
     for _ in range(steps):
         # 1. The derivatives are those with respect to centre and slope.
         value, g0, g1 = 0.0, 0.0, 0.0
         h00, h01, h11 = 1e-9, 0.0, 1e-9
-        for i in range(n_rows):
-            z = min(FAR, max(-FAR, centre + slope * sums[i]))
-            p = 1.0 / (1.0 + np.exp(-z))
-            q = p * (1.0 - p)
-            g, h = 0.0, 0.0
-            for k in range(n_classes):
-                if shares[i, k] > 0.0:
-                    likely = max(LEAST, base[i, k] + p * gain[i, k])
-                    ratio = q * gain[i, k] / likely
-                    value -= weights[i] * shares[i, k] * np.log(likely)
-                    g -= shares[i, k] * ratio
-                    h += shares[i, k] * ratio * (ratio - (1.0 - 2.0 * p))
-            g, h = g * weights[i], max(0.0, h) * weights[i]
+        for i in range(sums.size):
+            f, g, h = _row(base, gain, shares, i, centre + slope * sums[i])
+            value, g, h = value + weights[i] * f, weights[i] * g, weights[i] * h
             g0, g1 = g0 + g, g1 + g * sums[i]
             h00, h01, h11 = h00 + h, h01 + h * sums[i], h11 + h * sums[i] * sums[i]
         value += 0.5 * ridge * slope * slope
         g1, h11 = g1 + ridge * slope, h11 + ridge
-        # 2. A step changes the slope by half at most.
+        # 2. A step changes the slope by half, and a little, at most.
         if value < least:
             gained = least - value
             best_centre, best_slope, least, step = centre, slope, value, 1.0
@@ -141,16 +146,6 @@ def _derivatives(
     first: FloatArray,
     second: FloatArray,
 ) -> None:
-    n_rows, n_classes = shares.shape
-    for i in range(n_rows):
-        p = 1.0 / (1.0 + np.exp(-min(FAR, max(-FAR, centre + slope * sums[i]))))
-        q = p * (1.0 - p)
-        g, h, gauss = 0.0, 0.0, 0.0
-        for k in range(n_classes):
-            if shares[i, k] > 0.0:
-                ratio = q * gain[i, k] / max(LEAST, base[i, k] + p * gain[i, k])
-                g -= shares[i, k] * ratio
-                gauss += shares[i, k] * ratio * ratio
-                h += shares[i, k] * ratio * (ratio - (1.0 - 2.0 * p))
-        first[i] = weights[i] * g
-        second[i] = weights[i] * max(h, LEAST_CURVATURE * gauss)
+    for i in range(sums.size):
+        _, g, h = _row(base, gain, shares, i, centre + slope * sums[i])
+        first[i], second[i] = weights[i] * g, weights[i] * h

@@ -4,7 +4,8 @@
    points between the lowest and the highest sum; the points that the question has already.
 2. Improve every look-up in turn: the best table of each form under the quadratic model (terms.py),
    accepted if f, with centre and slope refitted, and prices fall.
-3. Drop look-ups, those of fewest points first; add the four that promise most.
+3. Drop look-ups, those of fewest points first; add the first that pays of the four further ones
+   that promise most.
 4. Repeat 2 and 3 until little is gained; the best of all starts.
 """
 
@@ -86,7 +87,7 @@ class Question:
 
     @property
     def sums(self) -> FloatArray:
-        """Points of every row, (n_rows,)."""
+        """Points of every row, (n_rows,); 0 without look-ups."""
         return np.sum([term.points for term in self.terms.values()], axis=0)
 
     @property
@@ -111,9 +112,10 @@ class QuestionSearch:
     def best(
         self, effects: Mapping[int, Effect], centre: float, known: Question | None = None
     ) -> Question | None:
-        """Return the best question; None if the effects are none and nothing is ``known``."""
-        starts = list(self._starts(effects, centre)) if known is None else []
-        if known is not None:
+        """Return the best question, from ``known`` alone if that is given; None without a start."""
+        if known is None:
+            starts = self._starts(effects, centre)
+        else:
             starts = [self._fitted(known.terms, known.gate, STEPS_AT_START)]
         searched = [self._climb(start, effects) for start in starts]
         return min(searched, key=lambda question: question.objective, default=None)
@@ -166,7 +168,7 @@ class QuestionSearch:
     def _fitted(self, terms: Mapping[int, Term], gate: Gate, steps: int = STEPS) -> Question:
         """Return the question of some terms with centre and slope refitted from ``gate``."""
         points = [term.points for term in terms.values()]
-        ridge = self.options.ridge * float(sum(np.var(own) for own in points))
+        ridge = self.options.ridge * float(np.sum(np.var(points, axis=1)))
         sums = np.sum(points, axis=0)
         fitted = fit_gate(self.rows, sums, gate, ridge, self.options.steepest, steps)
         return Question(dict(terms), fitted)

@@ -7,7 +7,7 @@ from math import floor, log, log10
 import numpy as np
 
 from softsplit.support.arrays import FloatArray
-from softsplit.variables.lookup import rounded
+from softsplit.variables.lookup import LEAST_STEPS, rounded
 
 # Cuts of a number at most; a cut may move by this part of the distance between their quantiles.
 MOST_CUTS = 9
@@ -16,8 +16,9 @@ FREE_SHARE = 0.35
 # Widths of a counted step are tried near these parts of a standard deviation.
 WIDTHS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
-# Counts begin near these quantiles, and have at most so many steps.
+# Counts begin near these quantiles, end below the last, and have at most so many steps.
 STARTS = (0.01, 0.1, 0.25, 0.5)
+END = 0.99
 MOST_STEPS = 40
 
 
@@ -54,6 +55,18 @@ def readable_cuts(values: FloatArray) -> list[float]:
 def _between(low: float, high: float) -> float:
     """Return the roundest number above ``low`` and up to ``high``."""
     return roundest(float(np.nextafter(low, high)), high)
+
+
+def readable_counts(values: FloatArray) -> list[tuple[float, float, int]]:
+    """Return start, width and steps of the counts that are tried."""
+    end = float(np.quantile(values, END))
+    counts = []
+    for width in readable_widths(values):
+        for start in readable_starts(values, width):
+            steps = floor((end - start) / width)
+            if LEAST_STEPS <= steps <= MOST_STEPS:
+                counts.append((start, width, steps))
+    return counts
 
 
 def readable_widths(values: FloatArray) -> list[float]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from softsplit.points.cells import CellColumn
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled_plainly
-from softsplit.variables.lookup import Lookup, counted_edges, rounded
+from softsplit.variables.lookup import LEAST_STEPS, Lookup, counted_edges, rounded
 
 
 class Prices(NamedTuple):
@@ -35,12 +35,23 @@ class Prices(NamedTuple):
 
     Attributes
     ----------
-    look_up, block, counted, slope, segment, unknown, point : float
-        Of a look-up; a further step or level; counts in place of steps, and with more than one
-        point each; slopes, and each further slope; points of their own for missing values; each
-        point between the lowest and the highest.
-    most_points, most_blocks, most_terms : int
-        Largest points of a step, or per unit of a slope; steps of a table; look-ups of a question.
+    look_up : float
+        Of any look-up.
+    block : float
+        Of each step, or of each group of levels with equal points, of which the first costs half.
+        Counts cost as much as two.
+    counted : float
+        Of counts of more than one point each.
+    slope, segment : float
+        Of slopes, and of each further one.
+    unknown : float
+        Of points of their own for missing values.
+    point : float
+        Of each point between the lowest and the highest; slopes have none.
+    most_points : int
+        Largest size of the points of a step, before the lowest become 0, or per unit of a slope.
+    most_blocks, most_terms : int
+        Most steps of a table, and look-ups of a question.
     """
 
     look_up: float = 0.5
@@ -67,8 +78,8 @@ class Term(NamedTuple):
 # Base lines between whole points that a table may have: the centre of the gate takes them up.
 OFFSETS = (0.0, 0.25, 0.5, 0.75)
 
-# Slopes have at least so many points per unit where they are steepest, and finer units must
-# bring so much likelihood.
+# Slopes have at least so many points per unit where they are steepest; a larger unit, in which
+# whole numbers are finer, must bring so much likelihood.
 FEWEST_POINTS = 0.6
 FINER = 0.5
 
@@ -90,16 +101,17 @@ def table_terms(
     )
     # 1. Steps over values, or levels by their targets.
     order = np.argsort(target[:n], kind="stable") if column.has_levels else np.arange(n)
-    best: dict[bool, tuple[float, Lookup, float]] = {}
-    for offset in OFFSETS:
-        cost, ordered = fit_blocks(
+    fits = [
+        fit_blocks(
             target[order], weight[order], column.cuts, prices.most_blocks, prices.block, offset,
             prices.most_points,
-        )  # fmt: skip
-        points = np.empty(n)
-        points[order] = ordered
-        if False not in best or cost < best[False][0]:
-            best[False] = cost, _steps(column, points), offset
+        )
+        for offset in OFFSETS
+    ]  # fmt: skip
+    best = int(np.argmin([cost for cost, _ in fits]))
+    cost, points = fits[best][0], np.empty(n)
+    points[order] = fits[best][1]
+    tables = [(cost, _steps(column, points), OFFSETS[best])]
     # 2. Counts.
     grid, steps, each, cost = fit_counts(column.counts, target[:n], weight[:n], prices.most_points)
     if grid >= 0:
@@ -108,10 +120,10 @@ def table_terms(
         lookup = Lookup(points=tuple(each * k for k in range(steps + 1)), edges=edges)
         line = each * np.minimum(column.counts[grid], steps)
         offset = float(np.average(target[:n] - line, weights=weight[:n]))
-        best[True] = cost, lookup, offset
+        tables.append((cost, lookup, offset))
     # 3. Points of missing values, and prices.
     terms = []
-    for cost, lookup, offset in best.values():
+    for cost, lookup, offset in tables:
         if column.has_missing:
             most = prices.most_points
             unknown = int(np.clip(np.round(target[n] - offset), -most, most))
@@ -151,8 +163,7 @@ def _price(column: CellColumn, lookup: Lookup, prices: Prices) -> float:
     price = prices.look_up + prices.unknown * (lookup.unknown is not None)
     if lookup.slopes:
         return price + prices.slope + prices.segment * np.count_nonzero(np.diff(lookup.slopes))
-    own = (*lookup.points, *(() if lookup.unknown is None else (lookup.unknown,)))
-    price += prices.point * (max(own) - min(own))
+    price += prices.point * float(np.ptp(lookup.all_points))
     counts = lookup.counts
     if counts is not None:
         return price + 2 * prices.block + (abs(counts.each) > 1) * prices.counted
@@ -167,7 +178,7 @@ def slope_term(
     """Return the effect of a number in a soft tree with whole slopes; None if none is near.
 
     The effect is coefficients[0] x + sum_j coefficients[j] max(x - knots[j-1], 0), and ``unknown``
-    more for missing values; ``second`` (n_rows,) weighs its errors.
+    more than at the imputed value where x is missing; ``second`` (n_rows,) weighs its errors.
     """
     exact = np.cumsum(coefficients) / slope
     steepest = float(np.max(np.abs(exact)))
@@ -181,8 +192,7 @@ def slope_term(
         if not FEWEST_POINTS <= steepest * unit <= prices.most_points + 0.5:
             continue
         whole = tuple(int(s) for s in np.round(exact * unit))
-        own = int(np.clip(np.round(unknown / slope), -99, 99)) if column.has_missing else None
-        lookup = Lookup(slopes=whole, knots=tuple(knots), unit=unit, unknown=own)
+        lookup = Lookup(slopes=whole, knots=tuple(knots), unit=unit)
         errors = np.where(
             column.missing, 0.0, lookup.values(column.numbers, column.missing) - effect
         )
@@ -192,9 +202,9 @@ def slope_term(
             least, best = lost, lookup
     if best is None or not any(best.slopes):
         return None
-    if best.unknown is not None:  # relative to the value that would be imputed
+    if column.has_missing:
         imputed = best.values(np.array([column.variable.middle]), np.zeros(1, dtype=bool))[0]
-        best = replace(best, unknown=int(np.round(imputed + best.unknown)))
+        best = replace(best, unknown=int(np.round(imputed + unknown / slope)))
     return term_of(column, best, prices)
 
 
@@ -265,7 +275,7 @@ def fit_counts(
     whole = 0.5 * (weight * (target - mean) ** 2).sum()
     for grid in range(counts.shape[0]):
         steps = counts[grid].max()
-        while steps >= 3:
+        while steps >= LEAST_STEPS:
             wk, wkk, wkt = 0.0, 0.0, 0.0
             for j in range(counts.shape[1]):
                 k = min(counts[grid, j], steps)

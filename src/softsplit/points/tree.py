@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from softsplit.points.cells import CellColumn
-from softsplit.points.likelihood import Rows
+from softsplit.points.likelihood import Gate, Rows
 from softsplit.points.question import DEFAULTS, Effect, Question, QuestionSearch, SearchOptions
 from softsplit.points.terms import term_of
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import node_reach
 from softsplit.variables.lookup import Lookup
 
 # Share of the soft tree's probabilities in the classes that points are fitted to.
@@ -42,12 +44,13 @@ class SoftQuestion:
 
 @dataclass(frozen=True)
 class PointedTree:
-    """Questions in points by branch, None where the soft tree asks none, and the leaves.
+    """Questions in points by branch, and the leaves.
 
-    ``leaves`` (n_classes, n_leaves) are class shares.
+    A question without look-ups has the same gate for all rows. ``leaves`` (n_classes, n_leaves) are
+    class shares.
     """
 
-    questions: tuple[Question | None, ...]
+    questions: tuple[Question, ...]
     leaves: FloatArray
 
 
@@ -64,17 +67,18 @@ def pointed(
     ``soft`` are its questions in heap order, ``leaves`` (n_classes, n_leaves) its class shares,
     ``labels`` positions of classes.
     """
-    gates = np.array([sigmoid(question.scores) for question in soft])
+    gates = expit(np.array([question.scores for question in soft]))
     # 1. Classes mixed with what the soft tree says.
     shares = DISTILLED * node_answers(gates, leaves)[0]
     shares[np.arange(len(labels)), labels] += 1.0 - DISTILLED
-    questions: list[Question | None] = [None] * len(soft)
+    means = [float(np.average(question.scores, weights=weights)) for question in soft]
+    questions = [Question({}, Gate(mean, 0.0, np.inf)) for mean in means]
     for _ in range(ROUNDS):
         # 2. Questions, from the root.
         for t, question in enumerate(soft):
             if not question.effects:
                 continue
-            answers, reach = node_answers(gates, leaves), node_shares(gates)
+            answers, reach = node_answers(gates, leaves), node_reach(gates, 1.0 - gates)
             gain = reach[t][:, None] * (answers[2 * t + 1] - answers[2 * t + 2])
             rows = Rows(answers[0] - gates[t][:, None] * gain, gain, shares, weights)
             soft_sums = np.sum(
@@ -82,27 +86,15 @@ def pointed(
             )
             centre = float(np.average(question.scores - soft_sums, weights=weights))
             search = QuestionSearch(columns, rows, options)
-            best = search.best(question.effects, centre, questions[t])
+            known = questions[t] if questions[t].terms else None
+            best = search.best(question.effects, centre, known)
             if best is not None:
                 questions[t] = best
-                gates[t] = sigmoid(best.scores)
+            gates[t] = expit(questions[t].scores)
         # 3. Leaves.
         leaves = refitted_leaves(gates, leaves, shares, weights)
-    positive = [None if q is None else in_positive_points(q, columns, options) for q in questions]
+    positive = [in_positive_points(question, columns, options) for question in questions]
     return PointedTree(tuple(positive), leaves)
-
-
-def sigmoid(scores: FloatArray) -> FloatArray:
-    """Probability of going left."""
-    return 1.0 / (1.0 + np.exp(-np.clip(scores, -30.0, 30.0)))
-
-
-def node_shares(gates: FloatArray) -> list[FloatArray]:
-    """Probability of each row to reach each node, by node."""
-    reach = [np.ones(gates.shape[1])]
-    for t, gate in enumerate(gates):
-        reach += [reach[t] * gate, reach[t] * (1.0 - gate)]
-    return reach
 
 
 def node_answers(gates: FloatArray, leaves: FloatArray) -> list[FloatArray]:
@@ -120,7 +112,7 @@ def refitted_leaves(
     gates: FloatArray, leaves: FloatArray, shares: FloatArray, weights: FloatArray
 ) -> FloatArray:
     """Class shares of the leaves after ``EM_STEPS`` steps of expectation maximisation."""
-    reach = np.array(node_shares(gates)[len(gates) :])
+    reach = node_reach(gates, 1.0 - gates)[len(gates) :]
     expected = shares * weights[:, None]
     prior = PRIOR_ROWS * expected.sum(axis=0) / expected.sum()
     for _ in range(EM_STEPS):
@@ -135,15 +127,14 @@ def in_positive_points(
 ) -> Question:
     """Return the same question with points from 0 on that speak for yes.
 
-    A gate that falls with the points is turned: all points are negated. Then the lowest step of
-    each table becomes 0, and the centre of the gate takes up the difference.
+    A gate that falls with the points is turned: all points are negated. Then the lowest points of
+    each table become 0, and the centre of the gate takes up the difference.
     """
     sign = 1 if question.gate.slope >= 0 else -1
     terms, shift = {}, 0
     for variable, term in question.terms.items():
         lookup, column = turned(term.lookup, sign), columns[variable]
-        own = () if lookup.unknown is None else (lookup.unknown,)
-        lowest = 0 if lookup.slopes else min((*lookup.points, *own))
+        lowest = 0 if lookup.slopes else min(lookup.all_points)
         shift += lowest
         raised = replace(
             lookup,

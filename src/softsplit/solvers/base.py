@@ -458,7 +458,8 @@ class Solver(ABC):
     ) -> Path:
         """Return the path of trees from ``start``; its work is done when trees are asked for.
 
-        With ``compared``, features may be selected on fewer rows.
+        It is asked of solvers that follow paths (``follows``). With ``compared``, features may be
+        selected on fewer rows.
         """
         raise NotImplementedError(f"solver {self.name!r} follows no path.")
 

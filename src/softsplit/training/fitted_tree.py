@@ -67,7 +67,7 @@ def fitted_tree(
         here = prepared.on(rows.of_working_set(solution.screening.columns))
         if here is not prepared:
             return fitted_tree(here, solution, zero_threshold, importances=importances)
-    parameters, shares = solution.parameters, None
+    parameters = solution.parameters
     problem, steepness = prepared.problem, prepared.problem.steepness
     if formulation_of(prepared.settings.loss).prunes:
         # rates of any rows hold to less than what a rounded tree may change
@@ -84,15 +84,14 @@ def fitted_tree(
     walk = None
     if prepared.settings.decision == "walk" and not assigned:
         parameters, walk, costs = fitted_walk(prepared, parameters, costs, zero_threshold)
-    shares_there = leaf_shares(prepared, parameters) if assigned else None
+    shares = leaf_shares(prepared, parameters) if assigned else None
     weights = mass.sum(axis=0)
-    parameters, shares_there = ordered_tree(
-        prepared, parameters, shares_there, weights, walk is not None
-    )
+    parameters, shares = ordered_tree(prepared, parameters, shares, weights, walk is not None)
+    measured = None
     if importances:
         drawn = drawn_from(problem.rows, ROWS.importances)
         lines = drawn.lines_in_use(np.any(parameters.weights, axis=1))
-        shares = feature_importances(parameters, steepness, lines, drawn.weights)
+        measured = feature_importances(parameters, steepness, lines, drawn.weights)
     return TreeModel(
         parameters=parameters,
         steepness=steepness,
@@ -101,10 +100,10 @@ def fitted_tree(
         feature_names=prepared.feature_names,
         summary=prepared.summary,
         zero_threshold=float(zero_threshold),
-        importances=None if shares is None else used_shares(shares, parameters.weights),
+        importances=None if measured is None else used_shares(measured, parameters.weights),
         objective=solution.objective,
         n_iter=max(1, solution.n_iter),
-        distributions=shares_there,
+        distributions=shares,
         call_costs=costs,
         coding=prepared.coding,
         target=prepared.target,
@@ -129,8 +128,9 @@ def _rates(
     steepness, n_classes = prepared.problem.steepness, len(prepared.classes)
     expected = limits.mass(tree, steepness) @ tree.leaf_values.T
     gains = np.eye(n_classes) if costs is None else decision_gains(costs)
-    decided = decided_by_mixture(tree, steepness, limits, gains)
-    if walk is not None:
+    if walk is None:
+        decided = decided_by_mixture(tree, steepness, limits, gains)
+    else:
         decided = decided_cells(walk, limits, prepared.scaling, n_classes)
     prices, totals = np.zeros(len(limits)), limits.rows.group_totals
     if len(solution.kkt.multipliers) > n_classes:
@@ -138,18 +138,18 @@ def _rates(
     costs_of = limits.per_requirement(prices)
     return tuple(
         RateRecord(
-            one.name,
-            str(prepared.classes[one.of]),
-            tuple(group.name for group in one.groups),
-            one.low,
-            one.high,
+            requirement.name,
+            str(prepared.classes[requirement.of]),
+            tuple(group.name for group in requirement.groups),
+            requirement.low,
+            requirement.high,
             tuple(limits.group_rates(n, expected).tolist()),
             tuple(limits.group_rates(n, decided).tolist()),
-            tuple(float(totals[list(group.cells)].sum()) for group in one.groups),
+            tuple(float(totals[list(group.cells)].sum()) for group in requirement.groups),
             float(costs_of[n]),
             float(limits.grains[n]),
         )
-        for n, one in enumerate(limits.requirements)
+        for n, requirement in enumerate(limits.requirements)
     )
 
 
@@ -171,7 +171,7 @@ def ordered_tree(
     direction = order_directions(prepared.monotone, prepared.scaling.splits(tree)[0])
     if shares is not None:
         return tree, ordered_leaves(shares, mass, direction, prepared.monotone)
-    again = rounded_shares if rounded else (lambda one: one)
+    again = rounded_shares if rounded else (lambda shares: shares)
     leaves = ordered_leaves(tree.leaf_values, mass, direction, prepared.monotone, again)
     return replace(tree, leaf_values=leaves), None
 
@@ -206,7 +206,7 @@ def fitted_walk(
     for _ in range(RAISES):
         # 1. the walk
         gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
-        made, walk = fit_walk(
+        rounded, walk = fit_walk(
             tree, prepared.problem.steepness, prepared.scaling, few, gains, zero_threshold,
             constrained=constrained, monotone=_bent_columns(prepared.monotone), fixed=fixed,
         )  # fmt: skip
@@ -214,19 +214,19 @@ def fitted_walk(
         walk = walk.counted(counted, prepared.scaling, decided, prepared.class_factors)
         walk = walk if fixed is None else replace(walk, classes=fixed.kept(walk.classes))
         if prepared.monotone is not None:
-            votes = gains.T @ made.leaf_values
+            votes = gains.T @ rounded.leaf_values
             walk = ordered_walk(walk, prepared.monotone, gains, votes)
         # 2. the best so far
         missed = np.maximum(rates - walk.recall, 0.0)
         if missed.sum() < least:
-            best, least = (made, walk, costs), float(missed.sum())
+            best, least = (rounded, walk, costs), float(missed.sum())
         if not np.any(missed > 1e-9):
             break
         # 3. dearer errors
         costs = 1.0 - np.eye(len(prepared.classes)) if costs is None else costs
         costs = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * costs
     assert best is not None
-    made, walk, costs = best
+    rounded, walk, costs = best
     if limits is None:
         return best
     # 4. other requirements
@@ -234,10 +234,12 @@ def fitted_walk(
     missed_by = worst(limits, decided_cells(walk, limits, prepared.scaling, len(rates)))
     if missed_by > 0.0:
         gains = np.eye(len(rates)) if costs is None else decision_gains(costs)
-        known = made, prepared.problem.steepness, prepared.scaling, limits, gains
-        walk = rated_walk(walk, *known, _order_of(prepared.monotone, walk))
+        in_order_of = _order_of(prepared.monotone, walk)
+        walk = rated_walk(
+            walk, rounded, prepared.problem.steepness, prepared.scaling, limits, gains, in_order_of
+        )
         walk = walk.counted(counted, prepared.scaling, None, prepared.class_factors)
-    return made, walk, costs
+    return rounded, walk, costs
 
 
 def _order_of(monotone: MonotoneEffects | None, walk: Walk) -> Callable[[NDArray[np.intp]], bool]:

@@ -374,14 +374,14 @@ def _searched(
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
     front = varied(distinct([s for s in solutions if s.status.usable], len(solutions)), FRONT_SIZE)
     # A search of no steps is not reported.
-    told = observer if observer and not ends.unlikely else Observer()
+    watching = observer if observer and not ends.unlikely else Observer()
     with budget.interruptible():  # outside the perturbations, which see to it themselves
-        told.searching()
+        watching.searching()
         with one_blas_thread():
-            better = solver.improve(problem, front, draw_hops(rng), ends, budget, told.hopped)
+            better = solver.improve(problem, front, draw_hops(rng), ends, budget, watching.hopped)
         if better.objective < best.objective - budget.tol * problem.cost_unit:
             best = better
-        told.search_ended(replace(best, search=ends.summary()))
+        watching.search_ended(replace(best, search=ends.summary()))
         return best
     ends.stop = Stop.INTERRUPTED
     return best

@@ -4,6 +4,8 @@
 2. The search (``softsplit.points.tree``) among the variables of the tree, or all of a narrow table.
 3. A tree whose columns are the look-ups: weight slope / steepness for each, a gate for each
    question. It is rounded and read like any other: its columns are whole numbers already.
+
+Groundwork: ``in_points`` is tested, and no estimator asks for it yet.
 """
 
 from __future__ import annotations
@@ -42,7 +44,6 @@ class PointedParts:
         Its columns are the look-ups.
     parameters : TreeParameters
     scaling : LinearScaling
-        The identity.
     lookups : tuple of (int, Lookup)
         The look-up of each column, and its variable in the coding of training.
     trained : Coding
@@ -88,16 +89,17 @@ def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
     columns = list(_decoded(prepared, coding, rows, variables).values())
     places = {i: n for n, i in enumerate(variables)}
     scores = split_scores(tree, rows.features) * prepared.problem.steepness
-    coefficients = prepared.scaling.splits(tree)[0] * prepared.problem.steepness
     soft = [
-        SoftQuestion(score, _effects(prepared, coding, rows, columns, places, own))
-        for score, own in zip(scores, coefficients, strict=True)
+        SoftQuestion(score, _effects(prepared, coding, rows, columns, places, tree, t))
+        for t, score in enumerate(scores)
     ]
     # 2. The search.
     labels = np.asarray(rows.labels, dtype=np.intp)
     solution = pointed(columns, soft, np.array(tree.leaf_values), labels, rows.weights)
+    if not any(question.terms for question in solution.questions):
+        return None
     # 3. The tree on look-ups.
-    return _parts(prepared, coding, tree, solution, variables)
+    return _parts(prepared, coding, solution, variables)
 
 
 def _decoded(
@@ -124,24 +126,25 @@ def _effects(
     rows: Arriving,
     columns: list[CellColumn],
     places: dict[int, int],
-    coefficients: FloatArray,
+    tree: TreeParameters,
+    t: int,
 ) -> dict[int, Effect]:
-    """Return what each variable adds to the scores of a question, cell by cell."""
-    effects = {}
-    for i in np.unique(coding.homes[np.flatnonzero(coefficients)]).tolist():
+    """Return what each variable adds to the scores of question ``t``, cell by cell."""
+    effects, steepness = {}, prepared.problem.steepness
+    weights = tree.weights[:, t] * (steepness / tree.n_features)
+    slopes = prepared.scaling.splits(tree)[0][t] * steepness
+    for i in np.unique(coding.homes[np.flatnonzero(weights)]).tolist():
         variable, own, column = coding.variables[i], coding.columns_of(i), columns[places[i]]
-        added = _restored(prepared, rows, own) @ coefficients[own]
+        added = weights[own] @ rows.features[own]
         counts = np.bincount(column.codes, minlength=column.n_cells + 1)
-        cells = column.sums(added) / np.maximum(counts, 1)
+        cells = np.where(counts, column.sums(added) / np.maximum(counts, 1), added.mean())
         known = np.flatnonzero(counts[:-1])
-        if not len(known):
-            continue
-        if not column.has_levels:
+        if not column.has_levels and len(known):
             cells[:-1] = np.interp(np.arange(column.n_cells), known, cells[known])
         bends, unknown = np.zeros(0), 0.0
-        if variable.kind in (NUMBER, DATE):
-            bends = coefficients[own[: 1 + variable.n_hinges]]
-            unknown = float(coefficients[own[-1]]) if variable.has_missing else 0.0
+        if variable.kind in (NUMBER, DATE) and prepared.scaling.linear:
+            bends = slopes[own[: 1 + variable.n_hinges]]
+            unknown = float(slopes[own[-1]]) if variable.has_missing else 0.0
         effects[places[i]] = Effect(cells, variable.knots, bends, unknown)
     return effects
 
@@ -149,7 +152,6 @@ def _effects(
 def _parts(
     prepared: Prepared,
     coding: Coding,
-    tree: TreeParameters,
     solution: PointedTree,
     variables: list[int],
 ) -> PointedParts:
@@ -158,22 +160,18 @@ def _parts(
         (
             (variables[n], t, lookup)
             for t, question in enumerate(solution.questions)
-            if question is not None
             for n, lookup in question.lookups.items()
         ),
         key=lambda place: place[:2],
     )
     steepness = prepared.problem.steepness
-    weights = np.zeros((len(placed), tree.weights.shape[1]))
-    thresholds = tree.thresholds.copy()
+    weights = np.zeros((len(placed), len(solution.questions)))
     by_variable: dict[int, list[Lookup]] = {}
     for j, (i, t, lookup) in enumerate(placed):
-        question = solution.questions[t]
-        assert question is not None
-        weights[j, t] = question.gate.slope * len(placed) / steepness
-        thresholds[t] = -question.gate.centre / steepness
+        weights[j, t] = solution.questions[t].gate.slope * len(placed) / steepness
         by_variable.setdefault(i, []).append(lookup)
-    scaling = LinearScaling(np.zeros(len(placed)), np.ones(len(placed)))
+    thresholds = -np.array([question.gate.centre for question in solution.questions]) / steepness
+    scaling = LinearScaling(np.zeros(len(placed)), np.ones(len(placed)), "identity")
     return PointedParts(
         coding.with_lookups(by_variable),
         TreeParameters(weights, thresholds, solution.leaves),

@@ -88,14 +88,14 @@ def progressive_sampling(
             few, solver, n_starts=n_starts, seed=seed, budget=part, n_jobs=threads,
             observer=observer if size == sizes[0] else None, numbers=numbers,
         )  # fmt: skip
-        made = dict(zip(numbers, ends, strict=False))
+        trees = dict(zip(numbers, ends, strict=False))
         # 2. trees of fewer rows may have come further, or be all there is
         cut = part.exhausted
         if cut:
             for number in set(numbers) & set(kept):
                 known = replace(kept[number], objective=few.objective(kept[number].parameters))
-                made[number] = min(made.get(number, known), known, key=_rank_of_cut)
-        kept |= made
+                trees[number] = min(trees.get(number, known), known, key=_rank_of_cut)
+        kept |= trees
         # 3. one tree instead of races that were all cut short
         nowhere = cut and not any(map(_asks, kept.values()))
         if rung == 0 and nowhere and solver.follows(few) and not budget.exhausted:

@@ -213,8 +213,8 @@ def decided(prepared: Prepared, trained: Solution, run: Run) -> Solution:
     requirements and are right most often on the training rows.
     """
     problem, limits = prepared.structure_of(trained).problem, prepared.problem.rate_limits
-    told = prepared.settings.decision != "walk" and not prepared.assigned
-    if limits is None or told or not trained.status.usable:
+    by_mixture = prepared.settings.decision != "walk" and not prepared.assigned
+    if limits is None or by_mixture or not trained.status.usable:
         return trained
 
     def right_by_mixture(solution: Solution) -> float:
@@ -252,12 +252,12 @@ def _best_structure(
     error: NoFeasibleTreeError | None = None
     for prepared in run.budget.while_left(structures, at_least=1):
         try:
-            best, made = _best_of_starts(prepared, some, observer)
+            best, ends = _best_of_starts(prepared, some, observer)
         except NoFeasibleTreeError as none:
             error = none
             continue
         solutions.append(best)
-        starts += made
+        starts += ends
     if error is not None and not solutions:
         raise error
     return min(solutions, key=lambda one: (not one.status.usable, one.objective)), starts

@@ -54,7 +54,7 @@ class Columns:
         """Return the positions of the columns in a list, none of them twice or among ``more``."""
         if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
             raise ParameterError(name, given, f"must list columns of X, got {shown(given)}.")
-        places = [self.place(name, column) for column in self._filled(name, list(given))]
+        places = [self.place(name, column) for column in self.filled(name, list(given))]
         every = [*more, *places]
         twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
         if twice is not None:
@@ -91,7 +91,7 @@ class Columns:
         if given is None:
             return []
         sets: list[tuple[str, list[int]]] = []
-        for members in self._filled(name, _lists(name, given, "sets")):
+        for members in self.filled(name, _lists(name, given, "sets")):
             columns = self.listed(name, members)
             if len(columns) < 2:
                 what = (
@@ -100,10 +100,11 @@ class Columns:
                 )
                 raise ParameterError(name, members, what)
             if pairs and len(columns) > 2:
-                raise ValueError(
-                    f"forbidden_together holds a set of {len(columns)} columns; it takes pairs: "
-                    "give sets to at_most_one."
+                what = (
+                    f"holds a set of {len(columns)} columns; it takes pairs: give sets to "
+                    "at_most_one."
                 )
+                raise ParameterError(name, members, what, ("at_most_one",))
             sets.append((name, columns))
         return sets
 
@@ -117,7 +118,7 @@ class Columns:
 
     def costs(self, name: str, given: Any) -> FloatArray:
         """Return the cost of every column; 1 for those that are not named."""
-        pairs = self._filled(name, self.mapped(name, given, "costs, {'mri': 30.0} say"))
+        pairs = self.filled(name, self.mapped(name, given, "costs, {'mri': 30.0} say"))
         costs = np.ones(len(self.names))
         for place, (_, cost) in pairs.items():
             number = isinstance(cost, int | float | np.integer | np.floating)
@@ -131,7 +132,7 @@ class Columns:
         return costs
 
     @staticmethod
-    def _filled(name: str, given: Any) -> Any:
+    def filled(name: str, given: Any) -> Any:
         """Return ``given`` unless it is empty."""
         if not len(given):
             raise ParameterError(name, given, "is empty; name columns of X, or leave it out.")

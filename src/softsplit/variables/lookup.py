@@ -25,6 +25,9 @@ from softsplit.support.arrays import FloatArray
 # Edges that are computed from a start and a width keep so many digits.
 EDGE_DIGITS = 12
 
+# Fewer even steps are not printed as counts.
+LEAST_STEPS = 3
+
 
 class Counts(NamedTuple):
     """Steps of equal width and height: ``each`` for each full ``width`` above ``start``."""
@@ -73,10 +76,15 @@ class Lookup:
             points = np.array(self.points, dtype=float)[np.asarray(places, dtype=np.intp)]
         return points if self.unknown is None else np.where(missing, float(self.unknown), points)
 
+    @property
+    def all_points(self) -> tuple[int, ...]:
+        """Points of every step or level, and of missing values."""
+        return self.points if self.unknown is None else (*self.points, self.unknown)
+
     @cached_property
     def counts(self) -> Counts | None:
-        """Steps of equal width and height; None for others, and for fewer than three steps."""
-        if len(self.edges) < 3:
+        """Steps of equal width and height; None for others, and for few steps."""
+        if len(self.edges) < LEAST_STEPS:
             return None
         width = self.edges[1] - self.edges[0]
         heights = np.diff(self.points)

@@ -112,9 +112,9 @@ def monotone_effects(
     if given is None:
         return None
     table = Columns(names, {} if coding is None else dict(coding.left_out))
-    pairs = table.mapped("monotone", given, "'+' or '-', as in {'age': '+'}")
-    if not pairs:
-        raise _refused(given, "is empty; name columns of X, or leave it out.")
+    pairs = table.filled(
+        "monotone", table.mapped("monotone", given, "'+' or '-', as in {'age': '+'}")
+    )
     # All columns must speak of the same levels of classes, or of the same in reverse.
     signs: list[tuple[int, int]] = []
     turned: list[int] = []

@@ -329,7 +329,7 @@ class Variable:
             unlisted |= ~np.any(own, axis=1) & ~missing & self.whole
         elif self.encoding == SHARES:
             table = np.array(self.shares)
-            apart = [np.sum((columns[:, : len(row)] - row) ** 2, axis=1) for row in table]
+            apart = [np.sum(np.abs(columns[:, : len(row)] - row), axis=1) for row in table]
             numbers = np.argmin(apart, axis=0).astype(float)
             unlisted = numbers >= len(self.levels)
         else:

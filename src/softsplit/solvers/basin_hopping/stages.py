@@ -36,7 +36,7 @@ class RecipeStage(Protocol):
     """One step of a recipe."""
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_values: FloatArray) -> FloatArray:
-        """Perturbation ``theta`` in place; the leaf classes at the end."""
+        """Move ``theta`` in place; return the leaf classes at the end."""
 
 
 def lead_in(

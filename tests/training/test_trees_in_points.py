@@ -1,0 +1,58 @@
+"""Trained trees in whole points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softsplit import SoftTreeClassifier
+from softsplit.estimators.base import model_settings, training_run
+from softsplit.estimators.training_rows import training_rows
+from softsplit.training.points import in_points
+from softsplit.training.preparation import prepare
+from softsplit.training.run import train
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import mixed_values
+
+
+def learnable_table(n_rows=300):
+    """Two numbers, one of them with missing values, and a category; two classes."""
+    rng = np.random.default_rng(0)
+    age, dose = rng.uniform(20.0, 80.0, n_rows), rng.normal(5.0, 2.0, n_rows)
+    colour = rng.choice(["red", "green", "blue"], n_rows)
+    score = 0.1 * (age - 50.0) - 0.8 * (dose - 5.0) + 2.0 * (colour == "red")
+    labels = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-score))).astype(int)
+    dose[rng.random(n_rows) < 0.1] = np.nan
+    return pd.DataFrame({"age": age, "dose": dose, "colour": colour}), labels
+
+
+def log_loss(tree, rows, steepness):
+    says = mixed_values(tree, rows.features, steepness)[rows.labels, np.arange(len(rows.labels))]
+    return -np.average(np.log(says), weights=rows.weights)
+
+
+@pytest.mark.parametrize("settings", [{}, {"scale": "quantile", "curves": False}], ids=str)
+def test_a_tree_in_points_predicts_as_well_as_the_tree_it_is_made_of(settings):
+    X, labels = learnable_table()
+    model = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, **settings)
+    prepared = prepare(model_settings(model), training_rows(model, X, labels, None))
+    tree = train(prepared, training_run(model)).best.parameters
+    parts, rows = in_points(prepared, tree), prepared.arriving()
+    pointed = parts.values(prepared, rows)
+    steepness = prepared.problem.steepness
+    exact = log_loss(tree, rows, steepness)
+    assert log_loss(parts.parameters, pointed, steepness) < exact + 0.05
+    # whole points, the same for the table as for the training rows
+    coded = parts.coding.code(X).X
+    np.testing.assert_allclose(np.sort(coded.sum(axis=1)), np.sort(pointed.features.sum(axis=0)))
+    assert parts.summary(pointed).low.shape == (len(parts.lookups),)
+
+
+def test_a_tree_without_questions_has_no_points():
+    X, labels = learnable_table()
+    model = SoftTreeClassifier(depth=1)
+    prepared = prepare(model_settings(model), training_rows(model, X, labels, None))
+    problem = prepared.problem
+    tree = TreeParameters.neutral(problem.n_features, problem.n_groups, problem.topology)
+    assert in_points(prepared, tree) is None
