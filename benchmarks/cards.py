@@ -118,6 +118,8 @@ def run_cards(tasks: Any, out: Path) -> None:
 def cards_table(out: Path) -> str:
     """The rows as two tables."""
     rows = pd.DataFrame(rows_of(out))
+    if rows.empty:
+        raise SystemExit(f"{out} holds no rows; make them with 'cards run' first.")
     cards = rows[rows["method"] == "card"]
     names = [*HEADS, "questions", "features", "lines", "most_points"]
     mean = cards.groupby("dataset")[names].mean()

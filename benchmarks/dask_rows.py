@@ -5,8 +5,8 @@
     python benchmarks/dask_rows.py overhead    1e6 rows: two workers against two threads
     python benchmarks/dask_rows.py workers     rows per second of a pass against workers, 1 to 4
 
-The rows are those of benchmarks/scale.py: four classes, the largest of four random linear scores
-with Gumbel noise of scale 0.3, and a tenth of the labels drawn anew; depth 3.
+The rows are like those of benchmarks/scale.py: four classes, the largest of four random linear
+scores with Gumbel noise of scale 0.3, and a tenth of the labels drawn anew; depth 3.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from common import arguments
 
 N_FEATURES, N_CLASSES = 30, 4
 SETTINGS = {"depth": 3, "random_state": 0}
+KILL_IN = 3
+"""A worker is killed in the pass of this number, the first being 0."""
 
 
 def rows(n: int, part: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """The rows of a part; all parts have the same scores."""
-    weights = np.random.default_rng(0).normal(size=(N_FEATURES, N_CLASSES))
+    weights = np.random.default_rng(0).normal(size=(N_FEATURES, N_CLASSES)) / np.sqrt(N_FEATURES)
     draw = np.random.default_rng([1, part])
     X = draw.normal(size=(n, N_FEATURES))
     y = np.argmax(X @ weights + 0.3 * draw.gumbel(size=(n, N_CLASSES)), axis=1)
@@ -131,17 +133,22 @@ def large(folder: Path, n_rows: int, rounds: int) -> None:
     data, local = folder / "large", folder / "workers"
     if not data.exists():
         began = time.perf_counter()
-        write_parquet(data, n_rows, 250_000)
+        write_parquet(data, n_rows, min(250_000, n_rows // 8))
         print(f"{n_rows:,} rows written in {time.perf_counter() - began:.0f} s", flush=True)
     with cluster(2, local) as made, distributed.Client(made) as client:
         print("two workers of 1 GB:", flush=True)
         kept = fit_parquet(client, data, Asked())
         print("the same, a worker killed in the middle:", flush=True)
         pid = next(iter(client.run(os.getpid).values()))
-        lost = fit_parquet(client, data, Asked(3, pid))
+        asked = Asked(KILL_IN, pid)
+        lost = fit_parquet(client, data, asked)
         left = list(local.rglob("*.rows"))
     same = np.array_equal(kept.coef_, lost.coef_) and kept.objective_ == lost.objective_
     print(f"same tree to the bit: {same}; files left: {len(left)}", flush=True)
+    if len(asked.seconds["part_sums"]) <= KILL_IN:
+        raise SystemExit("the fit had too few passes for a worker to be killed in one.")
+    if left or not same:
+        raise SystemExit("a lost worker changed the tree, or files were left.")
 
 
 def overhead(folder: Path, n_rows: int, rounds: int) -> None:

@@ -33,7 +33,8 @@ def overlapping(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """The largest of four linear scores with Gumbel noise, and a tenth of the labels anew."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, N_FEATURES), dtype=np.float32)
-    scores = X @ rng.standard_normal((N_FEATURES, N_CLASSES), dtype=np.float32)
+    directions = rng.standard_normal((N_FEATURES, N_CLASSES), dtype=np.float32)
+    scores = X @ (directions / np.float32(np.sqrt(N_FEATURES)))
     scores += 0.3 * rng.gumbel(size=scores.shape)
     y = np.argmax(scores, axis=1)
     anew = rng.random(n_rows) < 0.1

@@ -19,7 +19,6 @@ import argparse
 import os
 import sqlite3
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import times_of
 
 from softsplit import SoftTreeClassifier, export_sql
 from softsplit.data.named import catalogue, file_of
@@ -34,6 +34,8 @@ from softsplit.experiments.tables import markdown
 
 TRAINING_ROWS, NEW_ROWS = 400, 100
 TIMES = 3
+SAME = 1e-9
+"""Largest difference of a probability."""
 
 
 def main() -> None:
@@ -76,12 +78,14 @@ def agree(names: list[str], wanted: list[str] | None) -> None:
                 worst[runner] = max(worst[runner], float(np.abs(found - proba).max()))
                 wrong = sum(a != b for a, b in zip(told, right, strict=True))
                 other_class += wrong
-                if wrong or np.abs(found - proba).max() > 1e-9:
+                if wrong or np.abs(found - proba).max() > SAME:
                     print(f"{name}, {loss}, {runner}: {np.abs(found - proba).max():.1e}, {wrong}")
             print(f"{name}, {loss}: {len(new)} rows", file=sys.stderr, flush=True)
     print(f"{trees} trees, {asked:,} answers, {other_class} with another class\n")
     lines = [[runner, f"{difference:.1e}"] for runner, difference in worst.items()]
     print(markdown(pd.DataFrame(lines, columns=["program", "largest difference"])))
+    if not asked or other_class or max(worst.values()) > SAME:
+        raise SystemExit("programs and trees disagree, or nothing was asked.")
 
 
 # --- a million rows -------------------------------------------------------------------------------
@@ -114,12 +118,7 @@ def classes(frame: pd.DataFrame) -> np.ndarray:
 
 def best(action: Callable[[], object], times: int = TIMES) -> float:
     """Seconds of the processor, the best of ``times``."""
-    found = []
-    for _ in range(times):
-        began = time.process_time()
-        action()
-        found.append(time.process_time() - began)
-    return min(found)
+    return min(times_of(action, times, "cpu"))
 
 
 def million(n_rows: int) -> None:

@@ -82,7 +82,7 @@ def kill(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str,
         new, killed = kill_once(store, seconds, rows, rng.choice([1, 2]), working=working)
         if killed:
             gained.append(new)
-        if len(gained) % 5 == 4 or rows_of(store) == rows:
+        if len(gained) % 5 == 4 or len(gained) == times or rows_of(store) == rows:
             with Store(store) as opened:
                 run_experiment(small(), opened)
             assert contents(store) == whole, "a run that was killed ended with other rows"

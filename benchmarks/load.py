@@ -26,6 +26,8 @@ WARM_UP = 0.15
 """Share of the fits that come before the first measurement: caches fill, memory pools grow."""
 
 BAR = 0.05
+FEWEST = 200
+"""Fewer fits say nothing of memory."""
 
 
 def main() -> None:
@@ -34,6 +36,8 @@ def main() -> None:
     figures = fits(args.times)
     table = markdown(["figure", "value"], [[k.replace("_", " "), v] for k, v in figures.items()])
     keep("fits", figures, table, write=args.write)
+    if args.times < FEWEST:
+        print(f"{args.times} fits are too few to say whether memory is flat.")
     if figures["flat_within_5_%"] == "NO" or figures["threads_left"] or figures["files_left_open"]:
         raise SystemExit("something is left behind by each fit.")
 

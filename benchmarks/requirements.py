@@ -251,6 +251,8 @@ def holds_text(args: argparse.Namespace) -> list[str]:
         "|---|---|---|---|---|",
     ]
     lines += [f"| {loss} | " + " | ".join(map(str, told)) + " |" for loss, told in found.items()]
+    if any(told[-1] for told in found.values()):
+        raise SystemExit("\n".join([*lines, "", "Pairs of rows contradict an effect."]))
     return lines
 
 

@@ -7,15 +7,14 @@ there; here it costs what these two cost. Every tree is judged at these costs, o
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from softsplit import SoftTreeClassifier
+from softsplit.data.named import file_of
 from softsplit.estimators.row_reading import checked_rows
 from softsplit.reading.case_costs import CaseCosts, arriving_shares
 
@@ -29,7 +28,9 @@ WANTED_COST, WANTED_ACCURACY = 0.5, 0.5
 
 
 def thyroid() -> tuple[pd.DataFrame, np.ndarray]:
-    table = pd.read_csv(Path(os.environ["SOFTSPLIT_DATA"]) / "thyroid.csv")
+    path = file_of("thyroid")
+    assert path is not None, "thyroid is not there: set SOFTSPLIT_DATA"
+    table = pd.read_csv(path)
     return table.drop(columns="class"), table["class"].to_numpy()
 
 

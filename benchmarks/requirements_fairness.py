@@ -4,7 +4,8 @@
     python benchmarks/requirements_fairness.py run        [--cases adult-sex ...]
     python benchmarks/requirements.py fairness            both, as far as possible, and the table
 
-Figures are kept in docs/results/fairness-*.json, and a run goes on where it was left.
+Figures are kept in docs/results/fairness-*.json, and a run goes on where it was left: remove what
+is to be measured anew.
 
 Adult (2,500 rows to train on and 8,000 others to judge by, drawn anew for each of five folds) and
 German credit (five stratified folds). The favourable class is ">50K" or "good". Demographic parity

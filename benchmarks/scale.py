@@ -9,8 +9,8 @@
 Rows: standard normal features, depth 3, four classes: the largest of four random linear scores
 with Gumbel noise of scale 0.3, and one label in ten drawn anew. Every method runs in a process of
 its own, one after the other; seconds are those of the clock, and of all processors together, which
-other work on the machine does not change. Figures are kept in docs/results/scale.json, of which
-docs/images/make_scaling.py makes the picture.
+other work on the machine does not change. With --write figures are kept in docs/results/scale.json,
+of which docs/images/make_scaling.py makes the picture.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def main() -> None:
         methods=(str, ""),
         tables=(list(TABLES), ""),
         task=(str, argparse.SUPPRESS),
+        write=(False, "figures to docs/results/scale.json"),
     )
     if args.part == "one":
         print(json.dumps(TASKS[(task := json.loads(args.task)).pop("task")](**task)))
@@ -52,8 +53,9 @@ def main() -> None:
     cells = [[row.get(name, "") for name in names] for row in found]
     shown = [[f"{v:.4g}" if isinstance(v, float) else v for v in row] for row in cells]
     print(markdown(names, shown))
-    known = json.loads(STORE.read_text()) if STORE.exists() else {}
-    STORE.write_text(json.dumps(known | {args.part: found}, indent=1) + "\n")
+    if args.write:
+        known = json.loads(STORE.read_text()) if STORE.exists() else {}
+        STORE.write_text(json.dumps(known | {args.part: found}, indent=1) + "\n")
 
 
 def alone(task: str, **settings: Any) -> dict[str, Any]:

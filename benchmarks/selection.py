@@ -160,6 +160,8 @@ def overview(args: argparse.Namespace) -> dict[str, dict[str, str]]:
     """Texts of README.md and docs/when.md by the names of their places."""
     rows = read_rows(args, fold_seed=args.fold_seed)
     larger = rows["dataset"].isin(LARGER)
+    if larger.all() or not larger.any():
+        raise SystemExit(f"{args.out} needs rows of the paper's data sets and of the larger ones.")
     means = means_table(rows[~larger])
     return {
         "README.source.md": {
@@ -250,6 +252,8 @@ def draw(rows: pd.DataFrame, path: Path) -> None:
     rows = rows[~rows["dataset"].isin((*LARGER, *PUZZLES)) & rows["method"].isin(DRAWN)]
     found = {f: wide(rows, f, ["dataset"]) for f in ("features", "accuracy", "log_loss")}
     common = found["accuracy"].dropna().index
+    if common.empty:
+        raise SystemExit("no data set has rows of every method: there is nothing to draw.")
     means = pd.DataFrame({f: table.loc[common].mean() for f, table in found.items()})
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     for axis, column, label in zip(axes, ("accuracy", "log_loss"), DRAWN_LABELS, strict=True):

@@ -244,6 +244,8 @@ def times(found: pd.DataFrame) -> list[str]:
         for key in wide.index
     ]  # fmt: skip
     known, both = ratio.dropna(), (right["tree"] - right_before).dropna()
+    if known.empty:
+        return ["## Time", "No table has times of both the tree and boosting."]
     ended, faster = clock["ebm"].notna(), clock["tree"] < clock["ebm"]
     outlasted = clock["tree"] < over  # EBM was stopped after the tree had ended
     worst = known.idxmax()

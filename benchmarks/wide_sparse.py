@@ -64,9 +64,16 @@ def main() -> None:
     print(
         f"tree: {100 * tree.score(X[test], y[test]):.1f} % right, "
         f"{len(tree.selected_features_)} columns ({found} of {WORDS} that matter), {spent:.1f} s, "
-        f"{memory() - before:,.0f} MB more than before; {len(tree.screening_.columns)} columns in "
-        f"the working set, {tree.screening_.rounds} rounds, complete {tree.screening_.complete}"
+        f"{memory() - before:,.0f} MB more than before"
     )
+    screening = getattr(tree, "screening_", None)
+    if screening is None:
+        print("so small a table is trained as a dense one: nothing was screened.")
+    else:
+        print(
+            f"{len(screening.columns)} columns in the working set, {screening.rounds} rounds, "
+            f"complete {screening.complete}"
+        )
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
