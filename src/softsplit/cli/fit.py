@@ -172,7 +172,7 @@ def _show(
     import numpy as np
 
     from softsplit.reading.case_costs import CaseCosts, arriving_shares
-    from softsplit.report.report_data import strength_of
+    from softsplit.report.same_tree import strength_of
 
     tree = fitted.tree
     matrix = rows.coded_as(tree.tree_.coding).matrix

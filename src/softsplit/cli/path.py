@@ -97,7 +97,7 @@ def path(
 def _lines(report_data: ReportData, of_table: str) -> list[dict[str, Any]]:
     import numpy as np
 
-    from softsplit.report.report_data import fit_options, strength_of
+    from softsplit.report.same_tree import fit_options, strength_of
 
     lines = []
     for i, tree in enumerate(report_data.trees):

@@ -13,7 +13,8 @@ from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
 from softsplit.report.pages import Table, percent, with_interval
-from softsplit.report.report_data import ReportData, fit_options, strength_of
+from softsplit.report.report_data import ReportData
+from softsplit.report.same_tree import fit_options, strength_of, training_line, tree_line
 from softsplit.report.scales import questions_html
 from softsplit.support.messages import counted, shortened
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
@@ -218,8 +219,8 @@ def _rates(data: ReportData, counts: NDArray[np.int64]) -> Table:
 
 
 def _lines(data: ReportData, point: int) -> PythonLines:
-    repeatable = point < len(data.repeatable) and data.repeatable[point]
-    given = fit_options(data.trees[point], data.of_table) if repeatable else None
+    tree, repeatable = data.trees[point], point < len(data.repeatable) and data.repeatable[point]
+    given = fit_options(tree, data.of_table) if repeatable else None
     target = shlex.quote(data.rows.target)
     command = None if given is None else f"softsplit fit DATA -t {target} {given}"
-    return PythonLines(data.python_tree(point), data.python_line(point), repeatable, command)
+    return PythonLines(tree_line(tree), training_line(tree), repeatable, command)

@@ -26,7 +26,7 @@ from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.fitted.profile import TableProfile
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import named_columns
-from softsplit.report.report_data import fit_options, strength_of
+from softsplit.report.same_tree import fit_options, strength_of
 from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
 from softsplit.settings.parameter import parameters as table_parameters
@@ -100,7 +100,7 @@ class FitOptions:
 
     def among(self, *tables: type) -> dict[str, Any]:
         """Return the parameters that one of the estimators has."""
-        names = {one.name for one in table_parameters(*tables)}
+        names = {parameter.name for parameter in table_parameters(*tables)}
         return {name: value for name, value in self.parameters.items() if name in names}
 
     @property
@@ -214,7 +214,7 @@ def check_training_rows(tree: SoftTreeClassifier, rows: LabelledRows, name: str)
     profile = tree.tree_.profile
     if profile is None or np.any(profile.classes != np.rint(profile.classes)):
         return
-    here = np.array([np.sum(rows.y == one) for one in tree.classes_], dtype=float)
+    here = np.array([np.sum(rows.y == label) for label in tree.classes_], dtype=float)
     if np.array_equal(here, profile.classes) or _has_values_of(profile, rows):
         return
     k = int(np.argmax(np.abs(here - profile.classes)))
@@ -230,9 +230,9 @@ def check_training_rows(tree: SoftTreeClassifier, rows: LabelledRows, name: str)
 def _has_values_of(profile: TableProfile, rows: LabelledRows) -> bool:
     """Whether all edges of a profile, values of training rows, are among those of ``rows``."""
     edges = [
-        (one.edges, cells.numbers)
-        for one, cells in zip(profile.columns, rows.rows.cells, strict=True)
-        if one is not None and one.edges is not None
+        (column.edges, cells.numbers)
+        for column, cells in zip(profile.columns, rows.rows.cells, strict=True)
+        if column is not None and column.edges is not None
     ]
     tells = any(len(own) >= PROFILE_EDGES for own, _ in edges)
     return tells and all(bool(np.all(np.isin(own, values))) for own, values in edges)
@@ -384,8 +384,8 @@ def describe_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
         rule = rule if words else "the best one"
     folds, twice = search.n_splits_ // search.n_repeats_, search.n_repeats_ > 1
     again = ", repeated with a second division into folds" if twice else ""
-    told = f"chosen by {folds}-fold cross-validation among {count} trees{sample}{again}: {rule}"
-    return told + _describe_factors(search) + _describe_teacher(search)
+    text = f"chosen by {folds}-fold cross-validation among {count} trees{sample}{again}: {rule}"
+    return text + _describe_factors(search) + _describe_teacher(search)
 
 
 def _describe_factors(search: SoftTreeClassifierCV) -> str:
@@ -395,8 +395,8 @@ def _describe_factors(search: SoftTreeClassifierCV) -> str:
         return ""
     factors = zip(search.classes_.tolist(), np.max(costs, axis=1), strict=True)
     raised = [f"{visible(label)} x {factor:.3g}" for label, factor in factors if factor != 1]
-    told = "; to predict, the probabilities of rare classes are multiplied by factors chosen on"
-    return f"{told} held-out rows: {', '.join(raised)}"
+    text = "; to predict, the probabilities of rare classes are multiplied by factors chosen on"
+    return f"{text} held-out rows: {', '.join(raised)}"
 
 
 def _describe_teacher(search: SoftTreeClassifierCV) -> str:
@@ -405,9 +405,9 @@ def _describe_teacher(search: SoftTreeClassifierCV) -> str:
     weight = results["param_teacher"][search.best_index_] if search.targets_ is not None else 0.0
     if weight == 0:
         return ""
-    told = f"; {100 * weight:g} % of what it learned are probabilities of a teacher"
+    text = f"; {100 * weight:g} % of what it learned are probabilities of a teacher"
     if "priced_log_loss" not in results:
-        return told
+        return text
     most = results["n_splits_done"] == results["n_splits_done"].max()
     others = np.flatnonzero(most & (results["param_teacher"] == 0))
     without = others[np.argmin(results["priced_log_loss"][others])]
@@ -416,7 +416,7 @@ def _describe_teacher(search: SoftTreeClassifierCV) -> str:
         f"{results['mean_n_features'][row]:.1f} features"
         for row in (search.best_index_, without)
     )
-    return f"{told}, {here} on held-out rows; without it {there}"
+    return f"{text}, {here} on held-out rows; without it {there}"
 
 
 def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tuple[str, str]]:
