@@ -127,6 +127,11 @@ def test_a_damaged_cache_is_fetched_again(server, tmp_path):
             {},
             "the ARFF file of data set 'paint' cannot be read",
         ),
+        (
+            "@RELATION x\n@ATTRIBUTE a STRING\n@DATA\n'p'\n",
+            {},
+            "the ARFF file of data set 'paint' cannot be read: String attributes",
+        ),
     ],
 )
 def test_what_is_not_the_set_of_the_paper_is_refused(server, tmp_path, arff, changes, sentence):

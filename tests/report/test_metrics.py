@@ -123,6 +123,23 @@ def test_the_most_frequent_class_is_as_good_as_chance(rare):
     assert found.accuracy.value > 1 / len(rare.classes)
 
 
+def test_held_out_rows_of_one_class_have_a_page(rare):
+    """Of a table with a single row of a class none may be held out."""
+    whole = rare.assessment
+    common = whole.labels != rare.rare
+
+    def part(judged):
+        return replace(judged, calls=judged.calls[common], proba=judged.proba[common])
+
+    assessment = replace(
+        whole, labels=whole.labels[common], rows=whole.rows[common],
+        trees=tuple(map(part, whole.trees)),
+        baselines={name: part(judged) for name, judged in whole.baselines.items()},
+    )  # fmt: skip
+    page = render_report(replace(rare, assessment=assessment))
+    assert "ROC curve of class" not in page and "Reliability as a table" in page
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_a_class_that_is_not_predicted_leads_with_base_rate_and_recall(told):
     """Whether columns tell classes apart follows from the ROC area, not from accuracy."""

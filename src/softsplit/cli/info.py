@@ -20,7 +20,7 @@ from softsplit.support.version import __version__
 EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 # Optional distributions of the core and their extras; option packages declare their own.
-OPTIONAL = {"pyarrow": "parquet", "openpyxl": "excel", "onnx": "onnx"}
+OPTIONAL = {"pyarrow": "parquet", "openpyxl": "excel"}
 
 # Titles of facts in text output, where they differ from the keys in JSON.
 TITLES = {

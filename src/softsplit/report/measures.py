@@ -135,9 +135,9 @@ def class_sentence(data: ReportData, point: int) -> str | None:
     text += f", and {alarms} of the other rows are false positives."
     others = [(i, data.class_metrics(point, i)) for i in range(len(data.classes)) if i != k]
     listed = [
-        f"{percent(one.found.value, 0)} of class {shortened(data.classes[i], 40)}"
-        for i, one in others
-        if one is not None and one.found is not None
+        f"{percent(other.found.value, 0)} of class {shortened(data.classes[i], 40)}"
+        for i, other in others
+        if other is not None and other.found is not None
     ]
     return text + (
         f" It finds {', '.join(listed)}." if listed and len(listed) <= OPTIONS.listed else ""
@@ -212,7 +212,7 @@ def _curves(data: ReportData) -> Curves | None:
         return None
     own, labels = assessment.trees[data.chosen], assessment.labels
     charts, keys = [], []
-    if len(data.classes) == 2:
+    if len(data.classes) == len(np.unique(labels)) == 2:
         k = positive_class(data.labels)
         positive, name = labels == k, shortened(data.classes[k], 30)
         others = {n: j for n, j in assessment.baselines.items() if n != "majority" and j.complete}

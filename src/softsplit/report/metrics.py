@@ -112,8 +112,9 @@ def precision_recall_area(proba: FloatArray, labels: Codes, only: int | None = N
     ends = []
     for k, value in zip(asked, areas, strict=True):
         a = min(max(value, 1e-6), 1 - 1e-6)
-        middle, half = np.log(a / (1 - a)), Z / np.sqrt(np.sum(labels == k) * a * (1 - a))
-        with np.errstate(over="ignore"):  # of few rows and a perfect order the end is 0
+        # Of few rows and a perfect order the end is 0; without a row of the class nothing is known.
+        with np.errstate(over="ignore", divide="ignore"):
+            middle, half = np.log(a / (1 - a)), Z / np.sqrt(np.sum(labels == k) * a * (1 - a))
             ends.append([1 / (1 + np.exp(-(middle + side * half))) for side in (-1, 1)])
     low, high = np.mean(ends, axis=0)
     value = float(np.mean(areas))

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -35,7 +35,7 @@ class Table:
     caption : str
     head : sequence of str
     rows : sequence of sequences of str
-    numeric : sequence of int
+    numeric : collection of int
         Columns that are set to the right.
     diagonal : bool
         Whether cell k of row k, not counting heads, is one to be seen.
@@ -44,7 +44,7 @@ class Table:
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    numeric: Iterable[int] = ()
+    numeric: Collection[int] = ()
     diagonal: bool = False
 
 
