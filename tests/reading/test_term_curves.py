@@ -56,7 +56,7 @@ def test_a_curve_is_what_the_number_adds_to_the_score_of_the_tree(bent):
     np.testing.assert_allclose(
         found - found[0], up * (scores(values) - scores(values)[0]), rtol=1e-9, atol=1e-9
     )
-    assert curve.told.endswith(curve.rises) and " up to " in curve.rises
+    assert curve.sentence.endswith(curve.rises) and " up to " in curve.rises
 
 
 def test_only_terms_that_bend_have_a_curve():
@@ -84,7 +84,7 @@ def test_pages_draw_the_curve_beside_its_terms_and_tell_it(bent):
     for svg in (drawn, tall):
         (group,) = svg.findall(".//g[@class='curve']")
         assert group.get("role") == "img"
-        assert group.get("aria-label") == group.find("title").text == curve.told
+        assert group.get("aria-label") == group.find("title").text == curve.sentence
         assert len(group.findall("line")) == len(group.findall("circle")) == curve.bends.sum()
         frame = {key: float(value) for key, value in group.find("rect").items()}
         places = (numbers_of(group.find("path")) - [frame["x"], frame["y"]]) / [

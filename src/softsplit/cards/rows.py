@@ -99,15 +99,15 @@ def shaken_rows(model: TreeModel, cells: Sequence[Cells]) -> tuple[Cells, ...]:
         return tuple(cells)
     used = set(model.selected_variables.tolist())
     shaken = []
-    for i, one in enumerate(cells):
+    for i, column in enumerate(cells):
         rows = np.tile(np.arange(n), copies)
         if i not in used:
-            shaken.append(one.part(rows))
+            shaken.append(column.part(rows))
             continue
         swapped = rng.random(len(rows)) < OPTIONS.swapped
         swapped[:n] = False
-        moved = one.part(np.where(swapped, rng.integers(n, size=len(rows)), rows))
-        values = np.sort(one.numbers[~np.isnan(one.numbers)])
+        moved = column.part(np.where(swapped, rng.integers(n, size=len(rows)), rows))
+        values = np.sort(column.numbers[~np.isnan(column.numbers)])
         many = len(np.unique(values)) > OPTIONS.few_values
         if many and not model.table_coding.variables[i].levels:
             ranks = np.searchsorted(values, moved.numbers) + rng.random(len(rows))
@@ -116,7 +116,7 @@ def shaken_rows(model: TreeModel, cells: Sequence[Cells]) -> tuple[Cells, ...]:
             shifted = np.interp(ranks, np.arange(len(values)), values)
             if whole_numbers(model, i):
                 shifted = np.rint(shifted)
-            shifted[:n] = one.numbers
+            shifted[:n] = column.numbers
             moved = replace(moved, numbers=np.where(np.isnan(moved.numbers), np.nan, shifted))
         shaken.append(moved)
     return tuple(shaken)

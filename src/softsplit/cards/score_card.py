@@ -191,7 +191,7 @@ class ScoreCard:
         last[:] = self.start.question
         for question in self.questions:  # those above come first
             rows = np.flatnonzero(last == question.number)
-            sums[rows] = totals = question.totals([one.part(rows) for one in cells])
+            sums[rows] = totals = question.totals([column.part(rows) for column in cells])
             for side, goal in enumerate((question.low, question.high)):
                 there = rows[(totals >= question.limit) == bool(side)]
                 if goal.question:
@@ -296,8 +296,7 @@ class ScoreCard:
         )
 
     def _repr_html_(self) -> str:
-        made: str = late("softsplit.report.notebook", "card_html")(self)
-        return made
+        return str(late("softsplit.report.notebook", "card_html")(self))
 
 
 # --- the whole tree -------------------------------------------------------------------------------
@@ -331,20 +330,20 @@ def make_card(model: TreeModel, X: Any = None, y: Any = None, points: int = 20) 
     predicted = model.predict_index(coded)
     step = max(1, -(-len(predicted) // OPTIONS.rows))
     some = np.arange(0, len(predicted), step)
-    card = _searched(model, shaken_rows(model, [one.part(some) for one in cells]), points)
+    card = _searched(model, shaken_rows(model, [column.part(some) for column in cells]), points)
     counts = model.predict_proba(coded)
     known = np.ones(len(counts), dtype=bool)
     if labels is not None:
         known = labels >= 0
         counts = np.eye(len(model.classes))[labels]
-    card = _with_shares(card, [one.part(known) for one in cells], counts[known])
+    card = _with_shares(card, [column.part(known) for column in cells], counts[known])
     if X is None or not len(predicted):
         return card
     given = card.follow(cells).labels
     card = replace(card, agreement=float(np.mean(given == predicted)))
     if labels is None:
         return card
-    right = [float(np.mean(one == labels)) for one in (given, predicted)]
+    right = [float(np.mean(calls == labels)) for calls in (given, predicted)]
     return replace(card, accuracy=right[0], tree_accuracy=right[1])
 
 
@@ -401,10 +400,10 @@ def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCar
     linear = [Linear.of(model, t) for t in range(n_branches)]
     holds = np.array(
         [
-            ~one.right([one.pull(home, cells[home]) for home in one.homes])
-            if one.homes
-            else np.full(n_rows, one.constant < 0)
-            for one in linear
+            ~question.right([question.pull(home, cells[home]) for home in question.homes])
+            if question.homes
+            else np.full(n_rows, question.constant < 0)
+            for question in linear
         ]
     )
     calls = model.leaf_predictions
@@ -420,7 +419,7 @@ def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCar
         gain = right - left
         used = rows if len(rows) else np.arange(n_rows)
         gain = gain if len(rows) else np.zeros(n_rows)
-        there = [one.part(used) for one in cells]
+        there = [column.part(used) for column in cells]
         blocks, limit = question_points(
             linear[node], there, gain, points, sharp=len(model.classes) > 2,
             quick=len(plan) > OPTIONS.few_questions,

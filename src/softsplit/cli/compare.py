@@ -55,7 +55,8 @@ def compare(
     before, after = load_stored(old), load_stored(new)
     table = read(data, encoding, quiet)
     used = [
-        {one.tree_.column_names[j] for j in one.tree_.selected_columns} for one in (before, after)
+        {tree.tree_.column_names[j] for j in tree.tree_.selected_columns}
+        for tree in (before, after)
     ]
     more = not used[1] <= used[0]  # else what is strange in the rows would be said twice
     rows = [rows_for(before, table, target).X, rows_for(after, table, target, remarks=more).X]

@@ -74,8 +74,8 @@ def explain(
     limits = advice_limits(tree, fixed, ranges, only_decrease, only_increase)
     explanations: list[Any] = []
     for i, number in enumerate(wanted):
-        one = rows.part(np.array([i]))
-        explanation = explained(tree.tree_, one.X[0], one.cells, limits)
+        case = rows.part(np.array([i]))
+        explanation = explained(tree.tree_, case.X[0], case.cells, limits)
         explanations.append({"row": number, **explanation.to_dict()})
         if not as_json:
             echo(f"row {number}: {explanation}\n")

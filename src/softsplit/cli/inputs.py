@@ -140,8 +140,8 @@ def rows_for(
     missing = {v.name: cells.missing for v, cells in used if not v.has_missing}
     _say_counts(new, "have a value of {} that was not seen in training")
     _say_counts(missing, "have a missing value of {}, as no training row had")
-    for one in far_columns(model, rows.X):
-        _say_counts({one.name: one.rows}, f"have a value of {{}} {one.training}")
+    for column in far_columns(model, rows.X):
+        _say_counts({column.name: column.rows}, f"have a value of {{}} {column.training}")
     return rows
 
 

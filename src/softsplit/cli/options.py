@@ -19,7 +19,7 @@ from softsplit.support.messages import ParameterError
 ON_THIS_MACHINE = "here"
 
 # Parameters of the estimators and their options, by the names of the options.
-TABLE = {option.name: (one, option) for one, option in options(*CLASSIFIER, *SEARCH)}
+TABLE = {option.name: (parameter, option) for parameter, option in options(*CLASSIFIER, *SEARCH)}
 
 
 def takes(
@@ -65,7 +65,7 @@ def takes(
 
 def of_parameter(name: str, changed: Option | None = None) -> Any:
     """Return an option of the table of parameters for Typer."""
-    one, option = TABLE[name]
+    parameter, option = TABLE[name]
     option = changed or option
     return typer.Option(
         option.flag,
@@ -75,7 +75,7 @@ def of_parameter(name: str, changed: Option | None = None) -> Any:
         min=option.least,
         max=option.most,
         metavar=option.metavar,
-        parser=_reader(option, one.metadata["check"]) if option.kind is object else None,
+        parser=_reader(option, parameter.metadata["check"]) if option.kind is object else None,
     )
 
 

@@ -94,11 +94,11 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
     }
     classes = {}
     for k, name in enumerate(report_data.classes):
-        one = report_data.class_metrics(report_data.chosen, k)
-        if one is not None:
+        metrics = report_data.class_metrics(report_data.chosen, k)
+        if metrics is not None:
             classes[name] = {
                 key: as_object(value) if not isinstance(value, int) else value
-                for key, value in one._asdict().items()
+                for key, value in metrics._asdict().items()
             }
     return {"figures": judged, "by_class": classes}
 

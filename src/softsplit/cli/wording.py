@@ -87,7 +87,7 @@ def usage(error: Any) -> str:
             return f"{match[1]} is missing; choose {_either(match[2].split(', '))}."
         return f"{match[1]} is missing; {path} --help says what to give."
     if match := re.match(r"No such option:? '?(-[^\s'(]+)", text):
-        known = [name for one in error.ctx.command.params for name in one.opts]
+        known = [name for option in error.ctx.command.params for name in option.opts]
         near = _nearest_name(match[1], known)
         hint = f"did you mean {near}?" if near else f"{path} --help lists the options."
         return f"there is no option {match[1]}; {hint}"

@@ -147,8 +147,8 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     frame, notes = _without_index(name, full, named=bool(header[0]))
     if short:
         have = f"{counted(short, 'row')} {'has' if short == 1 else 'have'}"
-        told = f"{have} fewer fields than the first line; the last fields count as missing values."
-        notes = (*notes, told)
+        note = f"{have} fewer fields than the first line; the last fields count as missing values."
+        notes = (*notes, note)
     left_out = tuple(full.columns.difference(frame.columns))
     return Table(stem, frame, separator != ",", notes, left_out)
 

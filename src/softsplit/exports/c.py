@@ -153,7 +153,7 @@ def export_c(tree: Any, path: PathName | None = None, *, reasons: bool = False) 
     names = identifiers([column.name for column in program.columns], FIELD)
     fields = {column.place: name for column, name in zip(program.columns, names, strict=True)}
     printer = CPrinter(fields)
-    lines = [f"    double {name} = {printer(made)};" for name, made in program.definitions.items()]
+    lines = [f"    double {name} = {printer(e)};" for name, e in program.definitions.items()]
     kinds = {column.kind for column in program.columns}
     types = {"text": "const char *", "number": "double ", "truth": "double ", "day": "double "}
     struct = [
@@ -189,17 +189,17 @@ def _body(lines: list[str], wanted: Collection[str]) -> list[str]:
 
 
 def _reasons(program: TreeProgram, lines: list[str], printer: CPrinter) -> list[str]:
-    told = program.reasons
-    if not told:
+    reasons = program.reasons
+    if not reasons:
         return []
-    called = [f"question {question}: {variable}" for question, variable, _, _ in told]
-    base = {reason.question: reason.base for reason in told}
+    called = [f"question {question}: {variable}" for question, variable, _, _ in reasons]
+    base = {reason.question: reason.base for reason in reasons}
     return [
-        f"\nenum {{ softsplit_n_reasons = {len(told)} }};\n",
+        f"\nenum {{ softsplit_n_reasons = {len(reasons)} }};\n",
         f"const char *const softsplit_reason_names[] = {{{', '.join(map(quoted, called))}}};\n",
         *(f"// a mean row, question {q}: {value!r}\n" for q, value in base.items()),
         "\nvoid softsplit_reasons(const softsplit_row *row, double *values) {\n",
-        *_body(lines, program.needed_for(reason.value for reason in told)),
-        *(f"    values[{i}] = {printer(reason.value)};\n" for i, reason in enumerate(told)),
+        *_body(lines, program.needed_for(reason.value for reason in reasons)),
+        *(f"    values[{i}] = {printer(reason.value)};\n" for i, reason in enumerate(reasons)),
         "}\n",
     ]

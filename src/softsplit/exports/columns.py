@@ -95,14 +95,14 @@ def _hinge(variable: Variable, n: int, value: Expression, missing: Op) -> Expres
     below, above = hinges(ends, variable.knots)[:, n].tolist()
     at_missing = float(hinges(np.array([variable.middle]), variable.knots)[0, n])
     if (below, above) == (0.0, ends[1] - knot):
-        made: Expression = Op("max", (minus(value, knot), 0.0))
+        hinge: Expression = Op("max", (minus(value, knot), 0.0))
     elif (below, above) == (ends[0], knot):
-        made = Op("min", (value, knot))
+        hinge = Op("min", (value, knot))
     elif (below, above) == (knot - ends[0], 0.0):
-        made = Op("max", (minus(knot, value), 0.0))
+        hinge = Op("max", (minus(knot, value), 0.0))
     else:
         raise _unknown(variable)
-    return if_(missing, at_missing, made)
+    return if_(missing, at_missing, hinge)
 
 
 # --- parts of dates -------------------------------------------------------------------------------

@@ -15,10 +15,7 @@ from softsplit.exports.expressions import (
     Lookup,
     Op,
 )
-from softsplit.exports.printing import (
-    BLANKS,
-    Printer,
-)
+from softsplit.exports.printing import BLANKS, Printer
 from softsplit.exports.program import SATURATION
 from softsplit.persistence.records import has_halves
 from softsplit.support.messages import shown
@@ -376,11 +373,11 @@ def _iso_text(text: str, form: str) -> str:
         third = f"substr({second}, instr({second}, '{mark}') + 1)"
         parts = dict(zip(date[1::3], (text, second, third), strict=True))
     # The cast of a text to an integer takes the digits with which it begins.
-    made = (
+    day = (
         "printf('%04d-%02d-%02d', " + ", ".join(f"CAST({parts[p]} AS INTEGER)" for p in "Ymd") + ")"
     )
     if not time:
-        return made
+        return day
     clock = f"substr({text}, instr({text}, ' ') + 1)"
     hours = f"printf(' %02d', CAST({clock} AS INTEGER))"
-    return f"{made} || {hours} || substr({clock}, instr({clock}, ':'))"
+    return f"{day} || {hours} || substr({clock}, instr({clock}, ':'))"

@@ -237,18 +237,18 @@ def _cells(program: TreeProgram, model: TreeModel, X: Any) -> list[list[Any]]:
 def _values(series: pd.Series, column: Column) -> list[Any]:
     from softsplit.variables.dates import days_in
 
-    made: list[Any] = []
+    cells: list[Any] = []
     for value, missing in zip(series.astype(object), series.isna(), strict=True):
         if missing or (isinstance(value, str) and not value.strip()):
-            made.append(None)
+            cells.append(None)
         elif column.kind == "day":
             days = days_in(column.form)(value)
-            made.append(None if days is None else days + EPOCH)
+            cells.append(None if days is None else days + EPOCH)
         elif column.kind == "number" and not isinstance(value, str):
-            made.append(float(value))
+            cells.append(float(value))
         else:
-            made.append(value.item() if hasattr(value, "item") else value)
-    return [str(v) if isinstance(v, date | datetime) else v for v in made]
+            cells.append(value.item() if hasattr(value, "item") else value)
+    return [str(v) if isinstance(v, date | datetime) else v for v in cells]
 
 
 def _outputs(program: TreeProgram) -> list[tuple[str, Expression]]:

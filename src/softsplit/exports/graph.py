@@ -72,11 +72,11 @@ def export_onnx(tree: Any, path: PathName | None = None) -> Any:
     coding = model.coding
     matrix = coding is None or coding.of_matrices
     graph = GraphPrinter(model.table_coding.names if matrix else None)
-    made = graph.model(program_of(model), _labels(model.classes))
-    onnx.checker.check_model(made)
+    proto = graph.model(program_of(model), _labels(model.classes))
+    onnx.checker.check_model(proto)
     if path is not None:
-        write_file(path, made.SerializeToString())
-    return made
+        write_file(path, proto.SerializeToString())
+    return proto
 
 
 class GraphPrinter(Printer):

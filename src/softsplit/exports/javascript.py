@@ -165,11 +165,11 @@ def export_javascript(tree: Any, path: PathName | None = None, *, reasons: bool 
     """
     program = program_of(model_in(tree), reasons=reasons)
     printer = JavaScriptPrinter()
-    lines = [f"    const {name} = {printer(made)};" for name, made in program.definitions.items()]
+    lines = [f"    const {name} = {printer(e)};" for name, e in program.definitions.items()]
     answers = ", ".join(map(printer, program.probabilities))
-    told = [f"[{q}, {quoted(v)}, {printer(value)}]" for q, v, value, _ in program.reasons]
+    triples = [f"[{q}, {quoted(v)}, {printer(value)}]" for q, v, value, _ in program.reasons]
+    listed = ", ".join(triples)
     used = ", ".join(remark(column.name) for column in program.columns)
-    listed = ", ".join(told)
     base = json.dumps({str(reason.question): reason.base for reason in program.reasons})
     parts = [
         f"// {HEADER}\n",
@@ -185,7 +185,7 @@ def export_javascript(tree: Any, path: PathName | None = None, *, reasons: bool 
         "  };\n\n",
         "  return {\n    classes,\n    predictProba: (row) => answer(row).p,\n",
         "    predict: (row) => classes[answer(row).k],\n",
-        f"    reasons: (row) => answer(row).q,\n    base: {base},\n" if told else "",
+        f"    reasons: (row) => answer(row).q,\n    base: {base},\n" if triples else "",
         "  };\n})();\n",
         'if (typeof module !== "undefined") module.exports = softsplit;\n',
     ]

@@ -221,16 +221,14 @@ def identifiers(names: Iterable[Any], prefix: str = "", taken: Iterable[str] = (
     """
     used = {name.casefold() for name in taken}
     unique = []
-    for name in names:
-        plain = re.sub(r"[^A-Za-z0-9]+", "_", str(name)).strip("_")[:40] or "x"
-        made, count = prefix + plain, 1
-        if made[0].isdigit():
-            made = f"x{made}"
-        while made.casefold() in used:
+    for given in names:
+        plain = re.sub(r"[^A-Za-z0-9]+", "_", str(given)).strip("_")[:40] or "x"
+        name, count = prefix + plain, 1
+        while name.casefold() in used:
             count += 1
-            made = f"{prefix}{plain}_{count}"
-        used.add(made.casefold())
-        unique.append(made)
+            name = f"{prefix}{plain}_{count}"
+        used.add(name.casefold())
+        unique.append(name)
     return unique
 
 

@@ -99,7 +99,7 @@ class TreeProgram:
     def used(self) -> TreeProgram:
         """The program without what nothing uses: branches that decide nothing."""
         needed = self.needed_for([*self.answers, *(reason.value for reason in self.reasons)])
-        read = tuple(made.column for made in needed.values() if isinstance(made, Read))
+        read = tuple(cell.column for cell in needed.values() if isinstance(cell, Read))
         return replace(self, definitions=needed, columns=read)
 
     def levels(self) -> list[dict[str, Expression]]:
@@ -117,7 +117,7 @@ def program_of(
     model: TreeModel, *, reasons: bool = False, saturation: float | None = None
 ) -> TreeProgram:
     """The program of a tree; with ``reasons``, what each variable adds to each question."""
-    return _Maker(model, SATURATION if saturation is None else saturation).made(reasons)
+    return _Maker(model, SATURATION if saturation is None else saturation).program(reasons)
 
 
 class _Maker:
@@ -131,7 +131,7 @@ class _Maker:
             used = used | np.any(model.walk.coefficients, axis=0)
         self.used = np.flatnonzero(used).tolist()
 
-    def made(self, reasons: bool) -> TreeProgram:
+    def program(self, reasons: bool) -> TreeProgram:
         model = self.model
         labels = checked_labels(model.classes)
         self._code()
@@ -149,7 +149,6 @@ class _Maker:
         probabilities = self._divided(mixture)
         if model.class_factors is not None:
             probabilities = self._consistent(probabilities, predicted, model.class_factors)
-        told = self._reasons() if reasons else []
         program = TreeProgram(
             columns=tuple(self.columns),
             n_columns=len(model.table_coding.names),
@@ -157,7 +156,7 @@ class _Maker:
             classes=labels,
             predicted=predicted,
             probabilities=tuple(probabilities),
-            reasons=tuple(told),
+            reasons=tuple(self._reasons() if reasons else ()),
         )
         return program.used()
 
@@ -174,8 +173,8 @@ class _Maker:
         coding = self.model.table_coding
         self.x: dict[int, Expression] = {}
         for i in dict.fromkeys(int(coding.homes[j]) for j in self.used):
-            made = coded(coding, i, self._cell, self._define)
-            for j, expression in zip(coding.columns_of(i).tolist(), made, strict=True):
+            columns = coded(coding, i, self._cell, self._define)
+            for j, expression in zip(coding.columns_of(i).tolist(), columns, strict=True):
                 if j in self.used:
                     self.x[j] = self._define(f"x{j}", expression)
 

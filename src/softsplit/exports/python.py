@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from softsplit.exports.expressions import Column, Expression
 from softsplit.exports.printing import HEADER, CodePrinter, model_in, remark, written
-from softsplit.exports.program import program_of
+from softsplit.exports.program import Reason, program_of
 from softsplit.support.output_files import PathName
 
 READERS = {
@@ -135,9 +135,9 @@ def export_python(tree: Any, path: PathName | None = None, *, reasons: bool = Fa
     """
     program = program_of(model_in(tree), reasons=reasons)
     printer = PythonPrinter()
-    lines = [f"    {name} = {printer(made)}" for name, made in program.definitions.items()]
+    lines = [f"    {name} = {printer(e)}" for name, e in program.definitions.items()]
     answers = f"[{', '.join(map(printer, program.probabilities))}]"
-    told = [f"({q}, {v!a}, {printer(value)})" for q, v, value, _ in program.reasons]
+    triples = [f"({q}, {v!a}, {printer(value)})" for q, v, value, _ in program.reasons]
     kinds = {column.kind for column in program.columns}
     modules = {"math"} | ({"bisect"} if printer.curves else set())
     modules |= {"re", "datetime"} if kinds & {"number", "day"} else set()
@@ -154,7 +154,7 @@ def export_python(tree: Any, path: PathName | None = None, *, reasons: bool = Fa
         "\n\ndef answer(row):\n",
         '    """Position of the class, probabilities, reasons."""\n',
         *(f"{line}\n" for line in lines),
-        f"    return {', '.join(returned)}, [{', '.join(told)}]\n",
+        f"    return {', '.join(returned)}, [{', '.join(triples)}]\n",
         PREDICT,
         *_reasons(program.reasons),
     ]
@@ -185,10 +185,10 @@ def predict(row):
 '''
 
 
-def _reasons(told: Any) -> list[str]:
-    if not told:
+def _reasons(reasons: Sequence[Reason]) -> list[str]:
+    if not reasons:
         return []
-    base = {reason.question: reason.base for reason in told}
+    base = {reason.question: reason.base for reason in reasons}
     return [
         "\n\ndef reasons(row):\n",
         '    """What each variable adds to the log-odds of each question."""\n',

@@ -81,9 +81,11 @@ def _statement(program: TreeProgram, sql: Dialect, table: list[str], kept: list[
             handed = [f"t.{name} AS {key}" for name, key in first]
         else:
             handed = [*keys, *map(sql.name, sorted(have & after))]
-        made = [f"{sql.as_double(sql(e))} AS {sql.name(n)}" for n, e in level.items() if n in after]
+        values = [
+            f"{sql.as_double(sql(e))} AS {sql.name(n)}" for n, e in level.items() if n in after
+        ]
         have = (have | set(level)) & after
-        lines = ",\n    ".join([*handed, *made] or ["1 AS ss_row"])
+        lines = ",\n    ".join([*handed, *values] or ["1 AS ss_row"])
         before = f"{source} AS t" if not number else f"{step}_{number}"
         steps.append(
             f"{step}_{number + 1} AS {sql.materialized}(\n  SELECT\n    {lines}\n  FROM {before}\n)"
@@ -96,12 +98,12 @@ def _outputs(program: TreeProgram, kept: list[str]) -> list[tuple[str, Expressio
     """Names of the columns of the answer beside the kept ones, and what they hold."""
     predicted = identifiers(["predicted"], taken=kept)
     proba = identifiers(program.classes, "p_", taken=[*kept, *predicted])
-    told = [identifiers([r.variable], f"q{r.question}_")[0] for r in program.reasons]
-    told = identifiers(told, taken=[*kept, *predicted, *proba])
+    reasons = [identifiers([r.variable], f"q{r.question}_")[0] for r in program.reasons]
+    reasons = identifiers(reasons, taken=[*kept, *predicted, *proba])
     return [
         (predicted[0], program.predicted),
         *zip(proba, program.probabilities, strict=True),
-        *zip(told, (reason.value for reason in program.reasons), strict=True),
+        *zip(reasons, (reason.value for reason in program.reasons), strict=True),
     ]
 
 

@@ -217,13 +217,13 @@ class StrengthGridDisplay:
         table = frame.pivot_table(index="local_strength", columns="global_strength", values=value)
         if min(table.shape) < 2 or _is_line(frame):
             raise ValueError("a grid needs at least two strengths of each scope.")
-        made = cls(
+        display = cls(
             table.index.to_numpy(dtype=float),
             table.columns.to_numpy(dtype=float),
             table.to_numpy(dtype=float),
             GRID_VALUES[value],
         )
-        return made.plot(ax)
+        return display.plot(ax)
 
     def plot(self, ax: Any = None) -> StrengthGridDisplay:
         """Draw on ``ax`` or on a new figure."""

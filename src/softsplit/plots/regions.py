@@ -100,7 +100,7 @@ class DecisionRegionsDisplay:
                 raise ValueError(f"y must hold {len(rows)} labels, one per row of X.")
             order = {label: k for k, label in enumerate(model.labels)}
             known = np.array([order.get(label, -1) for label in labels.tolist()])
-        made = cls(
+        display = cls(
             grid,
             model.predict_proba(plane).reshape(shape),
             model.labels,
@@ -109,7 +109,7 @@ class DecisionRegionsDisplay:
             known,
             model.predict_index(plane).reshape(shape[:2]),
         )
-        return made.plot(ax)
+        return display.plot(ax)
 
     def plot(self, ax: Any = None) -> DecisionRegionsDisplay:
         """Draw on ``ax`` or on a new figure."""

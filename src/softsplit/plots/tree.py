@@ -170,7 +170,7 @@ class TreeDisplay:
         if self.flow is None:
             rows, *classes = arriving_text(self.model, list(end.leaves)).split(": ", 1)
             listed = classes[0].split(", ") if classes else []
-            return [rows, *(plain(one, LONGEST_NAME) for one in listed[:LEAF_CLASSES])]
+            return [rows, *(plain(text, LONGEST_NAME) for text in listed[:LEAF_CLASSES])]
         total = self.flow[:, end.node].sum()
         if len(self.flow) == 1:
             return [f"{total:.0f} rows"]

@@ -73,9 +73,9 @@ class CaseCosts:
         part = self.needed @ shares
         order = np.argsort(-self.costs * part, kind="stable")
         named = [j for j in order if self.costs[j] * part[j] > 0][:NAMED]
-        told = [f"{visible(self.names[j])} is needed for {_percent(part[j])}" for j in named[:1]]
-        told += [f"{visible(self.names[j])} for {_percent(part[j])}" for j in named[1:]]
-        tail = f": {', '.join(told)} of cases" if told else ""
+        needs = [f"{visible(self.names[j])} is needed for {_percent(part[j])}" for j in named[:1]]
+        needs += [f"{visible(self.names[j])} for {_percent(part[j])}" for j in named[1:]]
+        tail = f": {', '.join(needs)} of cases" if needs else ""
         return f"a case costs {self.costs @ part:.3g} on average{tail}"
 
 

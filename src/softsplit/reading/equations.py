@@ -342,5 +342,5 @@ def _listed(shares: FloatArray, predicted: int) -> tuple[tuple[int, str], ...]:
 
 def _whole(share: float) -> str:
     """A share in whole per cent; of nearly all rows with as many digits as tell it from all."""
-    made = (f"{100 * share:.{digits}f}" for digits in range(12))
-    return next((text for text in made if share >= 1 or float(text) < 100), "100")
+    texts = (f"{100 * share:.{digits}f}" for digits in range(12))
+    return next((text for text in texts if share >= 1 or float(text) < 100), "100")

@@ -108,7 +108,7 @@ def questions_on_grid(
 ) -> list[QuestionOnGrid] | None:
     """Return all questions of a walk; None where they speak of ranks, or of the largest floats."""
     numbers = [rows, *(column.values for column in columns)]
-    if np.any(walk.ranked) or max(np.abs(one).max(initial=0.0) for one in numbers) > LARGE_VALUE:
+    if np.any(walk.ranked) or max(np.abs(n).max(initial=0.0) for n in numbers) > LARGE_VALUE:
         return None
 
     def summed(branch: int, places: Any, values: FloatArray) -> FloatArray:

@@ -57,7 +57,7 @@ class TermCurve:
     rises: str
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The curve in words, for readers who do not see it."""
         return (
             f"{self.name} from {self.labels[0]} to {self.labels[-1]} in the training rows: "
@@ -69,8 +69,7 @@ class TermCurve:
         """Points in the unit square, from the left and from below, (n_points, 2)."""
         both = np.column_stack([self.values, self.heights])
         low, high = both.min(axis=0), both.max(axis=0)
-        made: FloatArray = (both - low) / np.where(high > low, high - low, 1.0)
-        return made
+        return np.asarray((both - low) / np.where(high > low, high - low, 1.0))
 
 
 def term_curves(model: TreeModel, split: Split) -> list[TermCurve]:

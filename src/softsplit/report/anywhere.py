@@ -144,13 +144,13 @@ def report(
             held_out_rows=unseen,
         )  # fmt: skip
         observer.working("drawing the page")
-        made = Report(render_report(data), data)
+        page = Report(render_report(data), data)
     if data.interrupted:
         said = "interrupted; the report holds what was judged by then."
         warnings.warn(CutShortWarning("report", said, True), stacklevel=2)
     if path is not None:
-        made.save(path)
-    return made
+        page.save(path)
+    return page
 
 
 def _held_out_rows(model: Any, held_out: Any) -> LabelledRows:

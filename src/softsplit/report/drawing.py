@@ -152,7 +152,7 @@ class Line(NamedTuple):
 class Curve(NamedTuple):
     """The curve of a term in its frame; points are x, y, and whether the curve bends there."""
 
-    told: str
+    sentence: str
     left: float
     top: float
     width: float
@@ -381,7 +381,7 @@ def _curve(curve: TermCurve, left: float, top: float, width: float, height: floa
         (left + width * x, top + height * (1 - y), bool(bends))
         for (x, y), bends in zip(curve.places.tolist(), curve.bends, strict=True)
     ]
-    return Curve(curve.told, left, top, width, height, points)
+    return Curve(curve.sentence, left, top, width, height, points)
 
 
 def _spread(box: NodeBox, scores: FloatArray) -> Spread:

@@ -109,14 +109,14 @@ def _day(days: float) -> str:
     return str((pd.Timestamp(0) + pd.Timedelta(days=days)).date())
 
 
-def _quarters(numbers: FloatArray, told: Callable[[float], str]) -> pd.Categorical:
+def _quarters(numbers: FloatArray, written: Callable[[float], str]) -> pd.Categorical:
     known = np.isfinite(numbers)
     ends = np.unique(np.quantile(numbers[known], np.linspace(0, 1, OPTIONS.parts + 1)))
     inner = ends[1:-1]
     places = np.searchsorted(inner, numbers, side="left")
-    words = [f"up to {told(inner[0])}"] if len(inner) else ["all values"]
-    words += [f"{told(a)} to {told(b)}" for a, b in pairwise(inner)]
-    words += [f"above {told(inner[-1])}"] if len(inner) else []
+    words = [f"up to {written(inner[0])}"] if len(inner) else ["all values"]
+    words += [f"{written(a)} to {written(b)}" for a, b in pairwise(inner)]
+    words += [f"above {written(inner[-1])}"] if len(inner) else []
     names = np.where(known, np.array(words, dtype=object)[places], UNKNOWN)
     return _categorical(names, [*words, UNKNOWN])
 
@@ -166,8 +166,8 @@ def group_rows(figures: pd.DataFrame, watched: Any) -> tuple[list[str], list[lis
         accuracy = own[own["figure"] == "accuracy"].iloc[0]
         line = [group, f"{accuracy['rows']:,}", _shown(accuracy)]
         for figure in asked:
-            one = own[(own["figure"] == figure) & (own["class"].astype(str) == str(watched))]
-            line.append(_shown(one.iloc[0]) if len(one) else "")
+            part = own[(own["figure"] == figure) & (own["class"].astype(str) == str(watched))]
+            line.append(_shown(part.iloc[0]) if len(part) else "")
         lines.append(line)
     return [*head, *(words[figure] for figure in asked)], lines
 

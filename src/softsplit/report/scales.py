@@ -19,7 +19,7 @@ from softsplit.reading.equations import Split, holds_or_not
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.term_curves import term_curves
 from softsplit.report.drawing import tall_curve, threshold_text, whatever_the_row
-from softsplit.report.pages import Table, render
+from softsplit.report.pages import Table, capital, render
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, shortened, visible
 from softsplit.support.numbers import number
@@ -108,14 +108,14 @@ def question_details(model: TreeModel, anchor: str) -> list[QuestionDetails]:
         assert split is not None
         known = f"{anchor}{node.number}", node.number, counted(len(split.features), "term")
         if not split.features:
-            always = f"{whatever_the_row(split, words)}.".capitalize()
+            always = capital(f"{whatever_the_row(split, words)}.")
             details.append(QuestionDetails(*known, always))
             continue
-        curves = tuple((curve.told, tall_curve(curve)) for curve in term_curves(model, split))
+        curves = tuple((curve.sentence, tall_curve(curve)) for curve in term_curves(model, split))
         details.append(
             QuestionDetails(
                 *known, "", curves, _scales(model, split), _terms(model, split), split.ranked,
-                split.condition(), threshold_text(split, words[0]).capitalize(),
+                split.condition(), capital(threshold_text(split, words[0])),
             )
         )  # fmt: skip
     return details
