@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from places import FILES
 from softsplit import SoftTreeClassifier, export_sql, export_text, load_model, save_model
 
 HIDDEN = ("numba", "llvmlite", "sklearn", "joblib", "threadpoolctl", "scipy")
@@ -102,6 +103,20 @@ def test_trees_are_used_without_what_trains_them(folder: Path) -> None:
     )
     assert found["loaded"] == []
     assert all(found["said"].values()) and min(found["code"]) > 500 and found["onnx"] > 10
+
+
+def test_every_stored_tree_is_read_without_what_trains_it() -> None:
+    """Also one whose parameters are requirements on rates."""
+    read = """
+from pathlib import Path
+from softsplit import load_tree
+for path in sorted(Path(sys.argv[1]).glob("model-v1-*.json")):
+    print(load_tree(path).classes_)
+"""
+    command = [sys.executable, "-c", HIDE + read, str(FILES)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(list(FILES.glob("model-v1-*.json"))) > 10
 
 
 @pytest.mark.parametrize(("hidden", "package"), [("sklearn", "scikit-learn"), ("numba", "numba")])

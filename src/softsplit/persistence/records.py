@@ -208,8 +208,10 @@ def _read_pairs(pairs: Any, where: str, depth: int) -> dict[Any, Any]:
 
 
 def _read_requirement(fields: Any, place: str) -> Any:
-    from softsplit.formulations.rates import from_plain  # loads compiled code
-
+    try:
+        from softsplit.formulations.rates import from_plain  # loads compiled code
+    except ModuleNotFoundError:  # without what trains trees nobody asks for requirements
+        return fields
     try:
         return from_plain(fields)
     except (AttributeError, TypeError, ValueError):

@@ -258,6 +258,7 @@ def make_scorer(estimator: Any, scoring: Any) -> Any:
             scoring,
             "must be None, a callable or the name of a scorer of scikit-learn, got "
             f"{shown(scoring)}; {hint}",
+            typed=f"must be the name of a scorer of scikit-learn, got {shown(scoring)}; {hint}",
         )
     return check_scoring(estimator, scoring=scoring)
 

@@ -68,6 +68,7 @@ def knot_count(name: str, value: Any) -> int | None:
             name,
             value,
             f"must be 'auto', False or a number of knots up to {MOST_KNOTS}, got {shown(value)}.",
+            typed=f"must be auto or a number of knots up to {MOST_KNOTS}, got {shown(value)}.",
         )
     return int(value)
 

@@ -110,6 +110,7 @@ def drawn_seed(name: str, random_state: Any) -> int:
             random_state,
             "must be None, an integer from 0 to 4294967295 or a "
             f"numpy.random.RandomState, got {shown(random_state)}.",
+            typed=f"must be a whole number from 0 to 4294967295, got {shown(random_state)}.",
         ) from None
     return int(random.randint(np.iinfo(np.int32).max))
 

@@ -83,15 +83,25 @@ class ParameterError(ValueError):
         The sentence after the name of the parameter.
     others : tuple of str
         Names of other parameters in it.
+    typed : str
+        The same for a value that was typed, where ``what`` speaks of objects of Python.
     """
 
-    def __init__(self, parameter: str, value: Any, what: str, others: tuple[str, ...] = ()) -> None:
-        super().__init__(parameter, value, what, others)
+    def __init__(
+        self,
+        parameter: str,
+        value: Any,
+        what: str,
+        others: tuple[str, ...] = (),
+        typed: str = "",
+    ) -> None:
+        super().__init__(parameter, value, what, others, typed)
         self.parameter, self.value, self.what, self.others = parameter, value, what, others
+        self.typed = typed
 
     def spelled(self, spellings: Mapping[str, str]) -> str:
         """The sentence with other spellings than those of Python."""
-        what = self.what
+        what = self.typed if self.typed and spellings else self.what
         for other in (*self.others, *PYTHON_WORDS):
             if other in spellings:  # an option is followed by its value, without quotation marks
                 name, option = rf"(?<![\w-]){re.escape(other)}", spellings[other]
