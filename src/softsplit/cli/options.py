@@ -101,7 +101,7 @@ def _reader(option: Option, check: Callable[[str, Any], Any]) -> Callable[[str],
         try:
             check(option.flag, value)
         except ParameterError as error:
-            raise typer.BadParameter(str(error)) from None
+            raise typer.BadParameter(error.spelled({})) from None
         return value
 
     return read

@@ -100,8 +100,8 @@ class ParameterError(ValueError):
         self.typed = typed
 
     def spelled(self, spellings: Mapping[str, str]) -> str:
-        """The sentence with other spellings than those of Python."""
-        what = self.typed if self.typed and spellings else self.what
+        """The sentence for a value that was typed, with other spellings than those of Python."""
+        what = self.typed or self.what
         for other in (*self.others, *PYTHON_WORDS):
             if other in spellings:  # an option is followed by its value, without quotation marks
                 name, option = rf"(?<![\w-]){re.escape(other)}", spellings[other]
@@ -110,7 +110,7 @@ class ParameterError(ValueError):
         return f"{spellings.get(self.parameter, self.parameter)} {what}"
 
     def __str__(self) -> str:
-        return self.spelled({})
+        return f"{self.parameter} {self.what}"
 
 
 def visible(value: Any) -> str:
