@@ -39,7 +39,7 @@ PROBLEMS = [
     (2, 3, 0.0, 0.02, None, NONE),
     (2, 2, 0.7, 0.05, None, NONE),
     (1, 2, 0.0, 0.02, 0.5, NONE),
-    (2, 2, 0.78, None, None, L1),
+    (2, 2, 0.74, None, None, L1),
 ]
 
 
@@ -76,9 +76,9 @@ def started(problem, rows, seed):
     return rows.descend(tree, Shrinkage(problem.ridge), 200, 1e-9)[0]
 
 
-@pytest.mark.parametrize("case", PROBLEMS, ids=range(10))
-def test_by_likelihood_it_ends_where_a_general_solver_ends(case):
-    problem = rated_problem(len(case), *case)
+@pytest.mark.parametrize(("seed", "case"), list(enumerate(PROBLEMS)), ids=range(10))
+def test_by_likelihood_it_ends_where_a_general_solver_ends(seed, case):
+    problem = rated_problem(seed, *case)
     rows = RowDescents(problem, Budget(), problem.samples)
     start = started(problem, rows, 0)
     end = with_rates(rows, start, problem.penalties, problem.ridge, 1e-6)
@@ -145,9 +145,9 @@ def by_slsqp(problem, start):
     return tree_at(np.clip(x, low, high))
 
 
-@pytest.mark.parametrize("case", PROBLEMS, ids=range(10))
-def test_by_cost_a_general_solver_gets_no_further(case):
-    problem = rated_problem(len(case), 2, *case[1:-1], NONE)
+@pytest.mark.parametrize(("seed", "case"), list(enumerate(PROBLEMS)), ids=range(10))
+def test_by_cost_a_general_solver_gets_no_further(seed, case):
+    problem = rated_problem(seed, 2, *case[1:-1], NONE)
     box = Bounds.box(problem.n_features, problem.topology.n_branches)
     costs = ExpectedCost(1.0 - np.eye(problem.n_groups))
     problem = replace(problem, loss=costs, ridge=0.0, steepness=40.0, bounds=box)
@@ -155,6 +155,8 @@ def test_by_cost_a_general_solver_gets_no_further(case):
     start = numbered_start(problem, solver, 0, np.random.SeedSequence(0))
     solution = solver.solve(problem, start, Budget())
     assert problem.violation(solution.parameters).largest <= 1e-8
+    if problem.rate_limits is not None:  # the bound is met with nothing to spare
+        assert np.max(problem.shortfalls(solution.parameters)) > -1e-6
     other = by_slsqp(problem, solution.parameters)
     assert problem.violation(other).largest <= 1e-7
     assert solution.objective <= problem.objective(other) * (1.0 + 1e-6)
