@@ -136,14 +136,17 @@ class Walk:
         used = np.flatnonzero(self.coefficients[branch])
         values = X[:, used] if some is None else X[some[:, None], used]
         values = values.astype(np.float64, copy=False)
-        sizes = np.abs(values)
         # Both sides of an inequality times a power of two: sums of the largest floats are finite.
-        unit = 2.0**-100 if sizes.max(initial=0.0) > LARGE_VALUE else 1.0
-        coefficients = unit * self.coefficients[branch, used]
+        unit = 2.0**-100 if np.abs(values).max(initial=0.0) > LARGE_VALUE else 1.0
         threshold = unit * self.thresholds[branch]
-        above = values @ coefficients - threshold
+        # Term by term: a product of matrices adds in an order that depends on the number of rows.
+        total, size = np.zeros(len(values)), np.full(len(values), abs(threshold))
+        for j, column in zip(used.tolist(), values.T, strict=True):
+            term = unit * self.coefficients[branch, j] * column
+            total += term
+            size += np.abs(term)
+        above = total - threshold
         above = above if self.upwards[branch] else -above
-        size = sizes @ np.abs(coefficients) + abs(threshold)
         return np.asarray(above > TIE * size)
 
     def leaves(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
