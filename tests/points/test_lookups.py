@@ -100,9 +100,11 @@ def test_a_table_in_points_has_a_column_for_each_look_up():
     age = Lookup(points=(0, 3), edges=(30.0,), unknown=1)
     pointed = coding.with_lookups({1: [Lookup(points=(4, 0, 2))], 0: [age, Lookup(slopes=(2,))]})
     table = pd.DataFrame({"age": [20.0, None, 31.0], "colour": ["red", "blue", "green"]})
-    rows = pointed.code(table)
-    np.testing.assert_array_equal(rows.X, [[0, 40, 4], [1, 80, 0], [3, 62, 2]])
-    assert pointed.column_names == ("points of age", "points of age (2)", "points of colour")
+    rows = pointed.code(table.assign(unused=0.0))
+    np.testing.assert_array_equal(rows.X, [[0, 40, 4, 0], [1, 80, 0, 0], [3, 62, 2, 0]])
+    assert pointed.column_names == (
+        "points of age", "points of age (2)", "points of colour", "unused",
+    )  # fmt: skip
     assert not pointed.plain
     assert not np.any(pointed.hinges | pointed.indicators)
 

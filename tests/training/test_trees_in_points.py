@@ -44,9 +44,28 @@ def test_a_tree_in_points_predicts_as_well_as_the_tree_it_is_made_of(settings):
     exact = log_loss(tree, rows, steepness)
     assert log_loss(parts.parameters, pointed, steepness) < exact + 0.05
     # whole points, the same for the table as for the training rows
-    coded = parts.coding.code(X).X
+    coded = parts.coding.code(X).X[:, parts.columns]
     np.testing.assert_allclose(np.sort(coded.sum(axis=1)), np.sort(pointed.features.sum(axis=0)))
-    assert parts.summary(pointed).low.shape == (len(parts.lookups),)
+    summary, n_columns = parts.summary(prepared, pointed), len(parts.coding.homes)
+    assert summary.low.shape == summary.kinds.shape == (n_columns,)
+
+
+def test_a_fitted_tree_in_points_reads_tables_as_its_training_rows():
+    X, labels = learnable_table()
+    tree = SoftTreeClassifier(points=True, depth=2, random_state=0).fit(X, labels)
+    walk = tree.tree_.walk
+    assert tree.coding_.pointed
+    assert set(np.unique(walk.coefficients)) == {0.0, 1.0}
+    np.testing.assert_array_equal(walk.thresholds, np.rint(walk.thresholds))
+    # the counts of the leaves are those of the table, asked anew
+    arrived = np.bincount(
+        tree.apply(X) - tree.tree_.topology.n_branches, minlength=len(walk.classes)
+    )
+    np.testing.assert_array_equal(arrived, walk.counts.sum(axis=0))
+    assert tree.score(X, labels) > 0.7
+    assert len(set(walk.classes.tolist())) == 2
+    assert np.any(walk.coefficients)
+    assert tree.tree_.profile.columns[2] is not None
 
 
 def test_a_tree_without_questions_has_no_points():

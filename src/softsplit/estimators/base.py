@@ -142,9 +142,11 @@ def profiled(tree: TreeModel, rows: TrainingRows) -> TreeModel:
         few = few.many(np.arange(0, len(few.labels), -(-len(few.labels) // most)))
     count = few.weight / min(1.0, float(few.weight.mean()))
     classes = np.bincount(few.labels, count, len(tree.classes)).astype(float)
-    leaves = np.bincount(_arrived(tree, few.X), count, tree.topology.n_leaves).astype(float)
+    trained = few.coding or tree.table_coding.with_lookups({})
+    X = tree.coding.recoded(few.X, trained) if tree.coding and tree.coding.pointed else few.X
+    leaves = np.bincount(_arrived(tree, X), count, tree.topology.n_leaves).astype(float)
     profile = TableProfile.of(
-        tree.table_coding, tree.selected_variables, few.X, few.shared, count, classes, leaves
+        trained, tree.selected_variables, few.X, few.shared, count, classes, leaves
     )
     return replace(tree, profile=profile)
 

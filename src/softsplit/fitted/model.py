@@ -283,7 +283,7 @@ class TreeModel:
         """
         changed: dict[str, Any] = {}
         coding = self.coding
-        bent = coding is not None and coding.of_matrices and coding.bends
+        bent = coding is not None and coding.of_matrices and not coding.plain
         if names is not None and coding is not None and bent and len(names) == len(coding.names):
             changed["coding"] = coding.renamed(names)
             names = changed["coding"].column_names

@@ -158,6 +158,45 @@ def _rounded(
     return TreeParameters(weights, thresholds, shares), walk
 
 
+def whole_walk(
+    tree: TreeParameters,
+    gates: FloatArray,
+    steepness: float,
+    rows: Arriving,
+    gains: FloatArray,
+) -> tuple[TreeParameters, Walk]:
+    """Choose the walk of a tree in points: thresholds are whole numbers of points.
+
+    ``rows`` have points as features, all of weight 1 in their question; ``gates`` (2, n_branches)
+    are centre and slope of the log-odds of yes. The width of a gate and its centre in points are
+    rounded as those of any other walk.
+    """
+    chosen = chosen_walk(tree, steepness, rows, gains)
+    weights, thresholds = np.zeros(tree.weights.shape), tree.thresholds.copy()
+    asked, bounds = (tree.weights != 0).T.astype(float), np.zeros(len(thresholds))
+    for t, (centre, slope) in enumerate(gates.T.tolist()):
+        if not np.any(asked[t]):
+            bounds[t] = -1.0 if -tree.thresholds[t] > chosen.cuts[t] else 1.0
+            continue
+        # 1. Sums of points at the cut; of the whole numbers beside it that which divides alike.
+        sums = asked[t] @ rows.features
+        cut = (steepness * chosen.cuts[t] - centre) / slope
+        sides = sums > cut
+        low = np.floor(cut + TIE * abs(cut))
+        bounds[t] = min(
+            (low, low + 1.0), key=lambda whole: rows.weights @ ((sums > whole) != sides)
+        )
+        # 2. The gate.
+        width = significant(1.0 / slope, WIDTH_DIGITS)
+        middle, step = -centre / slope, CENTRE_STEP * width
+        middle = shortest(middle, middle - step, middle + step)
+        weights[:, t] = asked[t] * tree.n_features / (steepness * width)
+        thresholds[t] = middle / (steepness * width)
+    shares, none = rounded_shares(tree.leaf_values), np.zeros(len(thresholds), dtype=bool)
+    walk = Walk(asked, bounds, ~none, none, np.zeros(shares.shape), chosen.classes)
+    return TreeParameters(weights, thresholds, shares), walk
+
+
 def _question(
     exact: FloatArray,
     bound: float,

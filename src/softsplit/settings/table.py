@@ -58,6 +58,11 @@ class ProblemParameters:
         leaf, so that the tree can be followed by hand; questions and probabilities are rounded to
         the digits that are printed. "mixture": the most probable class, over all leaves. "auto" is
         "walk" with loss "log", and "mixture", the rule of the paper, with loss "cost".
+    points : bool, default=False
+        Whether the questions of a tree by likelihood are whole points, which a person adds up by
+        hand: points for ranges of a number or for levels, found on the likelihood after training.
+        Otherwise, under requirements on rates and monotone effects, and where ``decision`` is
+        "mixture", questions are sums of weights.
     sharpness : float, default=5.0
         alpha of the "l0" penalty 1 - exp(-alpha u).
     exponent, offset : float, default=0.5 and 1e-5
@@ -117,6 +122,7 @@ class ProblemParameters:
         flag="--cost",
     )
     decision: str = "auto"
+    points: bool = parameter(False, check=truth)
     sharpness: float = 5.0
     exponent: float = 0.5
     offset: float = 1e-5

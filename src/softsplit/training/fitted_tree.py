@@ -30,6 +30,7 @@ from softsplit.formulations import formulation_of
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
+from softsplit.training import points
 from softsplit.training.decisions import decided_by_mixture, decided_cells, rated_walk, worst
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
@@ -81,6 +82,13 @@ def fitted_tree(
     assigned = prepared.assigned
     costs = None if assigned else prepared.settings.cost_matrix
     costs = None if costs is None else np.array(costs, dtype=float)
+    parts = None
+    if points.wanted(prepared):
+        # Points of two classes speak for the second, as those of risk scores do.
+        turned = oriented(parameters, mass[::-1] if len(mass) == 2 else mass)
+        parts = points.in_points(prepared, turned)
+    if parts is not None:
+        return _pointed_tree(prepared, solution, parts, costs, zero_threshold, importances)
     walk = None
     if prepared.settings.decision == "walk" and not assigned:
         parameters, walk, costs = fitted_walk(prepared, parameters, costs, zero_threshold)
@@ -111,6 +119,52 @@ def fitted_tree(
         column_costs=None if prepared.rules is None else prepared.rules.costs,
         monotone=prepared.monotone,
         rates=_rates(prepared, parameters, solution, walk, costs),
+    )
+
+
+def _pointed_tree(
+    prepared: Prepared,
+    solution: Solution,
+    parts: points.PointedParts,
+    costs: FloatArray | None,
+    zero_threshold: float,
+    importances: bool,
+) -> TreeModel:
+    """Return the fitted tree in whole points.
+
+    1. The walk on some rows, without questions that decide nothing; then counts of all rows.
+    2. Importances and summary from the same rows, all on the columns of a coding with look-ups.
+    """
+    rows, steepness = prepared.problem.rows, prepared.problem.steepness
+    used = np.isin(parts.trained.homes, [i for i, _ in parts.lookups])
+    few = parts.values(prepared, prepared.arriving(ROWS.walk, used))
+    gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
+    # 1. The walk.
+    tree, walk = points.decisive_walk(parts, few, steepness, gains)
+    counted = few if rows.n_rows <= ROWS.walk else parts.values(prepared, prepared.arriving())
+    walk = walk.counted(counted, parts.scaling, gains, prepared.class_factors)
+    # 2. What else is known of the rows.
+    measured = feature_importances(tree, steepness, few.features, few.weights)
+    parameters, walk = parts.on_all_columns(tree, walk)
+    shares = np.zeros(len(parameters.weights))
+    shares[parts.columns] = measured
+    n_columns = len(shares)
+    return TreeModel(
+        parameters=parameters,
+        steepness=steepness,
+        scaling=points.identity(n_columns),
+        classes=prepared.classes,
+        feature_names=parts.coding.column_names,
+        summary=parts.summary(prepared, few),
+        zero_threshold=float(zero_threshold),
+        importances=used_shares(shares, parameters.weights) if importances else None,
+        objective=solution.objective,
+        n_iter=max(1, solution.n_iter),
+        call_costs=costs,
+        coding=parts.coding,
+        target=prepared.target,
+        walk=walk,
+        column_costs=None if prepared.rules is None else prepared.rules.costs,
     )
 
 

@@ -3,22 +3,24 @@
 1. The variables of some training rows in cells, and what each adds to the scores of each question.
 2. The search (``softsplit.points.tree``) among the variables of the tree, or all of a narrow table.
 3. A tree whose columns are the look-ups: weight slope / steepness for each, a gate for each
-   question. It is rounded and read like any other: its columns are whole numbers already.
-
-Groundwork: ``in_points`` is tested, and no estimator asks for it yet.
+   question (``PointedParts``).
+4. Its walk, with whole thresholds; a question that decides nothing goes, and the walk is chosen
+   again.
+5. The same tree on the columns of a coding of all variables (``on_all_columns``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.fitted.summary import FeatureSummary
-from softsplit.fitted.walk import Arriving
+from softsplit.fitted.walk import Arriving, Walk, arrivals
+from softsplit.fitted.walk_rounding import whole_walk
 from softsplit.points.cells import CellColumn, cells_of
-from softsplit.points.question import Effect
+from softsplit.points.question import DEFAULTS, Effect, SearchOptions
 from softsplit.points.tree import PointedTree, SoftQuestion, pointed
 from softsplit.support.arrays import FloatArray
 from softsplit.training.preparation import Prepared
@@ -33,56 +35,113 @@ from softsplit.variables.variable import DATE, NUMBER
 SEARCHED_ROWS = 10_000
 TRIED_VARIABLES = 40
 
+# A question whose smaller side has less than this part of the rows that reach it divides nobody.
+LEAST_SIDE = 0.01
+
 
 @dataclass(frozen=True)
 class PointedParts:
-    """What a fitted tree in points has in place of the parts of the soft tree.
+    """A tree in points on its look-ups alone.
 
     Attributes
     ----------
     coding : Coding
-        Its columns are the look-ups.
+        Of all variables; the columns of those in use are their look-ups.
     parameters : TreeParameters
-    scaling : LinearScaling
+        With a feature for each look-up.
+    gates : array of shape (2, n_branches)
+        Centre and slope of each: the log-odds of yes are centre + slope x points.
     lookups : tuple of (int, Lookup)
-        The look-up of each column, and its variable in the coding of training.
+        Each with its variable, in the order of the columns.
     trained : Coding
         The coding of training.
     """
 
     coding: Coding
     parameters: TreeParameters
-    scaling: LinearScaling
+    gates: FloatArray
     lookups: tuple[tuple[int, Lookup], ...]
     trained: Coding
 
+    @property
+    def scaling(self) -> LinearScaling:
+        """Points as they are."""
+        return identity(len(self.lookups))
+
     def values(self, prepared: Prepared, rows: Arriving) -> Arriving:
-        """Return training rows on the columns of the tree in points."""
+        """Return training rows with their points as features."""
         columns = _decoded(prepared, self.trained, rows, sorted({i for i, _ in self.lookups}))
         values = [own.values(columns[i].numbers, columns[i].missing) for i, own in self.lookups]
         return rows._replace(features=np.array(values))
 
-    def summary(self, rows: Arriving) -> FeatureSummary:
-        """Return the summary of the columns from rows on them."""
+    def on_all_columns(self, tree: TreeParameters, walk: Walk) -> tuple[TreeParameters, Walk]:
+        """Return a tree on the look-ups, and its walk, on the columns of the coding."""
+        own, n_columns = self.columns, len(self.coding.homes)
+        weights = np.zeros((n_columns, tree.weights.shape[1]))
+        weights[own] = tree.weights * (n_columns / len(own))
+        asked = np.zeros((len(walk.thresholds), n_columns))
+        asked[:, own] = walk.coefficients
+        return replace(tree, weights=weights), replace(walk, coefficients=asked)
+
+    @property
+    def columns(self) -> NDArray[np.intp]:
+        """Columns of the coding that are look-ups."""
+        pointed = np.array([bool(variable.lookups) for variable in self.coding.variables])
+        return np.flatnonzero(pointed[self.coding.homes])
+
+    def summary(self, prepared: Prepared, rows: Arriving) -> FeatureSummary:
+        """Return the summary of all columns; that of look-ups from rows on them."""
+        own, scaling, known = self.columns, prepared.scaling, prepared.summary
+        kept = np.flatnonzero(~self.trained.hinges)  # other columns are as in training
+        kept = kept[~np.isin(self.trained.homes[kept], self.coding.homes[own])]
+        others = np.setdiff1d(np.arange(len(self.coding.homes)), own)
         mean = np.average(rows.features, axis=1, weights=rows.weights)
-        return FeatureSummary.of(rows.features.T, rows.weights, mean)
+        points = FeatureSummary.of(rows.features.T, rows.weights, mean)
+        middles = [scaling.to_original(int(j), float(known.scaled_mean[j])) for j in kept]
+        lows, highs, means = np.zeros((3, len(self.coding.homes)))
+        kinds = np.empty(len(lows), dtype=known.kinds.dtype)
+        lows[own], highs[own], means[own], kinds[own] = (
+            points.low, points.high, points.scaled_mean, points.kinds,
+        )  # fmt: skip
+        lows[others], highs[others] = known.low[kept], known.high[kept]
+        means[others], kinds[others] = middles, known.kinds[kept]
+        return FeatureSummary(lows, highs, means, kinds)
+
+
+def identity(n_columns: int) -> LinearScaling:
+    """Return the scaling of columns that are taken as they are."""
+    return LinearScaling(np.zeros(n_columns), np.ones(n_columns), "identity")
+
+
+def wanted(prepared: Prepared) -> bool:
+    """Whether the fitted tree is to be in points.
+
+    Requirements on rates and monotone effects hold for the weights that were trained for them.
+    """
+    settings, problem = prepared.settings, prepared.problem
+    walks = settings.points and settings.decision == "walk" and not prepared.assigned
+    free = not problem.rated and problem.rate_limits is None and prepared.monotone is None
+    return bool(walks and free)
 
 
 def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
-    """Return a tree in whole points; None if it asks no question."""
+    """Return a tree in whole points; None if it asks no question, or none that is allowed."""
     coding = prepared.coding
     if coding is None:
         middles = [
             prepared.scaling.to_original(j, float(mean))
             for j, mean in enumerate(prepared.summary.scaled_mean)
         ]
-        coding = Coding.of_numbers(prepared.feature_names, np.array(middles))
+        coding = Coding.of_numbers(
+            prepared.feature_names, np.array(middles), named=prepared.names is not None
+        )
     # 1. Cells, and effects of the soft tree in them.
     used = np.any(tree.weights, axis=1)
     homes = np.unique(coding.homes[used])
     if not len(homes):
         return None
-    tried = len(coding.variables) <= TRIED_VARIABLES
+    limited = bool(prepared.problem.limits) or prepared.rules is not None
+    tried = len(coding.variables) <= TRIED_VARIABLES and not limited
     read = np.ones(len(used), dtype=bool) if tried else np.isin(coding.homes, homes)
     rows = prepared.arriving(SEARCHED_ROWS, read)
     variables = list(range(len(coding.variables))) if tried else homes.tolist()
@@ -95,11 +154,83 @@ def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
     ]
     # 2. The search.
     labels = np.asarray(rows.labels, dtype=np.intp)
-    solution = pointed(columns, soft, np.array(tree.leaf_values), labels, rows.weights)
+    options = _options(prepared.problem.limits.terms)
+    solution = pointed(columns, soft, np.array(tree.leaf_values), labels, rows.weights, options)
     if not any(question.terms for question in solution.questions):
         return None
     # 3. The tree on look-ups.
-    return _parts(prepared, coding, solution, variables)
+    parts = _parts(prepared, coding, solution, variables)
+    return parts if _allowed(prepared, parts) else None
+
+
+def _options(most_terms: int | None) -> SearchOptions:
+    if most_terms is None:
+        return DEFAULTS
+    most = min(most_terms, DEFAULTS.prices.most_terms)
+    return replace(DEFAULTS, prices=DEFAULTS.prices._replace(most_terms=most))
+
+
+def _allowed(prepared: Prepared, parts: PointedParts) -> bool:
+    """Whether a tree in points is within limits and rules, which speak of columns of training."""
+    marks = np.zeros((prepared.problem.n_features, parts.parameters.weights.shape[1]))
+    for (i, _), weights in zip(parts.lookups, parts.parameters.weights, strict=True):
+        marks[parts.trained.firsts[i]] += np.abs(weights)
+    return prepared.problem.allows(replace(parts.parameters, weights=marks))
+
+
+def decisive_walk(
+    parts: PointedParts, rows: Arriving, steepness: float, gains: FloatArray
+) -> tuple[TreeParameters, Walk]:
+    """Return the tree and its walk without questions that decide nothing, on the look-ups.
+
+    1. The walk of the tree, with whole thresholds.
+    2. The lowest question whose sides predict one class, unless it is the only one, or that
+       divides hardly anybody; without one the walk is complete.
+    3. The question becomes the same for all rows: its leaves are mixed, or all go to one side.
+    """
+    tree, gates = parts.parameters, parts.gates.copy()
+    while True:
+        # 1. the walk
+        rounded, walk = whole_walk(tree, gates, steepness, rows, gains)
+        # 2. a question that decides nothing
+        dead = _undecided(walk, rows)
+        if dead is None:
+            return rounded, walk
+        # 3. the same for all rows
+        branch, share = dead
+        weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+        weights[:, branch] = 0.0
+        share = float(np.clip(share, 1e-9, 1.0 - 1e-9))
+        thresholds[branch] = -np.log(share / (1.0 - share)) / steepness
+        gates[:, branch] = np.log(share / (1.0 - share)), 0.0
+        tree = TreeParameters(weights, thresholds, tree.leaf_values)
+
+
+def _undecided(walk: Walk, rows: Arriving) -> tuple[int, float] | None:
+    """The lowest question that decides nothing, and which share of rows is to go left there."""
+    n_branches = len(walk.thresholds)
+    asked = np.flatnonzero(np.any(walk.coefficients, axis=1))
+    holds = np.array([walk.holds(t, rows.features.T) for t in range(n_branches)])
+    nodes = _node_rows(holds, rows.weights)
+    for t in asked[::-1].tolist():
+        left, right = nodes[2 * t + 1], nodes[2 * t + 2]
+        leaves = list(walk.topology.leaves_below(t))
+        arrived = [leaf for leaf in leaves if nodes[n_branches + leaf] > 0]
+        if min(left, right) <= LEAST_SIDE * (left + right):
+            return t, float(left > right)
+        if len(set(walk.classes[arrived].tolist())) == 1 and len(asked) > 1:
+            return t, left / (left + right)
+    return None
+
+
+def _node_rows(holds: NDArray[np.bool_], weights: FloatArray) -> FloatArray:
+    """Weight of the rows that get to each node by answers (n_branches, n_rows)."""
+    n_branches = len(holds)
+    mass = np.zeros(2 * n_branches + 1)
+    mass[n_branches:] = np.bincount(arrivals(holds), weights, n_branches + 1)
+    for t in range(n_branches - 1, -1, -1):
+        mass[t] = mass[2 * t + 1] + mass[2 * t + 2]
+    return mass
 
 
 def _decoded(
@@ -167,15 +298,14 @@ def _parts(
     steepness = prepared.problem.steepness
     weights = np.zeros((len(placed), len(solution.questions)))
     by_variable: dict[int, list[Lookup]] = {}
+    gates = np.array([(q.gate.centre, q.gate.slope) for q in solution.questions]).T
     for j, (i, t, lookup) in enumerate(placed):
-        weights[j, t] = solution.questions[t].gate.slope * len(placed) / steepness
+        weights[j, t] = gates[1, t] * len(placed) / steepness
         by_variable.setdefault(i, []).append(lookup)
-    thresholds = -np.array([question.gate.centre for question in solution.questions]) / steepness
-    scaling = LinearScaling(np.zeros(len(placed)), np.ones(len(placed)), "identity")
     return PointedParts(
         coding.with_lookups(by_variable),
-        TreeParameters(weights, thresholds, solution.leaves),
-        scaling,
+        TreeParameters(weights, -gates[0] / steepness, solution.leaves),
+        gates,
         tuple((i, lookup) for i, _, lookup in placed),
         coding,
     )

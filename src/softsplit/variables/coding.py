@@ -109,6 +109,9 @@ class CodedRows:
             return self.with_knots([()] * len(mine))
         if mine != [variable.name for variable in coding.variables]:
             return self
+        if coding.pointed:
+            X = coding.recoded(self.X, self.coding)
+            return CodedRows(X, coding, self.cells, apart=self.apart)
         return self.with_knots([variable.knots for variable in coding.variables])
 
 
@@ -161,20 +164,23 @@ class Coding:
     @property
     def plain(self) -> bool:
         """Whether the coding is the identity on all columns of the table."""
-        return self.of_matrices and not self.bends
+        return self.of_matrices and not self.bends and not self.pointed
 
     @cached_property
     def of_matrices(self) -> bool:
         """Whether the table is a matrix of numbers: none has an indicator, or is left out."""
-        simple = all(
-            v.kind == NUMBER and not v.has_missing and not v.lookups for v in self.variables
-        )
+        simple = all(v.kind == NUMBER and not v.has_missing for v in self.variables)
         return simple and not self.left_out and len(self.variables) == len(self.names)
 
     @cached_property
     def bends(self) -> bool:
         """Whether some number has knots."""
         return any(variable.n_hinges for variable in self.variables)
+
+    @cached_property
+    def pointed(self) -> bool:
+        """Whether some columns are look-ups."""
+        return any(variable.lookups for variable in self.variables)
 
     def renamed(self, names: Sequence[str]) -> Coding:
         """Return the coding with other names for the columns of the table."""
@@ -195,13 +201,24 @@ class Coding:
         return replace(self, variables=tuple(replace(v, knots=tuple(k)) for v, k in pairs))
 
     def with_lookups(self, lookups: Mapping[int, Sequence[Lookup]]) -> Coding:
-        """Return the coding in whole points: of the variables that have look-ups, and no others."""
-        used = sorted(lookups)
-        return replace(
-            self,
-            variables=tuple(replace(self.variables[i], lookups=tuple(lookups[i])) for i in used),
-            places=tuple(self.places[i] for i in used),
-        )
+        """Return the coding in whole points: the columns of some variables are their look-ups."""
+        variables = [
+            replace(variable, lookups=tuple(lookups.get(i, ())), knots=())
+            for i, variable in enumerate(self.variables)
+        ]
+        return replace(self, variables=tuple(variables))
+
+    def recoded(self, X: Any, trained: Coding) -> FloatArray:
+        """Return rows that ``trained`` coded in the columns of this coding in points.
+
+        Both are codings of the same variables. Columns that are no look-ups are zero.
+        """
+        coded: FloatArray = np.zeros((len(self.homes), len(X))).T
+        for i, variable in enumerate(self.variables):
+            if variable.lookups:
+                cells = trained.variables[i].decoded(np.asarray(X[:, trained.columns_of(i)]))
+                coded[:, self.columns_of(i)] = variable.coded(cells)
+        return coded
 
     @property
     def n_candidates(self) -> int:
@@ -274,6 +291,10 @@ class Coding:
         coded: FloatArray = np.zeros((len(self.homes), len(X))).T
         for i in sorted(set(self.homes[used].tolist())):
             knots, first = self.variables[i].knots, self.firsts[i]
+            if self.variables[i].lookups:
+                cells = Cells.of(np.asarray(X[:, self.places[i]], dtype=float))
+                coded[:, self.columns_of(i)] = self.variables[i].coded(cells)
+                continue
             values = coded[:, first]
             values[:] = X[:, self.places[i]]
             for n, knot in enumerate(knots, first + 1):
