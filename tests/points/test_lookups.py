@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsplit.points.readable import readable_cuts, readable_starts, readable_widths, roundest
+from softsplit.points.cells import cells_of
+from softsplit.points.readable import readable_counts, readable_cuts, readable_widths, roundest
 from softsplit.variables import Coding, Variable
 from softsplit.variables.lookup import Counts, Lookup, counted_edges
+from softsplit.variables.variable import Cells
 
 NUMBERS = np.array([-5.0, 0.0, 19.9, 20.0, 25.0, 40.0, 99.0])
 NONE = np.zeros(len(NUMBERS), dtype=bool)
@@ -79,15 +81,32 @@ def test_round_numbers_are_those_that_people_say():
 
 
 def test_cuts_and_counts_of_values():
-    values = np.random.default_rng(0).normal(100.0, 30.0, 500)
+    values = np.sort(np.random.default_rng(0).normal(100.0, 30.0, 500))
     cuts = readable_cuts(values)
     assert 5 <= len(cuts) <= 9
     assert all(len(f"{cut:g}") <= 5 for cut in cuts)
     assert set(readable_widths(values)) <= {1.0, 2.0, 5.0, 10.0, 20.0, 50.0}
-    assert all(start % 20 == 0 for start in readable_starts(values, 20.0))
+    assert all(start % width == 0 and steps >= 3 for start, width, steps in readable_counts(values))
     assert readable_cuts(np.array([1.0, 2.0, 4.0, 4.0])) == [2.0, 4.0]
     assert readable_cuts(np.ones(5)) == []
-    assert readable_widths(np.array([1.0, 2.0] * 5)) == []
+    assert readable_widths(np.repeat([1.0, 2.0], 5)) == []
+
+
+def test_whole_numbers_have_whole_cuts_and_widths():
+    drawn = np.random.default_rng(1).poisson(1.5, 3000) + np.repeat([0.0, 9.0], 1500)
+    values = np.sort(drawn)
+    assert len(np.unique(values)) > 10
+    assert all(cut == round(cut) for cut in readable_cuts(values))
+    assert all(width == round(width) for width in readable_widths(values))
+
+
+def test_values_have_no_errors_of_their_scaling():
+    values = 0.1 + (np.tile([0.0, 1.0, 2.0, 3.0], 5) - 0.1) + 2e-16
+    column = cells_of(Variable("rooms", "number", 1.0), Cells.of(values))
+    assert column.edges.tolist() == [1.0, 2.0, 3.0]
+    assert column.sizes.tolist() == [5, 5, 5, 5, 0]
+    constant = cells_of(Variable("rooms", "number", 1.0), Cells.of(np.ones(5)))
+    assert constant.n_cells == 1
 
 
 def test_a_table_in_points_has_a_column_for_each_look_up():

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import expit
 
 from softsplit.points.cells import cells_of
-from softsplit.points.question import DEFAULTS, Effect
-from softsplit.points.tree import SoftQuestion, in_positive_points, node_answers, pointed
+from softsplit.points.question import Effect
+from softsplit.points.tree import SoftQuestion, from_zero, node_answers, pointed
 from softsplit.variables.variable import NUMBER, Cells, Variable
 
 ROWS = 600
@@ -57,8 +57,8 @@ def test_points_begin_at_zero_and_speak_for_yes():
     for variable, lookup in question.lookups.items():
         assert lookup.slopes or min(lookup.points) == 0
         values = lookup.values(X[:, variable], np.zeros(ROWS, dtype=bool))
-        np.testing.assert_array_equal(values, question.terms[variable].points)
-    again = in_positive_points(question, columns, DEFAULTS)
+        np.testing.assert_allclose(values, question.terms[variable].points, atol=1e-9)
+    again = from_zero(question)
     np.testing.assert_allclose(again.scores, question.scores, atol=1e-12)
 
 
@@ -92,3 +92,14 @@ def test_a_question_that_no_table_pays_for_has_the_same_gate_for_all_rows():
     question = pointed(columns, [faint], leaves, labels, np.ones(ROWS)).questions[0]
     assert not question.terms
     np.testing.assert_allclose(question.scores, 0.3)
+
+
+def test_an_effect_against_its_direction_gets_no_points():
+    _, columns, soft, leaves, labels = soft_tree(5)
+    free, bound = (
+        pointed(columns, [soft], leaves, labels, np.ones(ROWS), directions=[asked]).questions[0]
+        for asked in ({0: 1, 1: -1}, {0: -1, 1: -1})
+    )
+    assert free.lookups[0].direction == 1
+    assert 0 not in bound.lookups
+    assert bound.lookups[1].direction == -1

@@ -1,6 +1,6 @@
 """The likelihood of a question, and the best table under its quadratic model."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -8,7 +8,14 @@ from scipy.optimize import minimize
 
 from softsplit.points.cells import cells_of
 from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
-from softsplit.points.terms import Prices, fit_blocks, fit_counts, slope_term, table_terms
+from softsplit.points.terms import (
+    Prices,
+    Target,
+    fit_counts,
+    fit_steps,
+    slope_term,
+    table_terms,
+)
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY, NUMBER, Cells, Variable
 
@@ -60,46 +67,57 @@ def test_the_gate_reaches_the_least_value():
     assert abs(steep.slope) <= 0.05
 
 
-def test_blocks_are_the_best_of_all():
+@pytest.mark.parametrize("direction", [0, 1, -1])
+def test_steps_are_the_best_of_all(direction):
     rng = np.random.default_rng(2)
     for _ in range(5):
-        target, weight = rng.normal(0, 4, 8), rng.uniform(0.1, 2.0, 8)
-        cuts = rng.random(8) < 0.7
-        cost, points = fit_blocks(target, weight, cuts, 3, 0.4, 0.25, 5)
-        allowed = [j for j in range(1, 8) if cuts[j]]
+        target, weight = rng.normal(0, 1.5, 8), rng.uniform(0.1, 2.0, 8)
+        segments = np.cumsum([0, *(rng.random(7) < 0.7)])
+        points, blocks = fit_steps(target, weight, segments, 3, 0.4, 10, direction)
+        assert points.min() == 0
+        assert np.all(np.diff(points) * direction >= 0)
+        assert blocks == 1 + np.count_nonzero(np.diff(points))
+
+        def loss(points, target=target, weight=weight):
+            quarters = np.subtract.outer(np.arange(-10, 11, 0.25), target - points)
+            return 0.5 * np.min(weight @ (quarters**2).T)
+
         best = np.inf
         for count in range(3):
-            for begins in combinations(allowed, count):
-                loss = 0.4 * count
-                for block in np.split(np.arange(8), begins):
-                    mean = np.average(target[block], weights=weight[block])
-                    value = np.clip(np.round(mean - 0.25), -5, 5) + 0.25
-                    loss += 0.5 * weight[block] @ (target[block] - value) ** 2
-                best = min(best, loss)
-        blocks = 1 + np.count_nonzero(np.diff(points))
-        loss = 0.5 * weight @ (target - points - 0.25) ** 2
-        assert cost == pytest.approx(loss)
-        assert loss + 0.4 * (blocks - 1) <= best + 1e-9
+            for begins in combinations(range(1, segments[-1] + 1), count):
+                block_of = np.searchsorted(begins, segments, side="right")
+                for heights in product(range(-5, 6), repeat=count):
+                    if np.all(np.array(heights) * direction >= 0):
+                        line = np.cumsum([0, *heights])[block_of]
+                        best = min(best, loss(line) + 0.4 * count)
+        assert loss(points) + 0.4 * (blocks - 1) == pytest.approx(best)
+
+
+def test_points_of_a_table_are_ten_at_most():
+    points, _ = fit_steps(np.array([0.0, 40.0, 80.0]), np.ones(3), np.arange(3), 4, 0.5, 10, 0)
+    assert points.tolist() == [0, 5, 10]
 
 
 def test_counts_are_the_best_of_all():
     rng = np.random.default_rng(3)
     counts = np.array([np.arange(10), np.arange(10) // 2])
-    target, weight = 1.9 * np.minimum(np.arange(10), 6) + rng.normal(0, 0.1, 10), np.ones(10)
-    grid, steps, each, cost = fit_counts(counts, target, weight, 10)
-    assert (grid, steps, each) == (0, 6, 2)
+    target = 1.9 * np.clip(np.arange(10) - 2, 0, 6) + rng.normal(0, 0.1, 10)
+    weight = np.ones(10)
+    assert fit_counts(counts, target, weight, 10, 0.0, 0.0, 1) == (0, 2, 6, 2)
+    assert fit_counts(counts, target, weight, 10, 0.0, 0.0, -1)[-1] == 0
 
     def loss(line):
         rest = target - line
         return 0.5 * weight @ (rest - np.average(rest, weights=weight)) ** 2
 
     every = [
-        loss(n * np.minimum(line, m))
+        loss(n * np.clip(line - a, 0, m))
         for line in counts
-        for m in range(3, 10)
+        for a in range(7)
+        for m in range(3, 10 - a)
         for n in range(-10, 11)
     ]
-    assert cost == pytest.approx(min(every))
+    assert loss(2 * np.clip(counts[0] - 2, 0, 6)) == pytest.approx(min(every))
 
 
 def test_tables_follow_a_planted_effect():
@@ -110,11 +128,23 @@ def test_tables_follow_a_planted_effect():
     counts = np.bincount(column.codes, minlength=column.n_cells + 1)
     target = column.sums(effect) / np.maximum(counts, 1)
     weight = counts.astype(float)
-    tables = table_terms(column, np.zeros(len(weight)), weight, target, 1.0, Prices())
-    best = tables[0][1].lookup
+    best = table_terms(column, Target(target, weight + 1e-12), Prices())[0].lookup
     assert np.mean(np.abs((best.values(numbers, column.missing) - effect) % 1)) < 0.05
     assert len(best.edges) == 2
     assert best.edges == pytest.approx((30.0, 60.0), abs=3.0)
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_tables_follow_their_direction_and_missing_values_are_free(direction):
+    numbers = np.random.default_rng(7).normal(0.0, 10.0, 400)
+    numbers[::5] = np.nan
+    column = cells_of(Variable("x", NUMBER, 0.0, True), Cells.of(numbers))
+    valley = np.append(0.5 * np.abs(column.centres[:-1]), -direction * 20.0)
+    tables = table_terms(column, Target(valley, column.sizes + 1e-12), Prices(), direction)
+    assert len(tables) == 2
+    for lookup in (table.lookup for table in tables):
+        assert lookup.direction == direction
+        assert (lookup.unknown - lookup.points[0]) * direction <= 0
 
 
 def test_levels_of_like_effect_share_points_and_unknown_has_its_own():
@@ -128,7 +158,7 @@ def test_levels_of_like_effect_share_points_and_unknown_has_its_own():
     weight = np.bincount(column.codes, minlength=column.n_cells + 1).astype(float)
     target = np.append(effect[:4], np.zeros(column.n_cells - 4))
     target = np.append(target, effect[4])
-    lookup = table_terms(column, np.zeros(len(weight)), weight, target, 1.0, Prices())[0][1].lookup
+    lookup = table_terms(column, Target(target, weight + 1e-12), Prices())[0].lookup
     assert lookup.points[0] == lookup.points[2]
     assert lookup.points[1] == lookup.points[3] == lookup.points[0] + 3
     assert lookup.unknown == lookup.points[0] + 6
@@ -138,9 +168,13 @@ def test_slopes_are_whole_numbers_per_readable_unit():
     numbers = np.random.default_rng(6).uniform(0.0, 200.0, 400)
     column = cells_of(Variable("glucose", NUMBER, 100.0), Cells.of(numbers))
     coefficients = np.array([0.05, -0.02])
-    weights = np.ones(400)
+    weights = column.sizes
     term = slope_term(column, (120.0,), coefficients, 0.0, 0.5, weights, Prices())
     assert term.lookup.unit in {10.0, 20.0, 50.0, 100.0}
     exact = Lookup(slopes=(0.1, 0.06), knots=(120.0,)).values(numbers, column.missing)
     assert np.max(np.abs(term.points - exact)) < 1.0
+    falling = slope_term(column, (120.0,), coefficients, 0.0, 0.5, weights, Prices(), -1)
+    assert falling is None
+    bent = slope_term(column, (120.0,), np.array([0.05, -0.1]), 0.0, 0.5, weights, Prices(), 1)
+    assert bent.lookup.slopes[0] > 0 == bent.lookup.slopes[1]
     assert slope_term(column, (), np.zeros(1), 0.0, 0.5, weights, Prices()) is None

@@ -8,6 +8,7 @@ has some.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -17,6 +18,9 @@ from softsplit.points.readable import readable_counts, readable_cuts
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.lookup import counted_edges
 from softsplit.variables.variable import CATEGORY, Cells, Variable
+
+# Digits of training values that count, relative to the largest: the others are errors of scaling.
+DIGITS = 13
 
 
 @dataclass(frozen=True)
@@ -31,26 +35,26 @@ class CellColumn:
     missing : array of bool
     codes : array of shape (n_rows,)
         The cell of each row; that of a missing value is ``n_cells``.
-    n_cells : int
     edges : array of shape (n_cells - 1,)
         Of a number: where each cell but the first begins.
-    cuts : array of bool, shape (n_cells,)
-        Where a step may begin: of a number at readable cuts, of levels everywhere.
-    grids : tuple of (start, width)
-        Of a number: the counts that are tried.
-    counts : array of shape (n_grids, n_cells)
-        Full widths of each of these above its start, at the values of each cell.
+    segments : array of shape (n_cells,)
+        The range between readable cuts in which each cell lies; each level has its own.
+    counts : array of shape (n_widths, n_cells)
+        Of a number: full widths below each cell, for each width of counted steps.
     """
 
     variable: Variable
     numbers: FloatArray
     missing: NDArray[np.bool_]
     codes: NDArray[np.intp]
-    n_cells: int
     edges: FloatArray
-    cuts: NDArray[np.bool_]
-    grids: tuple[tuple[float, float], ...]
+    segments: NDArray[np.intp]
     counts: NDArray[np.int64]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells but that of missing values."""
+        return len(self.segments)
 
     @property
     def has_levels(self) -> bool:
@@ -61,43 +65,58 @@ class CellColumn:
         """Whether missing values have points of their own."""
         return self.variable.has_missing
 
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Rows of each cell, (n_cells + 1,)."""
+        return self.sums(np.ones(len(self.codes)))
+
     def sums(self, rows: FloatArray) -> FloatArray:
         """Return the sums of a number per row over the rows of each cell, (n_cells + 1,)."""
         sums: FloatArray = np.bincount(self.codes, rows, self.n_cells + 1).astype(float)
         return sums
 
+    def means(self, rows: FloatArray) -> FloatArray:
+        """Return the means over the rows of each cell, 0 where there are none, (n_cells + 1,)."""
+        means: FloatArray = self.sums(rows) / np.maximum(self.sizes, 1.0)
+        return means
+
+    @cached_property
+    def centres(self) -> FloatArray:
+        """The mean number of the rows of each cell, (n_cells + 1,)."""
+        return self.means(self.numbers)
+
 
 def cells_of(variable: Variable, cells: Cells) -> CellColumn:
     """Cut the values of a variable into cells."""
     missing = cells.missing & variable.has_missing
+    numbers = variable.imputed(cells)
     if variable.kind == CATEGORY:
-        return _levels(variable, cells, missing)
-    numbers = variable.imputed(cells)
-    known = numbers[~missing]
-    # 1. Readable cuts, and the edges of all counts.
-    cuts = readable_cuts(known) if len(known) else []
-    grids = readable_counts(known) if len(known) else []
-    steps = [counted_edges(*grid) for grid in grids]
-    edges = np.unique([*cuts, *chain.from_iterable(steps)])
-    # 2. Cells between all edges, and how many full widths end below each.
+        n_cells = len(variable.levels) + int(variable.places_others)
+        codes = np.where(missing, n_cells, numbers).astype(np.intp)
+        return CellColumn(
+            variable, numbers, missing, codes, np.zeros(0), np.arange(n_cells),
+            np.zeros((0, n_cells), dtype=np.int64),
+        )  # fmt: skip
+    numbers = _without_errors(numbers)
+    ordered = np.sort(numbers[~missing])
+    # 1. Cells between readable cuts and the edges of all counts.
+    cuts = readable_cuts(ordered) if len(ordered) else []
+    steps = [counted_edges(*c) for c in readable_counts(ordered)] if len(ordered) else []
+    edges = np.array(sorted({*cuts, *chain.from_iterable(steps)}))
     codes = np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
-    counts = np.zeros((len(grids), len(edges) + 1), dtype=np.int64)
+    # 2. Ranges between cuts, and how many full widths end below each cell.
+    begins = np.append(-np.inf, edges)
+    segments = np.searchsorted(np.array(cuts), begins, side="right")
+    counts = np.zeros((len(steps), len(begins)), dtype=np.int64)
     for line, ends in zip(counts, steps, strict=True):
-        line[1:] = np.searchsorted(ends, edges, side="right")
-    begins = np.concatenate([[False], np.isin(edges, cuts)])
-    starts = tuple((start, width) for start, width, _ in grids)
-    return CellColumn(
-        variable, numbers, missing, codes, len(edges) + 1, edges, begins, starts, counts
-    )
+        line[:] = np.searchsorted(ends, begins, side="right")
+    return CellColumn(variable, numbers, missing, codes, edges, segments, counts)
 
 
-def _levels(variable: Variable, cells: Cells, missing: NDArray[np.bool_]) -> CellColumn:
-    """The cells of a category: its levels, and what is not listed."""
-    numbers = variable.imputed(cells)
-    n_cells = len(variable.levels) + int(variable.places_others)
-    codes = np.where(missing, n_cells, numbers).astype(np.intp)
-    none = np.zeros(0)
-    return CellColumn(
-        variable, numbers, missing, codes, n_cells, none, np.ones(n_cells, dtype=bool), (),
-        np.zeros((0, n_cells), dtype=np.int64),
-    )  # fmt: skip
+def _without_errors(numbers: FloatArray) -> FloatArray:
+    """Return numbers without the errors of a scaling that was undone: 3 for 3.0000000000000004."""
+    largest = float(np.max(np.abs(numbers), initial=0.0))
+    if not 1e-99 < largest < 1e99:
+        return numbers
+    rounded: FloatArray = np.round(numbers, DIGITS - 1 - int(np.floor(np.log10(largest))))
+    return rounded + 0.0

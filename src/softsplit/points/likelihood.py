@@ -30,7 +30,10 @@ LEAST = 1e-12
 LEAST_CURVATURE = 0.1
 
 # A Newton step that would gain less ends the descent.
-LEAST_GAIN = 1e-4
+LEAST_GAIN = 1e-3
+
+# Points speak for yes: the slope of a gate is at least this.
+LEAST_SLOPE = 1e-3
 
 
 class Rows(NamedTuple):
@@ -51,13 +54,20 @@ class Gate(NamedTuple):
 
 
 def fit_gate(
-    rows: Rows, sums: FloatArray, gate: Gate, ridge: float, steepest: float, steps: int
+    rows: Rows,
+    sums: FloatArray,
+    gate: Gate,
+    ridge: float,
+    steepest: float,
+    steps: int,
+    needed: float = np.inf,
 ) -> Gate:
     """Minimise f over centre and slope by at most ``steps`` Newton steps from ``gate``.
 
-    ``ridge`` is that of the module times the variances; |slope| is at most ``steepest``.
+    ``ridge`` is that of the module times the variances; the slope is at most ``steepest``. Ends
+    where f will hardly fall below ``needed``.
     """
-    return Gate(*_newton(*rows, sums, gate.centre, gate.slope, ridge, steepest, steps))
+    return Gate(*_newton(*rows, sums, gate.centre, gate.slope, ridge, steepest, steps, needed))
 
 
 def derivatives(rows: Rows, sums: FloatArray, gate: Gate) -> tuple[FloatArray, FloatArray]:
@@ -94,6 +104,7 @@ def _newton(
     ridge: float,
     steepest: float,
     steps: int,
+    needed: float,
 ) -> tuple[float, float, float]:
     """Minimise f over centre and slope; return both and the least f.
 
@@ -120,17 +131,18 @@ def _newton(
             determinant = max(h00 * h11 - h01 * h01, 1e-9 * h00 * h11 + 1e-12)
             d_centre = -(h11 * g0 - h01 * g1) / determinant
             d_slope = -(h00 * g1 - h01 * g0) / determinant
-            longest = 0.5 * abs(slope) + 0.05
+            longest = 0.5 * slope + 0.05
             if abs(d_slope) > longest:
                 d_centre, d_slope = d_centre * longest / abs(d_slope), np.sign(d_slope) * longest
-            if -(g0 * d_centre + g1 * d_slope) < LEAST_GAIN or gained < LEAST_GAIN:
+            promised = -(g0 * d_centre + g1 * d_slope)
+            if promised < LEAST_GAIN or gained < LEAST_GAIN or value - promised > needed:
                 break
         else:
             step *= 0.5
             if step < 0.1:
                 break
         centre = best_centre + step * d_centre
-        slope = min(steepest, max(-steepest, best_slope + step * d_slope))
+        slope = min(steepest, max(LEAST_SLOPE, best_slope + step * d_slope))
     return best_centre, best_slope, least
 
 

@@ -1,11 +1,11 @@
 """Search for the whole points of one question.
 
 1. Starts: the effects of the soft tree's question in tables and in slopes, for several numbers of
-   points between the lowest and the highest sum; the points that the question has already.
+   points of the widest; the best of each of both kinds goes on. Or the points that the question
+   has already.
 2. Improve every look-up in turn: the best table of each form under the quadratic model (terms.py),
-   accepted if f, with centre and slope refitted, and prices fall.
-3. Drop look-ups, those of fewest points first; add the first that pays of the four further ones
-   that promise most.
+   or none, accepted if f, with centre and slope refitted, and prices fall.
+3. Add the first that pays of the further look-ups that promise most.
 4. Repeat 2 and 3 until little is gained; the best of all starts.
 """
 
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from softsplit.points.cells import CellColumn
 from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
-from softsplit.points.terms import Prices, Term, slope_term, table_terms
+from softsplit.points.terms import Prices, Target, Term, slope_term, table_terms, target_of
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.lookup import Lookup
 
@@ -67,28 +68,29 @@ class SearchOptions:
 
 DEFAULTS = SearchOptions()
 
-# Newton steps of a gate at a start, and after a change; candidates to add that are tried.
-STEPS_AT_START, STEPS, TRIED = 12, 6, 4
+# Newton steps of a gate; candidates to add that are tried.
+STEPS, TRIED = 8, 4
 
 # A change must gain more than rounding errors.
 LEAST_GAIN = 1e-6
 
+LEAST_WEIGHT = 1e-12
+
+# A change is tried that loses at most so much under the quadratic model.
+SLACK = 1.0
+
 
 @dataclass(frozen=True)
 class Question:
-    """The look-ups of a question by variable, and the gate on the sum of their points."""
+    """The look-ups of a question by variable, the gate, and the sums of points (n_rows,)."""
 
     terms: Mapping[int, Term]
     gate: Gate
+    sums: FloatArray
 
     @property
     def lookups(self) -> dict[int, Lookup]:
         return {variable: term.lookup for variable, term in self.terms.items()}
-
-    @property
-    def sums(self) -> FloatArray:
-        """Points of every row, (n_rows,); 0 without look-ups."""
-        return np.sum([term.points for term in self.terms.values()], axis=0)
 
     @property
     def scores(self) -> FloatArray:
@@ -101,13 +103,27 @@ class Question:
         return self.gate.value + sum(term.price for term in self.terms.values())
 
 
+def sums_of(terms: Mapping[int, Term]) -> FloatArray:
+    """Return the points of every row, (n_rows,)."""
+    sums: FloatArray = np.sum([term.points for term in terms.values()], axis=0)
+    return sums
+
+
 class QuestionSearch:
-    """The search for one question; see the module."""
+    """The search for one question; see the module.
+
+    ``directions`` says of variables whose points may only grow (1) or fall (-1) with the value.
+    """
 
     def __init__(
-        self, columns: Sequence[CellColumn], rows: Rows, options: SearchOptions = DEFAULTS
+        self,
+        columns: Sequence[CellColumn],
+        rows: Rows,
+        options: SearchOptions = DEFAULTS,
+        directions: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self.columns, self.rows, self.options = columns, rows, options
+        self.directions = directions
 
     def best(
         self, effects: Mapping[int, Effect], centre: float, known: Question | None = None
@@ -116,7 +132,7 @@ class QuestionSearch:
         if known is None:
             starts = self._starts(effects, centre)
         else:
-            starts = [self._fitted(known.terms, known.gate, STEPS_AT_START)]
+            starts = [self._fitted(known.terms, known.sums, known.gate)]
         searched = [self._climb(start, effects) for start in starts]
         return min(searched, key=lambda question: question.objective, default=None)
 
@@ -127,67 +143,80 @@ class QuestionSearch:
             return []
         soft = np.sum([e.cells[self.columns[v].codes] for v, e in effects.items()], axis=0)
         _, second = derivatives(self.rows, soft, Gate(centre, 1.0, np.inf))
+        curvature = {v: self.columns[v].sums(second) for v in effects}
         starts = []
         for sloped in (False, True):
+            questions = []
             for span in self.options.spans[sloped:]:
-                slope, terms = widest / span, {}
-                for variable, effect in effects.items():
-                    term = self._nearest(variable, effect, slope, second, sloped=sloped)
-                    if np.ptp(term.points) > 0:
-                        terms[variable] = term
-                if not terms or (sloped and not any(t.lookup.slopes for t in terms.values())):
+                slope = widest / span
+                nearest = {
+                    v: self._nearest(v, effect, slope, curvature[v], sloped=sloped)
+                    for v, effect in effects.items()
+                }
+                terms = {v: term for v, term in nearest.items() if term.varies}
+                if not terms or (sloped and not any(term.slopes for term in terms.values())):
                     continue
-                sums = np.sum([term.points for term in terms.values()], axis=0)
-                moved = centre + float(np.average(soft - slope * sums, weights=second + 1e-9))
-                starts.append(self._fitted(terms, Gate(moved, slope, np.inf), STEPS_AT_START))
+                sums = sums_of(terms)
+                moved = float((soft - slope * sums) @ second) / float(second.sum() + LEAST_WEIGHT)
+                questions.append(self._fitted(terms, sums, Gate(centre + moved, slope, np.inf)))
+            starts += sorted(questions, key=lambda question: question.objective)[:1]
         return starts
 
     def _nearest(
         self, variable: int, effect: Effect, slope: float, second: FloatArray, *, sloped: bool
     ) -> Term:
-        """Return the points that are nearest to an effect."""
-        column = self.columns[variable]
-        if sloped and len(effect.coefficients):
-            term = self._sloped(variable, effect, slope, second)
-            if term is not None:
-                return term
-        zero = np.zeros(column.n_cells + 1)
-        tables = table_terms(
-            column, zero, column.sums(second), effect.cells / slope, slope, self.options.prices
-        )
-        return tables[0][1]
+        """Return the points that are nearest to an effect; ``second`` are sums by cell."""
+        term = self._sloped(variable, effect, slope, second) if sloped else None
+        if term is not None:
+            return term
+        target = target_of(np.zeros(len(second)), second, effect.cells / slope, slope)
+        return min(self._tables(variable, target), key=lambda t: target.cost(t.cells) + t.price)
 
     def _sloped(
         self, variable: int, effect: Effect, slope: float, second: FloatArray
     ) -> Term | None:
+        if not len(effect.coefficients):
+            return None
         return slope_term(
             self.columns[variable], effect.knots, effect.coefficients, effect.unknown, slope,
-            second, self.options.prices,
+            second, self.options.prices, self.directions.get(variable, 0),
         )  # fmt: skip
 
-    def _fitted(self, terms: Mapping[int, Term], gate: Gate, steps: int = STEPS) -> Question:
-        """Return the question of some terms with centre and slope refitted from ``gate``."""
-        points = [term.points for term in terms.values()]
-        ridge = self.options.ridge * float(np.sum(np.var(points, axis=1)))
-        sums = np.sum(points, axis=0)
-        fitted = fit_gate(self.rows, sums, gate, ridge, self.options.steepest, steps)
-        return Question(dict(terms), fitted)
+    def _tables(self, variable: int, target: Target) -> list[Term]:
+        direction = self.directions.get(variable, 0)
+        return table_terms(self.columns[variable], target, self.options.prices, direction)
+
+    def _fitted(
+        self, terms: Mapping[int, Term], sums: FloatArray, gate: Gate, needed: float = np.inf
+    ) -> Question:
+        """Return the question of some terms with centre and slope refitted from ``gate``.
+
+        ``needed`` is the objective that the question must fall below to be of use.
+        """
+        ridge = self.options.ridge * sum(term.variance for term in terms.values())
+        needed -= sum(term.price for term in terms.values())
+        fitted = fit_gate(self.rows, sums, gate, ridge, self.options.steepest, STEPS, needed)
+        return Question(terms, fitted, sums)
 
     def _changed(
-        self, question: Question, variable: int, term: Term | None, weights: FloatArray
+        self, question: Question, variable: int, term: Term | None, second: FloatArray
     ) -> Question | None:
-        """Return the question with another term of a variable if it is better, else None."""
-        terms = dict(question.terms)
-        old = terms.pop(variable, None)
+        """Return the question with another term of a variable if it is better, else None.
+
+        ``second`` (n_rows,) weighs the rows: their mean score stays.
+        """
+        terms = {v: t for v, t in question.terms.items() if v != variable}
+        added = -question.terms[variable].points if variable in question.terms else 0.0
         if term is not None:
             terms[variable] = term
+            added = added + term.points
         if not terms:
             return None
-        moved = (0.0 if old is None else old.points) - (0.0 if term is None else term.points)
-        shift = question.gate.slope * float(np.average(moved, weights=weights))
-        gate = question.gate._replace(centre=question.gate.centre + shift)
-        changed = self._fitted(terms, gate)
-        return changed if changed.objective < question.objective - LEAST_GAIN else None
+        shift = question.gate.slope * float(added @ second) / float(second.sum() + LEAST_WEIGHT)
+        gate = question.gate._replace(centre=question.gate.centre - shift)
+        needed = question.objective - LEAST_GAIN
+        changed = self._fitted(terms, question.sums + added, gate, needed)
+        return changed if changed.objective < needed else None
 
     def _climb(self, question: Question, effects: Mapping[int, Effect]) -> Question:
         """Return the question after rounds of steps 2 to 4 of the module."""
@@ -195,7 +224,6 @@ class QuestionSearch:
             before = question.objective
             for variable in list(question.terms):
                 question = self._improved(question, variable, effects if n == 0 else {})
-            question = self._dropped(question)
             question = self._extended(question)
             if question.objective > before - self.options.gain:
                 break
@@ -204,31 +232,24 @@ class QuestionSearch:
     def _improved(
         self, question: Question, variable: int, effects: Mapping[int, Effect]
     ) -> Question:
-        """Return the question with the first better look-up for a variable."""
-        column, old = self.columns[variable], question.terms[variable]
+        """Return the question with the first better look-up for a variable, or without it."""
+        old, slope = question.terms[variable], question.gate.slope
         first, second = derivatives(self.rows, question.sums, question.gate)
-        slope = question.gate.slope
-        sums = column.sums(first), column.sums(second)
-        terms = [t for _, t in table_terms(column, *sums, old.cells, slope, self.options.prices)]
-        effect = effects.get(variable)
-        if effect is not None and len(effect.coefficients) and not old.lookup.slopes:
-            sloped = self._sloped(variable, effect, slope, second)
+        sums = old.column.sums(first), old.column.sums(second)
+        target = target_of(*sums, old.cells, slope)
+        terms = self._tables(variable, target)
+        if variable in effects and old.slopes is None:
+            sloped = self._sloped(variable, effects[variable], slope, sums[1])
             terms += [] if sloped is None else [sloped]
-        for term in terms:
-            if np.ptp(term.points - old.points) == 0.0:
-                continue
-            kept = term if np.ptp(term.points) > 0 else None
-            better = self._changed(question, variable, kept, second + 1e-12)
-            if better is not None:
-                return better
-        return question
-
-    def _dropped(self, question: Question) -> Question:
-        """Return the question without look-ups that are not worth their price."""
-        narrow = sorted(question.terms, key=lambda v: float(np.ptp(question.terms[v].points)))
-        for variable in narrow:
-            better = self._changed(question, variable, None, self.rows.weights)
-            question = question if better is None else better
+        costs = [(target.cost(term.cells) + term.price, term) for term in terms if term.varies]
+        none = [(target.cost(np.zeros(len(old.cells))), None)]
+        least = target.cost(old.cells) + old.price + SLACK
+        for cost, term in sorted([*costs, *none], key=lambda pair: pair[0]):
+            same = term is not None and np.ptp(term.cells - old.cells) == 0.0
+            if cost < least and not same:
+                better = self._changed(question, variable, term, second)
+                if better is not None:
+                    return better
         return question
 
     def _extended(self, question: Question) -> Question:
@@ -240,19 +261,15 @@ class QuestionSearch:
         for variable, column in enumerate(self.columns):
             if variable in question.terms:
                 continue
-            g, h = column.sums(first), column.sums(second)
-            # f without the variable, in the terms of the quadratic model
-            without = 0.5 * float(np.sum(g**2 / np.maximum(h, 1e-12), where=h > 1e-12))
             zero = np.zeros(column.n_cells + 1)
-            tables = table_terms(column, g, h, zero, question.gate.slope, self.options.prices)
-            candidates += [
-                (cost - without, variable, term) for cost, term in tables if np.ptp(term.points) > 0
-            ]
-        candidates.sort(key=lambda candidate: candidate[0])
-        for cost, variable, term in candidates[:TRIED]:
-            better = None
-            if cost < 0:
-                better = self._changed(question, variable, term, self.rows.weights)
+            target = target_of(column.sums(first), column.sums(second), zero, question.gate.slope)
+            without = target.cost(zero)
+            for term in self._tables(variable, target):
+                cost = target.cost(term.cells) + term.price - without
+                if cost < 0 and term.varies:
+                    candidates.append((cost, variable, term))
+        for _, variable, term in sorted(candidates, key=lambda candidate: candidate[:2])[:TRIED]:
+            better = self._changed(question, variable, term, second)
             if better is not None:
                 return better
         return question

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, log, log10
+from math import ceil, floor, log, log10
 
 import numpy as np
 
@@ -16,9 +16,8 @@ FREE_SHARE = 0.35
 # Widths of a counted step are tried near these parts of a standard deviation.
 WIDTHS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
-# Counts begin near these quantiles, end below the last, and have at most so many steps.
-STARTS = (0.01, 0.1, 0.25, 0.5)
-END = 0.99
+# Counts lie between these quantiles, and have at most so many steps.
+ENDS = (0.01, 0.99)
 MOST_STEPS = 40
 
 
@@ -37,18 +36,23 @@ def roundest(low: float, high: float) -> float:
     return middle
 
 
-def readable_cuts(values: FloatArray) -> list[float]:
-    """Return at most nine values from which on points may change, in ascending order."""
-    distinct = np.unique(values)
+def readable_cuts(ordered: FloatArray) -> list[float]:
+    """Return at most nine values from which on points may change, whole ones for whole numbers.
+
+    ``ordered`` are values in ascending order, and so is what is returned.
+    """
+    distinct = _distinct(ordered)
+    whole = bool(np.all(distinct == np.round(distinct)))
     if len(distinct) <= MOST_CUTS + 1:
         pairs = zip(distinct[:-1].tolist(), distinct[1:].tolist(), strict=True)
-        return [high if high == round(high) else _between(low, high) for low, high in pairs]
+        return [high if whole else _between(low, high) for low, high in pairs]
     shares = np.arange(1, MOST_CUTS + 1)
     lows, highs = (
-        np.quantile(values, np.clip((shares + move) / (MOST_CUTS + 1), 0.0, 1.0))
+        _quantiles(ordered, np.clip((shares + move) / (MOST_CUTS + 1), 0.0, 1.0))
         for move in (-FREE_SHARE, FREE_SHARE)
     )
     cuts = {roundest(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)}
+    cuts = {float(ceil(cut)) for cut in cuts} if whole else cuts
     return sorted(cut for cut in cuts if distinct[0] < cut <= distinct[-1])
 
 
@@ -57,25 +61,34 @@ def _between(low: float, high: float) -> float:
     return roundest(float(np.nextafter(low, high)), high)
 
 
-def readable_counts(values: FloatArray) -> list[tuple[float, float, int]]:
-    """Return start, width and steps of the counts that are tried."""
-    end = float(np.quantile(values, END))
+def _distinct(ordered: FloatArray) -> FloatArray:
+    return ordered[np.diff(ordered, prepend=-np.inf) > 0]
+
+
+def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
+    last = len(ordered) - 1
+    quantiles: FloatArray = np.interp(shares * last, np.arange(last + 1), ordered)
+    return quantiles
+
+
+def readable_counts(ordered: FloatArray) -> list[tuple[float, float, int]]:
+    """Return widths of counted steps, each with a first start and a number of steps from there."""
+    begin, end = _quantiles(ordered, np.array(ENDS)).tolist()
     counts = []
-    for width in readable_widths(values):
-        for start in readable_starts(values, width):
-            steps = floor((end - start) / width)
-            if LEAST_STEPS <= steps <= MOST_STEPS:
-                counts.append((start, width, steps))
+    for width in readable_widths(ordered):
+        start = rounded(width * floor(begin / width))
+        steps = floor((end - start) / width)
+        if LEAST_STEPS <= steps <= MOST_STEPS:
+            counts.append((start, width, steps))
     return counts
 
 
-def readable_widths(values: FloatArray) -> list[float]:
+def readable_widths(ordered: FloatArray) -> list[float]:
     """Return widths 1, 2 or 5 times 10^k for counted steps, none finer than the values are."""
-    distinct = np.unique(values)
-    spread = float(np.std(values))
-    if len(distinct) < 3 or spread == 0.0:
+    distinct = _distinct(ordered)
+    if len(distinct) < 3:
         return []
-    finest = float(np.min(np.diff(distinct))) if len(distinct) < 60 else 0.0
+    spread, finest = float(np.std(ordered)), float(np.min(np.diff(distinct)))
     widths = {_round_unit(part * spread) for part in WIDTHS}
     return sorted(width for width in widths if width >= 0.99 * finest)
 
@@ -84,9 +97,3 @@ def _round_unit(size: float) -> float:
     """Return the nearest of 1, 2 and 5 times 10^k by ratio."""
     power = 10.0 ** floor(log10(size))
     return rounded(min((m * power for m in (1, 2, 5, 10)), key=lambda unit: abs(log(unit / size))))
-
-
-def readable_starts(values: FloatArray, width: float) -> list[float]:
-    """Return multiples of ``width`` at which counting may begin."""
-    quantiles = np.quantile(values, STARTS)
-    return sorted({rounded(width * float(np.floor(q / width))) for q in quantiles})

@@ -8,17 +8,21 @@ variable in place of T0, f changes by
 
     W = slope^2 sum h,    target = T0 - sum g / (slope sum h)
 
-so that the best table is a weighted fit of whole numbers, plus prices:
+so that the best table is a weighted fit of whole numbers and of a base line between them, which the
+centre of the gate takes up, plus prices:
 
-steps, levels   dynamic programming over cells in the order of values, of targets (``fit_blocks``)
-counts          n min(k, m) + constant in closed form for every grid and every m (``fit_counts``)
+steps, levels   dynamic programming over ranges, or levels by their targets (``fit_steps``)
+counts          n min(max(k - a, 0), m) in closed form for every width, a and m (``fit_counts``)
 slopes          the slopes of the soft tree in units 1, 2 or 5 times 10^k, rounded (``slope_term``)
+
+The points of tables may be asked to grow with the value, or to fall (``direction`` 1 or -1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +31,7 @@ from numpy.typing import NDArray
 from softsplit.points.cells import CellColumn
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled_plainly
-from softsplit.variables.lookup import LEAST_STEPS, Lookup, counted_edges, rounded
+from softsplit.variables.lookup import LEAST_STEPS, Lookup, rounded
 
 
 class Prices(NamedTuple):
@@ -49,7 +53,7 @@ class Prices(NamedTuple):
     point : float
         Of each point between the lowest and the highest; slopes have none.
     most_points : int
-        Largest size of the points of a step, before the lowest become 0, or per unit of a slope.
+        Most points of a step or level, of each counted step, or per unit of a slope.
     most_blocks, most_terms : int
         Most steps of a table, and look-ups of a question.
     """
@@ -66,17 +70,62 @@ class Prices(NamedTuple):
     most_terms: int = 8
 
 
-class Term(NamedTuple):
-    """A look-up in a question: its points for each row and (in the mean) each cell, its price."""
+@dataclass(frozen=True)
+class Term:
+    """A look-up in a question: points of each cell (those of slopes in the mean), and its price.
 
-    lookup: Lookup
-    points: FloatArray
+    ``slopes`` is the look-up itself where it has slopes.
+    """
+
+    column: CellColumn
     cells: FloatArray
     price: float
+    slopes: Lookup | None = None
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """Points of every row, (n_rows,)."""
+        if self.slopes is not None:
+            return self.slopes.values(self.column.numbers, self.column.missing)
+        points: FloatArray = self.cells[self.column.codes]
+        return points
+
+    @cached_property
+    def variance(self) -> float:
+        """The variance of the points of the rows."""
+        return float(np.var(self.points))
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """The look-up; neighbouring cells of equal points are one step."""
+        if self.slopes is not None:
+            return self.slopes
+        *known, last = (int(p) for p in self.cells)
+        unknown = last if self.column.has_missing else None
+        if self.column.has_levels:
+            return Lookup(points=tuple(known), unknown=unknown)
+        begins = [j for j in range(1, len(known)) if known[j] != known[j - 1]]
+        edges = tuple(float(self.column.edges[j - 1]) for j in begins)
+        return Lookup((known[0], *(known[j] for j in begins)), edges, unknown=unknown)
+
+    @property
+    def varies(self) -> bool:
+        """Whether not all rows have the same points."""
+        return bool(np.ptp(self.cells[self.column.sizes > 0]) > 0)
 
 
-# Base lines between whole points that a table may have: the centre of the gate takes them up.
-OFFSETS = (0.0, 0.25, 0.5, 0.75)
+class Target(NamedTuple):
+    """The quadratic model of a variable: target and weight W of each cell, (n_cells + 1,)."""
+
+    points: FloatArray
+    weight: FloatArray
+
+    def cost(self, cells: FloatArray) -> float:
+        """What f loses by these points, with the best base line, against the targets."""
+        errors = self.points - cells
+        mean = float(errors @ self.weight) / float(self.weight.sum())
+        return 0.5 * float(self.weight @ (errors - mean) ** 2)
+
 
 # Slopes have at least so many points per unit where they are steepest; a larger unit, in which
 # whole numbers are finer, must bring so much likelihood.
@@ -86,207 +135,197 @@ FINER = 0.5
 LEAST_WEIGHT = 1e-12
 
 
+def target_of(first: FloatArray, second: FloatArray, cells: FloatArray, slope: float) -> Target:
+    """Return the model from sums of derivatives by cell and the points that the cells have now."""
+    second = np.maximum(second, LEAST_WEIGHT)
+    return Target(cells - first / (second * slope), second * (slope * slope))
+
+
 def table_terms(
-    column: CellColumn, first: FloatArray, second: FloatArray, cells: FloatArray, slope: float,
-    prices: Prices,
-) -> list[tuple[float, Term]]:  # fmt: skip
-    """Return the best table of each form with f + prices under the quadratic model, best first.
-
-    ``first`` and ``second`` (n_cells + 1,) are sums of derivatives, ``cells`` the current points.
-    """
-    n = column.n_cells
-    weight = np.maximum(second * slope * slope, LEAST_WEIGHT)
-    target = cells - np.where(
-        second > LEAST_WEIGHT, first / (np.maximum(second, LEAST_WEIGHT) * slope), 0.0
-    )
+    column: CellColumn, target: Target, prices: Prices, direction: int = 0
+) -> list[Term]:
+    """Return the best table of each form; their lowest points, but of missing values, are 0."""
+    n, most = column.n_cells, prices.most_points
+    points, weight = target.points[:n], target.weight[:n]
+    price = prices.look_up + prices.unknown * column.has_missing
     # 1. Steps over values, or levels by their targets.
-    order = np.argsort(target[:n], kind="stable") if column.has_levels else np.arange(n)
-    fits = [
-        fit_blocks(
-            target[order], weight[order], column.cuts, prices.most_blocks, prices.block, offset,
-            prices.most_points,
-        )
-        for offset in OFFSETS
-    ]  # fmt: skip
-    best = int(np.argmin([cost for cost, _ in fits]))
-    cost, points = fits[best][0], np.empty(n)
-    points[order] = fits[best][1]
-    tables = [(cost, _steps(column, points), OFFSETS[best])]
+    order = np.argsort(points, kind="stable") if column.has_levels else slice(None)
+    steps, blocks = fit_steps(
+        points[order], weight[order], column.segments, prices.most_blocks, prices.block, most,
+        0 if column.has_levels else direction,
+    )  # fmt: skip
+    cells = np.empty(n)
+    cells[order] = steps
+    forms = prices.block * (blocks - 0.5 * column.has_levels)
+    tables = [(cells, min(0.0, steps.max() - most), forms)]
     # 2. Counts.
-    grid, steps, each, cost = fit_counts(column.counts, target[:n], weight[:n], prices.most_points)
-    if grid >= 0:
-        start, width = column.grids[grid]
-        edges = counted_edges(start, width, steps)
-        lookup = Lookup(points=tuple(each * k for k in range(steps + 1)), edges=edges)
-        line = each * np.minimum(column.counts[grid], steps)
-        offset = float(np.average(target[:n] - line, weights=weight[:n]))
-        tables.append((cost, lookup, offset))
-    # 3. Points of missing values, and prices.
+    width, skipped, steps, each = fit_counts(
+        column.counts, points, weight, most, prices.point, prices.counted, direction
+    )
+    if each:
+        cells = each * np.clip(column.counts[width] - float(skipped), 0.0, steps)
+        cells -= cells.min()
+        tables.append((cells, 0.0, 2 * prices.block + prices.counted * (abs(each) > 1)))
+    # 3. Points of missing values, and prices of points.
     terms = []
-    for cost, lookup, offset in tables:
+    for cells, lowest, forms in tables:
+        base, unknown = float((points - cells) @ weight) / float(weight.sum()), 0.0
         if column.has_missing:
-            most = prices.most_points
-            unknown = int(np.clip(np.round(target[n] - offset), -most, most))
-            cost += 0.5 * weight[n] * (unknown + offset - target[n]) ** 2
-            lookup = replace(lookup, unknown=unknown)
-        term = term_of(column, lookup, prices)
-        terms.append((cost + term.price, term))
-    return sorted(terms, key=lambda pair: pair[0])
-
-
-def _steps(column: CellColumn, points: FloatArray) -> Lookup:
-    """The look-up of a table over cells; cells of equal points are one step."""
-    whole = tuple(int(p) for p in points)
-    if column.has_levels:
-        return Lookup(points=whole)
-    begins = [j for j in range(1, len(whole)) if whole[j] != whole[j - 1]]
-    edges = tuple(float(column.edges[j - 1]) for j in begins)
-    return Lookup(points=(whole[0], *(whole[j] for j in begins)), edges=edges)
-
-
-def term_of(column: CellColumn, lookup: Lookup, prices: Prices) -> Term:
-    """Return the term of a look-up with its price."""
-    points = lookup.values(column.numbers, column.missing)
-    counts = np.bincount(column.codes, minlength=column.n_cells + 1)
-    cells = column.sums(points) / np.maximum(counts, 1)
-    if not lookup.slopes:  # cells without rows have points as well
-        begins = np.concatenate([[-np.inf], column.edges])
-        places = np.arange(column.n_cells, dtype=float) if column.has_levels else begins
-        cells[:-1] = replace(lookup, unknown=None).values(places, np.zeros(len(places), dtype=bool))
-    if lookup.unknown is not None:
-        cells[-1] = lookup.unknown
-    return Term(lookup, points, cells, _price(column, lookup, prices))
-
-
-def _price(column: CellColumn, lookup: Lookup, prices: Prices) -> float:
-    """What a look-up costs a reader."""
-    price = prices.look_up + prices.unknown * (lookup.unknown is not None)
-    if lookup.slopes:
-        return price + prices.slope + prices.segment * np.count_nonzero(np.diff(lookup.slopes))
-    price += prices.point * float(np.ptp(lookup.all_points))
-    counts = lookup.counts
-    if counts is not None:
-        return price + 2 * prices.block + (abs(counts.each) > 1) * prices.counted
-    blocks = len(set(lookup.points)) if column.has_levels else len(lookup.edges) + 1
-    return price + prices.block * (blocks - 0.5 * column.has_levels)
+            unknown = np.clip(np.round(target.points[n] - base), lowest, max(cells.max(), most))
+        cells = np.append(cells, unknown)
+        terms.append(Term(column, cells, price + forms + prices.point * float(np.ptp(cells))))
+    return terms
 
 
 def slope_term(
     column: CellColumn, knots: Sequence[float], coefficients: FloatArray, unknown: float,
-    slope: float, second: FloatArray, prices: Prices,
+    slope: float, second: FloatArray, prices: Prices, direction: int = 0,
 ) -> Term | None:  # fmt: skip
     """Return the effect of a number in a soft tree with whole slopes; None if none is near.
 
     The effect is coefficients[0] x + sum_j coefficients[j] max(x - knots[j-1], 0), and ``unknown``
-    more than at the imputed value where x is missing; ``second`` (n_rows,) weighs its errors.
+    more than at the imputed value where x is missing; ``second`` (n_cells + 1,) weighs its errors.
     """
     exact = np.cumsum(coefficients) / slope
     steepest = float(np.max(np.abs(exact)))
     if steepest == 0.0:
         return None
-    effect = Lookup(slopes=tuple(exact), knots=tuple(knots)).values(column.numbers, column.missing)
+    if direction:
+        exact = direction * np.maximum(direction * exact, 0.0)
+    centres, weight = column.centres[:-1], second[:-1] + LEAST_WEIGHT
+    bends = np.array([centres, *(np.maximum(centres - knot, 0.0) for knot in knots)])
     least, best = np.inf, None
     power = int(np.floor(np.log10(prices.most_points / steepest))) - 2
-    units = [rounded(m * 10.0**e) for e in range(power, power + 4) for m in (1, 2, 5)]
-    for unit in units:
+    for unit in [rounded(m * 10.0**e) for e in range(power, power + 4) for m in (1, 2, 5)]:
         if not FEWEST_POINTS <= steepest * unit <= prices.most_points + 0.5:
             continue
-        whole = tuple(int(s) for s in np.round(exact * unit))
-        lookup = Lookup(slopes=whole, knots=tuple(knots), unit=unit)
-        errors = np.where(
-            column.missing, 0.0, lookup.values(column.numbers, column.missing) - effect
-        )
-        errors -= np.average(errors, weights=second + LEAST_WEIGHT)
-        lost = 0.5 * slope * slope * float(second @ errors**2)
-        if lost < least - FINER:
-            least, best = lost, lookup
-    if best is None or not any(best.slopes):
+        whole = np.round(exact * unit)
+        errors = np.diff(whole / unit - exact, prepend=0.0) @ bends
+        errors -= float(errors @ weight) / float(weight.sum())
+        lost = 0.5 * slope * slope * float(weight @ errors**2)
+        if np.any(whole) and lost < least - FINER:
+            least, best = lost, Lookup((), (), tuple(int(s) for s in whole), tuple(knots), unit)
+    if best is None:
         return None
     if column.has_missing:
         imputed = best.values(np.array([column.variable.middle]), np.zeros(1, dtype=bool))[0]
         best = replace(best, unknown=int(np.round(imputed + unknown / slope)))
-    return term_of(column, best, prices)
+    price = prices.look_up + prices.unknown * column.has_missing + prices.slope
+    price += prices.segment * np.count_nonzero(np.diff(best.slopes))
+    cells = column.means(best.values(column.numbers, column.missing))
+    return Term(column, cells, price, best)
 
 
 @compiled_plainly
-def fit_blocks(
+def fit_steps(
     target: FloatArray,
     weight: FloatArray,
-    cuts: NDArray[np.bool_],
+    segments: NDArray[np.intp],
     most_blocks: int,
     price: float,
-    offset: float,
     most_points: int,
-) -> tuple[float, FloatArray]:
-    """Return the least cost and whole points of ordered cells: equal within at most so many blocks.
+    direction: int,
+) -> tuple[FloatArray, int]:
+    """Return whole points from 0 on, equal within at most so many blocks of segments, and blocks.
 
-    cost_mj = min over i < j of cost_(m-1)i + loss of a block over the cells i .. j-1, whose points
-    are the mean target less ``offset``, rounded; cell i > 0 begins a block only where ``cuts[i]``.
+    1. Sums of the targets of each segment. Points lie around what could pay for a block.
+    2. For base lines by quarters of a point, with height h of the block number m that segment s
+       belongs to:
+
+       cost_smh = min(cost_(s-1)mh, min_h' cost_(s-1)(m-1)h' + price) + loss of s at base + h
+
+       where h' <= h (>= h) if the points may only grow (fall).
+    3. The points of the best base line, from the last segment back.
     """
-    n = len(target)
-    w, wt, wtt = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
-    for j in range(n):
-        w[j + 1] = w[j] + weight[j]
-        wt[j + 1] = wt[j] + weight[j] * target[j]
-        wtt[j + 1] = wtt[j] + weight[j] * target[j] * target[j]
-    cost = np.full((most_blocks + 1, n + 1), np.inf)
-    begin = np.zeros((most_blocks + 1, n + 1), np.int64)
-    height = np.zeros((most_blocks + 1, n + 1))
-    cost[0, 0] = 0.0
-    for m in range(1, most_blocks + 1):
-        for j in range(1, n + 1):
-            if j < n and not cuts[j]:
-                continue
-            for i in range(j):
-                if not np.isfinite(cost[m - 1, i]):
-                    continue
-                points = np.round((wt[j] - wt[i]) / (w[j] - w[i]) - offset)
-                points = min(float(most_points), max(-float(most_points), points))
-                value = points + offset
-                loss = 0.5 * (wtt[j] - wtt[i]) - value * (wt[j] - wt[i])
-                loss += 0.5 * value * value * (w[j] - w[i])
-                total = cost[m - 1, i] + loss + (price if m > 1 else 0.0)
-                if total < cost[m, j]:
-                    cost[m, j], begin[m, j], height[m, j] = total, i, points
-    blocks = 1
-    for m in range(2, most_blocks + 1):
-        if cost[m, n] < cost[blocks, n]:
-            blocks = m
-    # The price of blocks is that of a term, which is counted there.
-    least, points_of = cost[blocks, n] - (blocks - 1) * price, np.zeros(n)
-    j = n
-    for m in range(blocks, 0, -1):
-        points_of[begin[m, j] : j] = height[m, j]
-        j = begin[m, j]
-    return least, points_of
+    # 1. Those that could pay differ from the mean.
+    n, heights = segments[-1] + 1, most_points + 1
+    w, wt = np.zeros(n), np.zeros(n)
+    for j in range(target.size):
+        w[segments[j]] += weight[j]
+        wt[segments[j]] += weight[j] * target[j]
+    low = high = wt.sum() / w.sum()
+    mean = low
+    for s in range(n):
+        if w[s] * (wt[s] / w[s] - mean) ** 2 > 2.0 * price:
+            low, high = min(low, wt[s] / w[s]), max(high, wt[s] / w[s])
+    lowest = np.floor(0.5 * (low + high - most_points) - 0.5)
+    least, points, blocks = np.inf, np.zeros(n), 1
+    cost = np.empty((most_blocks, heights))
+    before = np.empty((n, most_blocks, heights), np.int64)
+    for quarter in range(4):
+        # 2. before_smh is the height of segment s - 1, and ``heights`` more where a block begins.
+        base = lowest + 0.25 * quarter
+        cost[:] = np.inf
+        cost[0] = 0.0
+        for s in range(n):
+            for m in range(most_blocks - 1, -1, -1):
+                cheapest, source = np.inf, 0
+                if m > 0 and s > 0 and direction == 0:
+                    source = int(np.argmin(cost[m - 1]))
+                    cheapest = cost[m - 1, source]
+                for k in range(heights):
+                    h = k if direction >= 0 else heights - 1 - k
+                    if m > 0 and s > 0 and direction != 0 and cost[m - 1, h] < cheapest:
+                        cheapest, source = cost[m - 1, h], h
+                    before[s, m, h] = h
+                    if cheapest + price < cost[m, h]:
+                        cost[m, h], before[s, m, h] = cheapest + price, source + heights
+                    value = base + h
+                    cost[m, h] += value * (0.5 * w[s] * value - wt[s])
+        # 3. The best end.
+        if cost.min() < least:
+            least = cost.min()
+            m, h = divmod(int(np.argmin(cost)), heights)
+            blocks = m + 1
+            for s in range(n - 1, -1, -1):
+                points[s] = h
+                h = before[s, m, h]
+                if h >= heights:
+                    m, h = m - 1, h - heights
+    return (points - points.min())[segments], blocks
 
 
 @compiled_plainly
 def fit_counts(
-    counts: NDArray[np.int64], target: FloatArray, weight: FloatArray, most_points: int
-) -> tuple[int, int, int, float]:
-    """Return grid, steps m, points n per step and the cost of the best n min(k, m) + constant.
+    counts: NDArray[np.int64],
+    target: FloatArray,
+    weight: FloatArray,
+    most_points: int,
+    price: float,
+    price_of_more: float,
+    direction: int,
+) -> tuple[int, int, int, int]:
+    """Return width, a, m and n of the best n min(max(k - a, 0), m) + constant; n = 0: none.
 
-    n = cov(k, target) / var(k), rounded; the grid is -1 where no n differs from 0.
+    n = cov(steps, target) / var(steps), rounded. With the sums W_l, T_l of weights and of weighted
+    targets (less their mean) where k >= l: sum w steps = sum_l W_l, sum w steps^2 = sum_l
+    (2 (l - a) - 1) W_l and sum w steps target = sum_l T_l over l = a + 1 .. a + m.
     """
-    best_grid, best_steps, best_each, least = -1, 0, 0, np.inf
+    best_width, best_skipped, best_steps, best_each, least = 0, 0, 0, 0, 0.0
     total = weight.sum()
     mean = (weight * target).sum() / total
-    whole = 0.5 * (weight * (target - mean) ** 2).sum()
-    for grid in range(counts.shape[0]):
-        steps = counts[grid].max()
-        while steps >= LEAST_STEPS:
+    for width in range(counts.shape[0]):
+        most = counts[width].max()
+        w, wt = np.zeros(most + 1), np.zeros(most + 1)
+        for j in range(counts.shape[1]):
+            w[counts[width, j]] += weight[j]
+            wt[counts[width, j]] += weight[j] * (target[j] - mean)
+        for k in range(most - 1, 0, -1):
+            w[k] += w[k + 1]
+            wt[k] += wt[k + 1]
+        for skipped in range(most - LEAST_STEPS + 1):
             wk, wkk, wkt = 0.0, 0.0, 0.0
-            for j in range(counts.shape[1]):
-                k = min(counts[grid, j], steps)
-                wk += weight[j] * k
-                wkk += weight[j] * k * k
-                wkt += weight[j] * k * (target[j] - mean)
-            spread = wkk - wk * wk / total
-            if spread > 1e-12:
+            for steps in range(1, most - skipped + 1):
+                wk += w[skipped + steps]
+                wkk += (2 * steps - 1) * w[skipped + steps]
+                wkt += wt[skipped + steps]
+                spread = wkk - wk * wk / total
+                if steps < LEAST_STEPS or spread <= 1e-12:
+                    continue
                 each = min(float(most_points), max(-float(most_points), np.round(wkt / spread)))
-                cost = whole - each * wkt + 0.5 * each * each * spread
-                if each != 0.0 and cost < least:
-                    best_grid, best_steps, best_each, least = grid, steps, int(each), cost
-            steps = steps - 1 if steps <= 12 else int(steps * 0.8)
-    return best_grid, best_steps, best_each, least
+                cost = each * (0.5 * each * spread - wkt) + price * abs(each) * steps
+                cost += price_of_more * (abs(each) > 1.0)
+                if cost < least and each * direction >= 0.0:
+                    best_width, best_skipped, best_steps = width, skipped, steps
+                    best_each, least = int(each), cost
+    return best_width, best_skipped, best_steps, best_each

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,11 +18,16 @@ from scipy.special import expit
 
 from softsplit.points.cells import CellColumn
 from softsplit.points.likelihood import Gate, Rows
-from softsplit.points.question import DEFAULTS, Effect, Question, QuestionSearch, SearchOptions
-from softsplit.points.terms import term_of
+from softsplit.points.question import (
+    DEFAULTS,
+    Effect,
+    Question,
+    QuestionSearch,
+    SearchOptions,
+    sums_of,
+)
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import node_reach
-from softsplit.variables.lookup import Lookup
 
 # Share of the soft tree's probabilities in the classes that points are fitted to.
 DISTILLED = 0.5
@@ -61,18 +66,21 @@ def pointed(
     labels: NDArray[np.intp],
     weights: FloatArray,
     options: SearchOptions = DEFAULTS,
+    directions: Sequence[Mapping[int, int]] = (),
 ) -> PointedTree:
     """Return a soft tree in whole points.
 
     ``soft`` are its questions in heap order, ``leaves`` (n_classes, n_leaves) its class shares,
-    ``labels`` positions of classes.
+    ``labels`` positions of classes. ``directions`` says by question of variables whether their
+    points may only grow (1) or fall (-1) with the value; those of missing values are free.
     """
     gates = expit(np.array([question.scores for question in soft]))
     # 1. Classes mixed with what the soft tree says.
     shares = DISTILLED * node_answers(gates, leaves)[0]
     shares[np.arange(len(labels)), labels] += 1.0 - DISTILLED
     means = [float(np.average(question.scores, weights=weights)) for question in soft]
-    questions = [Question({}, Gate(mean, 0.0, np.inf)) for mean in means]
+    nowhere = np.zeros(len(labels))
+    questions = [Question({}, Gate(mean, 0.0, np.inf), nowhere) for mean in means]
     for _ in range(ROUNDS):
         # 2. Questions, from the root.
         for t, question in enumerate(soft):
@@ -85,7 +93,8 @@ def pointed(
                 [e.cells[columns[v].codes] for v, e in question.effects.items()], axis=0
             )
             centre = float(np.average(question.scores - soft_sums, weights=weights))
-            search = QuestionSearch(columns, rows, options)
+            asked = directions[t] if directions else {}
+            search = QuestionSearch(columns, rows, options, asked)
             known = questions[t] if questions[t].terms else None
             best = search.best(question.effects, centre, known)
             if best is not None:
@@ -93,8 +102,7 @@ def pointed(
             gates[t] = expit(questions[t].scores)
         # 3. Leaves.
         leaves = refitted_leaves(gates, leaves, shares, weights)
-    positive = [in_positive_points(question, columns, options) for question in questions]
-    return PointedTree(tuple(positive), leaves)
+    return PointedTree(tuple(from_zero(question) for question in questions), leaves)
 
 
 def node_answers(gates: FloatArray, leaves: FloatArray) -> list[FloatArray]:
@@ -122,36 +130,17 @@ def refitted_leaves(
     return leaves
 
 
-def in_positive_points(
-    question: Question, columns: Sequence[CellColumn], options: SearchOptions
-) -> Question:
-    """Return the same question with points from 0 on that speak for yes.
+def from_zero(question: Question) -> Question:
+    """Return the same question with the lowest points of each table 0.
 
-    A gate that falls with the points is turned: all points are negated. Then the lowest points of
-    each table become 0, and the centre of the gate takes up the difference.
+    The centre of the gate takes up the difference. Slopes stay as they are.
     """
-    sign = 1 if question.gate.slope >= 0 else -1
-    terms, shift = {}, 0
+    terms, shift = {}, 0.0
     for variable, term in question.terms.items():
-        lookup, column = turned(term.lookup, sign), columns[variable]
-        lowest = 0 if lookup.slopes else min(lookup.all_points)
+        own = len(term.cells) - (not term.column.has_missing)
+        lowest = 0.0 if term.slopes else float(term.cells[:own].min())
+        terms[variable] = replace(term, cells=term.cells - lowest)
         shift += lowest
-        raised = replace(
-            lookup,
-            points=tuple(p - lowest for p in lookup.points),
-            unknown=None if lookup.unknown is None else lookup.unknown - lowest,
-        )
-        terms[variable] = term_of(column, raised, options.prices)
-    slope = sign * question.gate.slope
-    gate = question.gate._replace(centre=question.gate.centre + slope * shift, slope=slope)
-    return Question(terms, gate)
-
-
-def turned(lookup: Lookup, sign: int) -> Lookup:
-    """Return the look-up with all points times ``sign``."""
-    return replace(
-        lookup,
-        points=tuple(sign * p for p in lookup.points),
-        slopes=tuple(sign * s for s in lookup.slopes),
-        unknown=None if lookup.unknown is None else sign * lookup.unknown,
-    )
+    gate = question.gate
+    gate = gate._replace(centre=gate.centre + gate.slope * shift)
+    return Question(terms, gate, sums_of(terms) if terms else question.sums)
