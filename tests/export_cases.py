@@ -104,6 +104,8 @@ def case(name: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
         settings |= {
             "cost_matrix": 5.0 * (1 - np.eye(n_classes)) * np.arange(1, n_classes + 1)[:, None]
         }
+    if "points" in kind:
+        settings |= {"points": True}
     if "straight" in kind:
         settings |= {"curves": False}
     if "odd" in kind:
@@ -189,4 +191,7 @@ CASES = (
     "several classes, labels, edited",
     "several classes, ranks, labels, edited",
     "several classes, labels, edited by cost",
+    "two classes, points",
+    "odd names, labels, points",
+    "numbers, points",
 )

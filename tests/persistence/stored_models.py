@@ -68,14 +68,19 @@ def log_frame() -> Case:
     return tree.fit(X, y.map({0: 1.0, 1: 2.0, 2: 3.0})), X
 
 
-def log_table() -> Case:
+def log_table(points: bool = False) -> Case:
     X, y = trips(320)
     types = {
         "start": "date: days, hour, weekday, month, day of year",
         "end": "date: since start",
     }
-    tree = SoftTreeClassifier(depth=2, curves=2, feature_types=types, **QUICK)
+    tree = SoftTreeClassifier(depth=2, curves=2, feature_types=types, points=points, **QUICK)
     return tree.fit(X, pd.Series(y, name="arrival")), X
+
+
+def log_points() -> Case:
+    """Look-ups of all kinds of variables."""
+    return log_table(points=True)
 
 
 def log_costs() -> Case:
@@ -157,7 +162,7 @@ CASES: dict[str, Callable[[], Case]] = {
     case.__name__.replace("_", "-"): case
     for case in (
         log_array, log_frame, log_table, log_costs, log_search, log_rates, log_edited,
-        cost_table, cost_rates,
+        cost_table, cost_rates, log_points,
     )
 }  # fmt: skip
 

@@ -378,6 +378,15 @@ REFUSALS = {
         ("profile.columns.0.edges.1", -1e9, r"profile.columns\[0\].edges .* do not ascend"),
         ("profile.columns.0.missing", -1, "expected 'float' >= 0.0"),
     ],
+    "log-points": [
+        ("table.variables.1.lookups.0.points", [1], "lookups of the model file do not fit"),
+        ("table.variables.1.lookups.0.points.0", 0.5, "expected 'int', got 'float'"),
+        ("table.variables.1.lookups.0.edges.0", 1e9, "lookups of the model file do not fit"),
+        ("table.variables.1.lookups.0.slopes", [1], "lookups of the model file do not fit"),
+        ("table.variables.1.knots", [1], "lookups of the model file do not fit"),
+        ("table.variables.2.lookups.0.points", [1, 2], "lookups of the model file do not fit"),
+        ("table.variables.1.lookups", [], "table of the model file does not fit the features"),
+    ],
     "log-search": [
         ("held_out.scores", [], "held_out.scores of the model file has 0 entries where 2"),
         ("held_out.scores.0", [], "held_out.scores .* do not ascend or fit their rows"),

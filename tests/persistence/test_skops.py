@@ -27,10 +27,10 @@ def test_skops_keeps_the_tree(seed, depth, kind, labels):
     assert str(other.explain(X.iloc[0])) == str(tree.explain(X.iloc[0]))
 
 
-@pytest.mark.parametrize("scale", ["minmax", "quantile"])
-def test_skops_keeps_what_is_known_of_the_training(scale):
+@pytest.mark.parametrize("settings", [{"scale": "minmax"}, {"scale": "quantile"}, {"points": True}])
+def test_skops_keeps_what_is_known_of_the_training(settings):
     X, y = load_wine(return_X_y=True, as_frame=True)
-    tree = SoftTreeClassifier(scale=scale, n_starts=2, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(n_starts=2, random_state=0, **settings).fit(X, y)
     data = skops.io.dumps(tree)
     assert set(skops.io.get_untrusted_types(data=data)) <= set(SKOPS_TYPES)
     other = skops.io.loads(data, trusted=list(SKOPS_TYPES))

@@ -42,6 +42,7 @@ from softsplit.variables.dates import (
     WEEKDAY,
     YEAR_DAY,
 )
+from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import BOOLEAN, DATE, NUMBER
 
 Read = Callable[[Column], Name]
@@ -81,10 +82,28 @@ def _tabulated(variable: Variable, cell: Name, cells: Cells) -> list[Expression]
 
 
 def _formulas(variable: Variable, value: Expression, missing: Op) -> list[Expression]:
-    """Columns of a number or a date: its value, its hinges, and whether it is missing."""
+    """Columns of a number or a date: its look-ups, or its value, its hinges, and whether it is
+    missing."""
+    if variable.lookups:
+        return [_pointed(variable, own, value, missing) for own in variable.lookups]
     columns = [if_(missing, float(variable.middle), value)]
     columns += [_hinge(variable, n, value, missing) for n in range(variable.n_hinges)]
     return [*columns, *([if_(missing, 1.0, 0.0)] * variable.has_missing)]
+
+
+def _pointed(variable: Variable, own: Lookup, value: Expression, missing: Op) -> Expression:
+    """Points of a number or a date, those of the last range that has begun."""
+    if own.slopes:
+        terms = [times(float(own.slopes[0]), value)]
+        for change, knot in zip(np.diff(own.slopes).tolist(), own.knots, strict=True):
+            terms.append(times(float(change), Op("max", (minus(value, knot), 0.0))))
+        known = total(terms) if own.unit == 1.0 else over(total(terms), own.unit)
+    else:
+        known = float(own.points[0])
+        for edge, points in zip(own.edges, own.points[1:], strict=True):
+            known = if_(Op("at least", (value, edge)), float(points), known)
+    blank = own.values(np.array([variable.middle]), np.array([True]))
+    return if_(missing, float(blank[0]), known)
 
 
 def _hinge(variable: Variable, n: int, value: Expression, missing: Op) -> Expression:

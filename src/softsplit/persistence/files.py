@@ -186,6 +186,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.tree.scaling.LinearScaling",
     "softsplit.tree.scaling.QuantileScaling",
     "softsplit.variables.coding.Coding",
+    "softsplit.variables.lookup.Lookup",
     "softsplit.variables.variable.Variable",
 )
 """Types to name as ``trusted`` when a tree is loaded with skops: all hold arrays and no more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -12,6 +13,7 @@ from softsplit.persistence.records import (
     Number,
     Part,
     Place,
+    Positive,
     Record,
     Text,
     below,
@@ -21,7 +23,36 @@ from softsplit.persistence.records import (
 from softsplit.variables import Coding, Variable
 from softsplit.variables.dates import NAMES, UNITS, part_name
 from softsplit.variables.dates import PARTS as DATE_PARTS
+from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY, DATE, DIGITS, NUMBER, ORDERED
+
+Whole = Annotated[int, Meta(ge=-(10**9), le=10**9)]
+
+
+class LookupRecord(Record):
+    """Whole points for the values of a variable, as in softsplit.variables.lookup.Lookup; keys that
+    are left out have their defaults."""
+
+    points: tuple[Whole, ...] = ()
+    edges: tuple[Number, ...] = ()
+    slopes: tuple[Whole, ...] = ()
+    knots: tuple[Number, ...] = ()
+    unit: Positive = 1.0
+    unknown: Whole | None = None
+
+    @classmethod
+    def of(cls, lookup: Lookup) -> LookupRecord:
+        return cls(**{name: getattr(lookup, name) for name in cls.__struct_fields__})
+
+    def read(self, n_levels: int) -> Lookup | None:
+        """The look-up of a variable of so many levels (0: a number); None if it does not fit."""
+        bends, values = (self.slopes, self.knots), (self.points, self.edges)
+        (given, ends), others = (bends, values) if self.slopes else (values, bends)
+        sized = not self.edges and len(given) in (1, n_levels)
+        sized = sized if n_levels else len(given) == len(ends) + 1
+        if any(others) or not sized or any(a >= b for a, b in pairwise(ends)):
+            return None
+        return Lookup(**{name: getattr(self, name) for name in self.__struct_fields__})
 
 
 class VariableRecord(Record):
@@ -44,13 +75,17 @@ class VariableRecord(Record):
     part: Text = ""
     since: Text = ""
     since_form: Text = ""
+    lookups: tuple[LookupRecord, ...] = ()
 
     @classmethod
     def of(cls, variable: Variable, place: int) -> VariableRecord:
         plain = Variable(variable.name, variable.kind)
         values = {name: getattr(variable, name) for name in CODED}
         changed = {k: v for k, v in values.items() if v != getattr(plain, k)}
-        return cls(place, variable.kind, float(variable.middle), variable.has_missing, **changed)  # type: ignore[arg-type]
+        return cls(
+            place, variable.kind, float(variable.middle), variable.has_missing,
+            lookups=tuple(map(LookupRecord.of, variable.lookups)), **changed,
+        )  # type: ignore[arg-type]  # fmt: skip
 
     def read(self, where: str, names: tuple[str, ...]) -> Variable:
         """The variable, if its parts fit each other."""
@@ -97,7 +132,7 @@ class VariableRecord(Record):
         )
         n_lines = len(levels) + 1 if self.classes else 0
         table(self.shares, (n_lines, len(self.classes)), f"{where}.shares")
-        return Variable(
+        variable = Variable(
             name=part_name(part, names[place], since) if part else names[place],
             kind=self.kind,
             middle=self.middle,
@@ -105,9 +140,16 @@ class VariableRecord(Record):
             source=names[place] if part else "",
             **{name: getattr(self, name) for name in CODED},
         )
+        n_levels = len(levels) + variable.places_others if self.kind == CATEGORY else 0
+        lookups = tuple(own for lookup in self.lookups if (own := lookup.read(n_levels)))
+        fits(
+            len(lookups) == len(self.lookups) and not (lookups and self.knots),
+            ".lookups of the model file do not fit its kind",
+        )
+        return replace(variable, lookups=lookups)
 
 
-CODED = VariableRecord.__struct_fields__[4:]
+CODED = VariableRecord.__struct_fields__[4:-1]
 """Fields that a record shares with ``Variable``."""
 
 

@@ -14,7 +14,6 @@ full 20 above 60, at most 8".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +80,7 @@ class Lookup:
         """Points of every step or level, and of missing values."""
         return self.points if self.unknown is None else (*self.points, self.unknown)
 
-    @cached_property
+    @property
     def counts(self) -> Counts | None:
         """Steps of equal width and height; None for others, and for few steps."""
         if len(self.edges) < LEAST_STEPS:
