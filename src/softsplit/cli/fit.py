@@ -70,6 +70,7 @@ def fit(
     refer: options.Refer = 0.9,
     dask: options.Dask = None,
     quiet: options.Quiet = False,
+    text: options.Text = "short",
     as_json: options.AsJson = False,
 ) -> None:
     """Fit a small tree to a table and print it.
@@ -152,7 +153,7 @@ def fit(
         say(f"no report is written after Ctrl-C{how}")
     # 6. What is printed.
     files = {"model": model, "report": report if report_data else None}
-    _show(fitted, rows, report_data, files, as_json)
+    _show(fitted, rows, report_data, files, as_json, text)
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
     if fitted.interrupted:
@@ -167,6 +168,7 @@ def _show(
     report_data: ReportData | None,
     files: dict[str, Path | None],
     as_json: bool,
+    text: str,
 ) -> None:
     """Print the tree and facts of it, or all of these as JSON."""
     import numpy as np
@@ -231,7 +233,7 @@ def _show(
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     for name, value in fitted.provenance:
         facts[name.lower()] = value
-    echo(export_text(tree) + "\n")
+    echo(export_text(tree, detail=text == "full") + "\n")
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         echo(f"{name:<{width}}{value}")

@@ -43,18 +43,19 @@ def info(
         ),
     ] = None,
     encoding: options.Encoding = None,
+    text: options.Text = "short",
     as_json: options.AsJson = False,
 ) -> None:
     """Describe a model file and print its tree, or describe a table or this installation."""
-    text = ""
+    tree = ""
     if file is None:
         facts = _installation()
     elif file.lower().endswith(".json"):
-        facts, text = _model(Path(file))
+        facts, tree = _model(Path(file), detail=text == "full")
     else:
         facts = _table(file, encoding)
     if as_json:
-        print_json(facts | ({"tree": text} if text else {}))
+        print_json(facts | ({"tree": tree} if tree else {}))
         return
     facts = {
         visible(TITLES.get(name, name)): value
@@ -67,8 +68,8 @@ def info(
         listing = ", ".join(map(visible, listed))
         more = f", ... ({len(value)})" if isinstance(value, list) and len(value) > most else ""
         echo(f"{name:<{width}}{listing}{more}")
-    if text:
-        echo(f"\n{text}")
+    if tree:
+        echo(f"\n{tree}")
 
 
 def _installation() -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _installation() -> dict[str, Any]:
     return facts
 
 
-def _model(path: Path) -> tuple[dict[str, Any], str]:
+def _model(path: Path, detail: bool) -> tuple[dict[str, Any], str]:
     """Return the facts of a model file, and the text of its tree."""
     if path.is_dir() or not path.exists():
         raise FileNotFoundError(f"there is no model file {str(path)!r}.")
@@ -114,7 +115,7 @@ def _model(path: Path) -> tuple[dict[str, Any], str]:
         facts["columns"] = list(model.coding.names)
         facts["kinds"] = [f"{v.name}: {v.kind}" for v in model.coding.variables]
         facts["left_out"] = [f"{name}: {why}" for name, why in model.coding.left_out]
-    return facts, tree_text(model)
+    return facts, tree_text(model, detail=detail)
 
 
 def _table(source: str, encoding: str | None) -> dict[str, Any]:

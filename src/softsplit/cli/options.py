@@ -159,6 +159,10 @@ Dask = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)
 ]
+Text = Annotated[
+    Literal["short", "full"],
+    typer.Option("--text", help="full: also how probabilities follow from the tree."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=RUN)]
 
 

@@ -279,11 +279,12 @@ class TreeModel:
     ) -> TreeModel:
         """The same tree with other names for its features, its classes or both.
 
-        Of a tree for a matrix of numbers that bend, ``names`` are those of the columns of X.
+        Of a tree in points, or for a matrix of numbers that bend, ``names`` are those of the
+        columns of X.
         """
         changed: dict[str, Any] = {}
         coding = self.coding
-        bent = coding is not None and coding.of_matrices and not coding.plain
+        bent = coding is not None and (coding.pointed or (coding.of_matrices and not coding.plain))
         if names is not None and coding is not None and bent and len(names) == len(coding.names):
             changed["coding"] = coding.renamed(names)
             names = changed["coding"].column_names

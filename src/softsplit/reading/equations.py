@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
+from softsplit.reading.questions import PointedQuestion, read_question
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
-from softsplit.support.numbers import finite, number, percentage
+from softsplit.support.numbers import finite, number, percentage, whole_percentage
 
 UNCOUNTED = "rows not counted after an edit"
 """What is said of the rows in a leaf below a question that was changed by hand."""
@@ -79,6 +80,8 @@ class Split:
         Digits that are written by default; None writes numbers as they are.
     taken : bool or None
         Of a walk, whether all rows go left at a branch without features.
+    points : PointedQuestion or None
+        The question in whole points, of a tree that is made of such.
     """
 
     branch: int
@@ -96,6 +99,7 @@ class Split:
     gate_width: float = 1.0
     digits: int | None = DIGITS
     taken: bool | None = None
+    points: PointedQuestion | None = None
 
     @property
     def ranked_features(self) -> tuple[int, ...]:
@@ -170,7 +174,9 @@ class Split:
         return f"sure below {low} and above {high}"
 
     def condition(self, precision: int | None = None, most_terms: int | None = None) -> str:
-        """The whole inequality on one line."""
+        """The whole question on one line."""
+        if self.points is not None:
+            return self.points.title
         return f"{' '.join(self.terms(precision, most_terms))} {self.bound(precision)}".rstrip()
 
 
@@ -241,6 +247,7 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         centre=centre,
         gate_width=gate_width,
         digits=DIGITS if walk is None else None,
+        points=read_question(model, branch, written),
     )
 
 
@@ -337,10 +344,4 @@ def _listed(shares: FloatArray, predicted: int) -> tuple[tuple[int, str], ...]:
     """The predicted class and those of a noticeable share, the largest first."""
     others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LEAST_LISTED)
     listed = [predicted, *(k for k in others if k != predicted)]
-    return tuple((k, f" {_whole(float(shares[k]))} %") for k in listed)
-
-
-def _whole(share: float) -> str:
-    """A share in whole per cent; of nearly all rows with as many digits as tell it from all."""
-    texts = (f"{100 * share:.{digits}f}" for digits in range(12))
-    return next((text for text in texts if share >= 1 or float(text) < 100), "100")
+    return tuple((k, f" {whole_percentage(float(shares[k]))} %") for k in listed)

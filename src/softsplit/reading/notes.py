@@ -11,11 +11,16 @@ from softsplit.variables.variable import CATEGORY, NO_LEVEL, ORDERED
 
 
 def tree_notes(model: TreeModel) -> list[str]:
-    """What a reader needs beside the splits: what unknown values count as, and when classes are
-    predicted, if not as the most probable one."""
+    """When classes are predicted, if not as the most probable one, and monotone effects."""
+    return [*decision_notes(model), *map(visible, monotone_lines(model))]
+
+
+def value_notes(model: TreeModel) -> list[str]:
+    """What values of the columns count as in equations; points are printed for all values."""
+    if model.coding is not None and model.coding.pointed:
+        return []
     return [
         *_missing_notes(model), *_hour_notes(model), *_order_notes(model), *_other_notes(model),
-        *decision_notes(model), *map(visible, monotone_lines(model)),
     ]  # fmt: skip
 
 

@@ -93,6 +93,7 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
 
     def read(node: int, depth: int, side: int | None) -> OutlineNode:
         leaves = model.topology.leaves_below(node)
+        node = _asking(model, node)
         at = _end(model, node, listed)
         if at is not None:
             label = leaf_label(model, at)
@@ -105,15 +106,21 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
     return read(0, 0, None)
 
 
+def _asking(model: TreeModel, node: int) -> int:
+    """The first node from there on that is a leaf or asks something; without a walk it itself."""
+    walk, n_branches = model.walk, model.topology.n_branches
+    while walk is not None and node < n_branches and not np.any(walk.coefficients[node]):
+        node = 2 * node + (1 if walk.thresholds[node] < 0 else 2)
+    return node
+
+
 def _end(model: TreeModel, node: int, listed: Sequence[Any]) -> int | None:
     """The leaf that speaks for all below a node that decides nothing; None if it decides."""
-    leaves = model.topology.leaves_below(node)
     if model.walk is None:
         # Classes are compared and not their texts, which two classes may share.
+        leaves = model.topology.leaves_below(node)
         return leaves[0] if len({listed[leaf] for leaf in leaves}) == 1 else None
     n_branches = model.topology.n_branches
-    while node < n_branches and not np.any(model.walk.coefficients[node]):
-        node = 2 * node + (1 if model.walk.thresholds[node] < 0 else 2)
     return node - n_branches if node >= n_branches else None
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from softsplit.fitted.model import TreeModel, tree_of
 from softsplit.reading.case_costs import cost_notes
 from softsplit.reading.equations import Split, rank_places
-from softsplit.reading.notes import tree_notes
+from softsplit.reading.notes import tree_notes, value_notes
 from softsplit.reading.outline import OutlineNode, answer_words, outline
+from softsplit.reading.points_text import pointed_lines
 from softsplit.reading.term_curves import term_curves
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
@@ -21,10 +22,24 @@ from softsplit.support.numbers import number, percentage
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
 
 
-def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | None = None) -> str:
-    """Nested "if ... else" lines, and under them what is needed to compute probabilities."""
+def tree_text(
+    model: TreeModel,
+    max_terms: int | None = None,
+    precision: int | None = None,
+    detail: bool = False,
+) -> str:
+    """The tree in points (``points_text``), or nested "if ... else" lines.
+
+    Below the latter, and with ``detail`` below points, stands what is needed to compute
+    probabilities.
+    """
+    root = outline(model)
+    pointed = pointed_lines(model, root, detail)
+    if pointed is not None:
+        recipe = probability_lines(model, root) if detail else []
+        return "\n".join([*pointed, *recipe, *notes_below(model)])
     lines: list[str] = []
-    root, leaf, walked = outline(model), 0, model.walk is not None
+    leaf, walked = 0, model.walk is not None
     for node in root.walk():
         if node.side == 1:
             lines.append("|   " * (node.depth - 1) + "else")
@@ -50,8 +65,14 @@ def lines_below(model: TreeModel, root: OutlineNode) -> list[str]:
     as, what a case costs, what was required of rates, and how it was edited."""
     return [
         *curve_lines(model, root), *probability_lines(model, root),
-        *same_class_lines(model, root), *tree_notes(model), *cost_notes(model),
-        *rate_notes(model), *edit_lines(model),
+        *same_class_lines(model, root), *value_notes(model), *notes_below(model),
+    ]  # fmt: skip
+
+
+def notes_below(model: TreeModel) -> list[str]:
+    """When which class is predicted, what a case costs, what was required, and all edits."""
+    return [
+        *tree_notes(model), *cost_notes(model), *rate_notes(model), *edit_lines(model),
     ]  # fmt: skip
 
 
@@ -153,7 +174,11 @@ def edit_lines(model: TreeModel) -> list[str]:
 
 def leaf_probabilities(model: TreeModel, end: OutlineNode) -> str:
     """Class probabilities of an end of the outline, the largest first."""
-    shares = model.leaf_shares[:, end.leaf]
+    leaves, shares = list(end.leaves), model.leaf_shares[:, end.leaf]
+    if len(leaves) > 1:  # below branches without a question, whose gates are those of any row
+        reach = model.reach(np.zeros((1, model.parameters.n_features)))[:, 0]
+        own = reach[model.topology.n_branches :][leaves]
+        shares = model.leaf_shares[:, leaves] @ (own / own.sum()) if own.sum() else shares
     order = np.argsort(-shares, kind="stable")
     return ", ".join(f"{visible(model.labels[k])} {percentage(shares[k])}" for k in order)
 
@@ -193,7 +218,8 @@ def tree_markdown(
     if said := probability_lines(model, root):
         formula, *places = said
         parts.append("\n".join([escape(formula), "", *(f"- {escape(p.strip())}" for p in places)]))
-    notes = [*same_class_lines(model, root), *tree_notes(model), *cost_notes(model)]
+    notes = [*same_class_lines(model, root), *value_notes(model), *tree_notes(model)]
+    notes += cost_notes(model)
     if notes := [*notes, *rate_notes(model)]:
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
     if said := edit_lines(model):
@@ -256,13 +282,19 @@ def export_text(
     class_names: Sequence[Any] | None = None,
     max_terms: int | None = None,
     precision: int | None = None,
+    detail: bool = False,
 ) -> str:
-    """The tree as indented text.
+    """The tree as text.
 
-    Follow the questions: where one holds go to the indented lines below it, otherwise to "else".
-    The class at which you arrive is that of ``predict``. The brackets of a leaf tell how many
-    training rows arrive there, and their classes. The lines below the tree say how
-    ``predict_proba`` follows from the same sums. Coefficients are in original units, divided by
+    A tree in whole points (``points=True``) is a list of questions. Where points are to be added,
+    the line of each column says how many a value has; the line below says where the sum leads.
+    The brackets tell how many training rows arrive at a class, and how many of them are of it. The
+    chances below a tree of one question are those of ``predict_proba``.
+
+    Any other tree is indented. Follow the questions: where one holds go to the indented lines below
+    it, otherwise to "else". The class at which you arrive is that of ``predict``. The brackets of a
+    leaf tell how many training rows arrive there, and their classes. The lines below the tree say
+    how ``predict_proba`` follows from the same sums. Coefficients are in original units, divided by
     that of the weightiest feature, which stands first.
 
     A tree that predicts by the mixture of its leaves (``decision="mixture"``, loss "cost") has soft
@@ -286,9 +318,11 @@ def export_text(
     precision : int, optional
         Significant digits. By default numbers are those that ``predict`` compares with; with fewer
         digits the printed tree may answer otherwise. Of a tree that predicts by mixture it is 4.
+    detail : bool, default=False
+        Of a tree in points, how ``predict_proba`` follows from the points of all questions.
     """
     model = tree_of(classifier).with_names(feature_names, class_names)
-    return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision))
+    return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision), detail)
 
 
 def export_markdown(

@@ -36,6 +36,12 @@ def percentage(share: float) -> str:
     return f"{number(float(f'{100 * share:.12g}'), None)} %"
 
 
+def whole_percentage(share: float) -> str:
+    """A share in whole per cent; of nearly all with as many digits as tell it from all."""
+    texts = (f"{100 * share:.{digits}f}" for digits in range(12))
+    return next((text for text in texts if share >= 1 or float(text) < 100), "100")
+
+
 def finite(value: float) -> float:
     """``value``, cut where floats end."""
     return min(max(value, -LARGEST), LARGEST)

@@ -78,14 +78,14 @@ def fitted_tree(
         if kept is None or kept.allow(smaller.weights != 0):
             parameters = smaller
     mass = rows.evaluate(parameters.splits, parameters.leaf_values, IDENTITY, steepness).mass
-    parameters = oriented(parameters, mass)
+    solved, parameters = parameters, oriented(parameters, mass)
     assigned = prepared.assigned
     costs = None if assigned else prepared.settings.cost_matrix
     costs = None if costs is None else np.array(costs, dtype=float)
     parts = None
     if points.wanted(prepared):
         # Points of two classes speak for the second, as those of risk scores do.
-        turned = oriented(parameters, mass[::-1] if len(mass) == 2 else mass)
+        turned = oriented(solved, mass[::-1] if len(mass) == 2 else mass)
         parts = points.in_points(prepared, turned)
     if parts is not None:
         return _pointed_tree(prepared, solution, parts, costs, zero_threshold, importances)

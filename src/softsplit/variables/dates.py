@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -313,3 +314,13 @@ def day_text(days: float) -> str:
     if moment.time() == time():
         return moment.date().isoformat()
     return moment.isoformat(sep=" ", timespec="minutes")
+
+
+def moment_text(days: float) -> str:
+    """Return the first whole millisecond from then on, as ``day_text`` with all its digits."""
+    moment = EPOCH + timedelta(milliseconds=ceil(days * DAY_MILLISECONDS - 0.01))
+    if moment.time() == time():
+        return moment.date().isoformat()
+    seconds = moment.second or moment.microsecond
+    text = moment.isoformat(sep=" ", timespec="auto" if seconds else "minutes")
+    return text.rstrip("0") if moment.microsecond else text
