@@ -55,7 +55,7 @@ def test_a_fitted_tree_in_points_reads_tables_as_its_training_rows():
     tree = SoftTreeClassifier(points=True, depth=2, random_state=0).fit(X, labels)
     walk = tree.tree_.walk
     assert tree.coding_.pointed
-    assert set(np.unique(walk.coefficients)) == {0.0, 1.0}
+    assert set(np.unique(walk.coefficients)) <= {0.0, 1.0}
     np.testing.assert_array_equal(walk.thresholds, np.rint(walk.thresholds))
     # the counts of the leaves are those of the table, asked anew
     arrived = np.bincount(

@@ -108,10 +108,12 @@ class Split:
         return tuple(j for j, name in pairs if self.ranked and not name.startswith("["))
 
     def terms(self, precision: int | None = None, most_terms: int | None = None) -> list[str]:
-        """The terms with their signs; those left out are counted by the last.
+        """The terms with their signs; those left out are counted by the last. Of points all lines.
 
         ``precision`` is the number of significant digits, ``digits`` if it is not given.
         """
+        if self.points is not None:
+            return self.points.box_lines(most_terms)
         precision = precision or self.digits
         shown = len(self.features) if most_terms is None else max(1, most_terms)
         parts: list[str] = []
@@ -124,8 +126,8 @@ class Split:
         return [*parts, f"+ ... ({left_out} more)"] if left_out > 0 else parts
 
     def bound(self, precision: int | None = None) -> str:
-        """Sign and threshold; nothing for a feature that holds or not."""
-        if self.lefts is not None:
+        """Sign and threshold; nothing for a feature that holds or not, and below points."""
+        if self.lefts is not None or self.points is not None:
             return ""
         return f"{self.sign} {number(self.threshold, precision or self.digits)}"
 

@@ -14,7 +14,6 @@ continue the line before them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -23,7 +22,7 @@ import numpy as np
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import UNCOUNTED
 from softsplit.reading.outline import OutlineNode, answer_words
-from softsplit.reading.questions import PointColumn, PointedQuestion
+from softsplit.reading.questions import PointColumn, PointedQuestion, cut_lines
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 from softsplit.support.numbers import number, whole_percentage
@@ -181,7 +180,6 @@ def _table(model: TreeModel, root: OutlineNode, questions: Sequence[PointedQuest
     text = [f"{a:<{widths[0]}}   {b:<{widths[1]}}   {c}".rstrip() for a, b, c in (head, *body)]
     ends = {k: [end for end in root.ends() if end.classes[0][0] == k] for k in sorted(set(classes))}
     counted = [f"class {labels[k]} ({rows_text(model, own)})" for k, own in ends.items() if own]
-    text = [line for line in text]
     return [*text, *wrapped("  ", "; ".join(counted))] if max(map(len, text)) <= WIDTH else []
 
 
@@ -230,18 +228,6 @@ def aligned(rows: Sequence[tuple[str, str]], indent: int) -> list[str]:
 
 
 def wrapped(first: str, text: str) -> list[str]:
-    """A text after ``first`` in lines of at most ``WIDTH`` characters, cut at single spaces.
-
-    It is cut after a separator where that is possible.
-    """
+    """A text after ``first`` in lines of at most ``WIDTH`` characters."""
     indent = len(first) if CONTINUED <= len(first) <= WIDTH // 2 else CONTINUED
-    lines, line, empty = [], first, True
-    for piece in re.split(r"(?<=[|;,]) ", text):
-        long = len(piece) > WIDTH - indent
-        for word in re.split(r"(?<! ) (?! )", piece) if long else [piece]:
-            joined = line + word if empty else f"{line} {word}"
-            if len(joined) > WIDTH and ((line.strip() and not empty) or len(first) > indent):
-                lines.append(line.rstrip())
-                joined = " " * indent + word
-            line, empty = joined, False
-    return [*lines, line]
+    return cut_lines(text, WIDTH, first, indent)

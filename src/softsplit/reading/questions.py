@@ -30,6 +30,9 @@ from softsplit.variables.dates import moment_text
 from softsplit.variables.lookup import Lookup, counted_edges, rounded
 from softsplit.variables.variable import BOOLEAN, DATE, NUMBER, UNKNOWN
 
+# Characters of a line in a box of a picture.
+BOX_WIDTH = 48
+
 # Columns that a statement is made of at most, and its characters.
 MOST_COLUMNS = 3
 LONGEST_STATEMENT = 160
@@ -274,6 +277,19 @@ class PointedQuestion:
             return self.statement
         return f"points of {_listed([c.name for c in self.columns], 'and')}: {self.answers[0]}"
 
+    def box_lines(self, most: int | None = None) -> list[str]:
+        """The question in lines for a box: the statement, or a line for each column and an end.
+
+        ``most`` columns are listed at most.
+        """
+        if self.statement:
+            return cut_lines(f"{self.statement}?", BOX_WIDTH)
+        lines = []
+        for column in self.columns[:most]:
+            lines += cut_lines(f"{column.name}: {column.entry}", BOX_WIDTH)
+        left_out = len(self.columns) - len(self.columns[:most])
+        return [*lines, *([f"... ({left_out} more)"] if left_out else []), f"{self.answers[0]}?"]
+
     def _of_slope(self) -> str:
         """One threshold of a straight slope; empty if it has no short decimal, or bends."""
         (column,) = self.columns
@@ -364,6 +380,23 @@ def level_text(level: str) -> str:
     if level.isprintable() and not MISLEADING.search(level):
         return level
     return json.dumps(level, ensure_ascii=not level.isprintable())
+
+
+def cut_lines(text: str, width: int, first: str = "", indent: int = 2) -> list[str]:
+    """A text after ``first`` in lines of at most so many characters, the later ones indented.
+
+    It is cut after a separator where that is possible, else at single spaces.
+    """
+    lines, line = [], ""
+    for piece in re.split(r"(?<=[|;,]) ", text):
+        long = len(piece) > width - indent
+        for word in re.split(r"(?<! ) (?! )", piece) if long else [piece]:
+            joined = f"{line} {word}" if line else first + word
+            if len(joined) > width and (line or len(first) > indent):
+                lines.append((line or first).rstrip())
+                joined = " " * indent + word
+            line = joined
+    return [*lines, line]
 
 
 def _listed(words: Sequence[str], last: str = "or") -> str:

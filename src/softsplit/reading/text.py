@@ -186,9 +186,14 @@ def leaf_probabilities(model: TreeModel, end: OutlineNode) -> str:
 def tree_markdown(
     model: TreeModel, max_terms: int | None = None, precision: int | None = None
 ) -> str:
-    """Nested list of the splits, a table of coefficients, and one of ranks if there are any."""
+    """Nested list of the splits, a table of coefficients, and one of ranks if there are any.
+
+    A tree in points is its text, as a block of code.
+    """
     items: list[str] = []
     root = outline(model)
+    if (pointed := pointed_lines(model, root)) is not None:
+        return "".join(f"    {line}\n" for line in [*pointed, *notes_below(model)])
 
     def write(node: OutlineNode, lead: str) -> None:
         start, split = "  " * node.depth + f"- {lead}", node.split
@@ -334,6 +339,8 @@ def export_markdown(
     precision: int | None = None,
 ) -> str:
     """The tree as Markdown: a nested list, and a table of all coefficients with importances.
+
+    A tree in points is a block of code with the lines of ``export_text``.
 
     Parameters are those of ``export_text``. Names are escaped, so that no feature or class can
     break the list or the tables.

@@ -20,8 +20,9 @@ from softsplit.reading.equations import UNCOUNTED, Split, rank_places, read_spli
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
+from softsplit.reading.points_text import pointed_lines
 from softsplit.reading.term_curves import TermCurve, term_curves
-from softsplit.reading.text import lines_below, ranked_features
+from softsplit.reading.text import lines_below, notes_below, ranked_features
 from softsplit.report.pages import render, text_width
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, shortened, visible
@@ -443,13 +444,15 @@ def threshold_text(split: Split, yes: str) -> str:
 def tree_outline(model: TreeModel) -> Markup:
     """Every question with all its terms, complete and in words."""
     words, root = answer_words(model.labels), outline(model)
+    pointed = pointed_lines(model, root)
     ranks = [
         f"rank({visible(model.feature_names[j])}): "
         + ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         for j in ranked_features(root)
     ]
     return render(
-        "outline.html", root=root, words=words, ranks=ranks, below=lines_below(model, root),
+        "outline.html", root=root, words=words, ranks=ranks, pointed=pointed,
+        below=lines_below(model, root) if pointed is None else notes_below(model),
         sure=None if model.walk is not None else lambda split: threshold_text(split, words[0]),
         whatever_the_row=whatever_the_row,
     )  # fmt: skip
