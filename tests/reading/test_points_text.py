@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,3 +138,18 @@ def test_levels_that_could_be_misread_stand_in_quotation_marks():
     variable = Variable("port", "category", 0.0, levels=levels, rare="")
     column = PointColumn(variable, Lookup((0, 1, 2, 3, 4)), 0, "port")
     assert column.entry == '"a, b": 0 | "x: 1": 1 | plain words: 2 | "other": 3 | "": 4'
+
+
+def test_an_explanation_lists_the_points_that_the_text_gives(fitted):
+    tree, X = fitted
+    text = export_text(tree, detail=True)
+    printed = PrintedPoints(text, list(X.columns))
+    if "town" in X:
+        return
+    for n in range(0, len(X), 37):
+        row = X.iloc[[n]]
+        said, by_hand = str(tree.explain(row)), printed.total(1, row.to_dict("records")[0])
+        assert f"class {tree.predict(row)[0]} (" in said
+        assert "speaks for" not in said and "probability" not in said
+        if summed := re.search(r"question 1: add [^?]*?\n  (\S+) points, ", said):
+            assert float(summed[1]) == pytest.approx(float(by_hand), rel=1e-5)

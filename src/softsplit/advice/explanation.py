@@ -13,7 +13,9 @@ from softsplit.advice.limits import AdviceLimits
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.ranges import far_remarks
 from softsplit.reading.equations import Split, leaf_label
-from softsplit.reading.outline import outline, side_classes
+from softsplit.reading.outline import answer_words, outline, side_classes
+from softsplit.reading.points_text import aligned, class_text, wrapped
+from softsplit.reading.questions import ADD
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import cut, visible
 from softsplit.support.numbers import finite, number
@@ -107,6 +109,8 @@ class BranchReading:
         The classes that the left and the right side make more probable.
     number : int
         Of the question in the printed tree.
+    answers : tuple of str
+        Of a question in points: what is said where it holds, and else; ``amount`` are points.
     """
 
     branch: int
@@ -122,6 +126,7 @@ class BranchReading:
     answer: bool = True
     sides: tuple[str, str] = ("true", "false")
     number: int = 0
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,8 +196,14 @@ class Explanation:
         lines = [f"class {visible(self.label)}   ({chances})", *([self.note] * bool(self.note))]
         lines += [*map(visible, self.remarks), ""]
         by_branch = {reading.branch: reading for reading in self.branches}
-        for branch in self.path:
-            lines += _branch_lines(by_branch[branch])
+        asked = [by_branch[branch] for branch in self.path]
+        if asked and all(reading.answers for reading in asked):
+            goals = [f"question {reading.number}" for reading in asked[1:]]
+            for reading, goal in zip(asked, [*goals, f"class {self.leaf_label}"], strict=True):
+                lines += _point_lines(reading, goal)
+            return "\n".join([*lines, "", *_change_lines(self)])
+        for reading in asked:
+            lines += _branch_lines(reading)
         place = f"   [leaf {self.leaf_number}]" if self.leaf_number else ""
         lines.append(f"leaf: class {self.leaf_label}{place}")
         lines.append(f"    probability of this leaf {_percent(self.leaf_probability)}")
@@ -236,6 +247,8 @@ def explain(
 
     # 4. The class, and what would change it.
     proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
+    end_node = next(node for node in root.ends() if leaf in node.leaves)
+    pointed = bool(path) and all(asked[t].split.points for t in path)  # type: ignore[union-attr]
     limits = limits or AdviceLimits()
     room = limits.room(model, x)
     changes = class_changes(model, x, written, room)
@@ -245,7 +258,7 @@ def explain(
         branches=tuple(readings),
         path=tuple(path),
         leaf=leaf,
-        leaf_label=leaf_label(model, leaf),
+        leaf_label=class_text(model, [end_node]) if pointed else leaf_label(model, leaf),
         leaf_probability=float(sum(leaves[i] for i in model.topology.leaves_below(end))),
         changes=tuple(changes),
         together=() if changes else joint_change(model, x, written, room),
@@ -286,7 +299,9 @@ def _reading(
         for j, coef in zip(split.features, split.coefficients, strict=True)
     }
     contributions = []
-    for i in dict.fromkeys(int(coding.homes[j]) for j in features):
+    points, holds = split.points, None
+    asked = features if points is None else [column.column for column in points.columns]
+    for i in dict.fromkeys(int(coding.homes[j]) for j in asked):
         own = [j for j in features if coding.homes[j] == i]
         contributions.append(
             Contribution(
@@ -298,19 +313,28 @@ def _reading(
                 treated=treated[i],
             )
         )
+    if points is None:
+        contributions.sort(key=lambda term: -abs(term.log_odds))
+    total, answers = finite(sum(amounts.values())), tuple[str, ...]()
+    if points is not None:
+        holds = total > points.limit if points.statement else None
+        answers = answer_words(model.labels) if points.statement else points.answers_in_full
+    elif split.lefts is not None:
+        holds = bool(x[split.features[0]]) == (split.sign == ">")
     sides = side_classes(model, branch)
     return BranchReading(
         branch=branch,
         condition=split.condition() if split.features else "always",
         reach=float(model.reach(row)[branch, 0]),
         left=float(model.gates(row)[branch, 0]),
-        total=finite(sum(amounts.values())),
+        total=total,
         threshold=split.threshold,
         log_odds=model.steepness * float(model.scores(row)[branch, 0]),
         base_log_odds=model.steepness * at_mean,
-        contributions=tuple(sorted(contributions, key=lambda term: -abs(term.log_odds))),
-        holds=None if split.lefts is None else bool(x[split.features[0]]) == (split.sign == ">"),
+        contributions=tuple(contributions),
+        holds=holds,
         sides=(visible(model.labels[sides[0]]), visible(model.labels[sides[1]])),
+        answers=answers,
     )
 
 
@@ -330,6 +354,23 @@ def _branch_lines(reading: BranchReading) -> list[str]:
         said = "neither side" if abs(base) < OPTIONS.no_pull else side
         lines.append(f"    starting point: an average training row favours {said}")
     return lines
+
+
+def _point_lines(reading: BranchReading, goal: str) -> list[str]:
+    """A question in points: what each value counts, their sum, and where it leads."""
+    summed = reading.holds is None
+    rows = [
+        (visible(term.name), f"{_value(term.value)}{f': {number(term.amount, 6)}' * summed}")
+        for term in reading.contributions
+    ]
+    answer = reading.answers[not reading.answer]
+    answer = f"{number(reading.total, 6)} points, {answer}" if summed else answer
+    head = f"question {reading.number}: "
+    return [
+        *wrapped(head, ADD if summed else reading.condition),
+        *aligned(rows, 4),
+        *wrapped("  ", f"{answer}: {goal}"),
+    ]
 
 
 def _value(value: float | str) -> str:

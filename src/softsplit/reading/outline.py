@@ -1,4 +1,4 @@
-"""The outline of a tree: the one walk from which texts, pictures, lists and score cards are made.
+"""The outline of a tree: the one walk from which texts, pictures and lists are made.
 
 A branch whose leaves all list the same classes decides nothing. It is an *end* of the outline, as
 a leaf is; every other branch is a *question*. Questions are numbered from 1 in the order of the
@@ -91,13 +91,14 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
     listed = [listed_classes(model, leaf) for leaf in range(model.topology.n_leaves)]
     numbers = iter(range(1, model.topology.n_branches + 1))
 
+    pointed = model.coding is not None and model.coding.pointed
+
     def read(node: int, depth: int, side: int | None) -> OutlineNode:
-        leaves = model.topology.leaves_below(node)
-        node = _asking(model, node)
-        at = _end(model, node, listed)
+        leaves, at = model.topology.leaves_below(node), _end(model, node, listed)
         if at is not None:
             label = leaf_label(model, at)
             return OutlineNode(node, depth, side, 0, None, leaves, at, listed[at], label, ())
+        node = _asking(model, node) if pointed else node
         number = next(numbers)
         children = tuple(read(2 * node + 1 + right, depth + 1, right) for right in (0, 1))
         split = read_split(model, node, written)
@@ -107,9 +108,10 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
 
 
 def _asking(model: TreeModel, node: int) -> int:
-    """The first node from there on that is a leaf or asks something; without a walk it itself."""
+    """The first node of a walk from there on that is a leaf or asks something."""
     walk, n_branches = model.walk, model.topology.n_branches
-    while walk is not None and node < n_branches and not np.any(walk.coefficients[node]):
+    assert walk is not None
+    while node < n_branches and not np.any(walk.coefficients[node]):
         node = 2 * node + (1 if walk.thresholds[node] < 0 else 2)
     return node
 
@@ -120,8 +122,8 @@ def _end(model: TreeModel, node: int, listed: Sequence[Any]) -> int | None:
         # Classes are compared and not their texts, which two classes may share.
         leaves = model.topology.leaves_below(node)
         return leaves[0] if len({listed[leaf] for leaf in leaves}) == 1 else None
-    n_branches = model.topology.n_branches
-    return node - n_branches if node >= n_branches else None
+    asking = _asking(model, node) - model.topology.n_branches
+    return asking if asking >= 0 else None
 
 
 # --- the two sides of a question, in words ------------------------------------------------------

@@ -14,7 +14,7 @@ continue the line before them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -85,22 +85,23 @@ def goal(model: TreeModel, root: OutlineNode, node: OutlineNode, numbered: bool 
     if node.split is not None:
         return f"question {node.number}"
     place = f" [leaf {root.end_number(node.leaf)}]" if numbered else ""
-    return f"class {visible(model.labels[node.classes[0][0]])} ({rows_text(model, [node])}){place}"
+    return f"class {class_text(model, [node])}{place}"
 
 
-def rows_text(model: TreeModel, ends: Iterable[OutlineNode]) -> str:
-    """How many training rows arrive at ends of one class, and how many of them are of it."""
+def class_text(model: TreeModel, ends: Sequence[OutlineNode]) -> str:
+    """A class, how many training rows arrive at its ends, and how many of them are of it."""
     assert model.walk is not None
-    ends = list(ends)
+    k = ends[0].classes[0][0]
+    label = visible(model.labels[k])
     counts = model.walk.counts[:, [end.leaf for end in ends]].sum(axis=1)
     total = float(counts.sum())
     if np.isnan(total):
-        return UNCOUNTED
+        return f"{label} ({UNCOUNTED})"
     if total == 0:
-        return "no training row"
-    share = float(counts[ends[0].classes[0][0]]) / total
+        return f"{label} (no training row)"
     rows = number(total, None if total == round(total) else 4)
-    return f"{rows} row{'' if total == 1 else 's'}, {whole_percentage(share)} % right"
+    right = whole_percentage(float(counts[k]) / total)
+    return f"{label} ({rows} row{'' if total == 1 else 's'}, {right} % right)"
 
 
 # --- chances --------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def _table(model: TreeModel, root: OutlineNode, questions: Sequence[PointedQuest
     widths = [max(len(line[n]) for line in (head, *body)) for n in (0, 1)]
     text = [f"{a:<{widths[0]}}   {b:<{widths[1]}}   {c}".rstrip() for a, b, c in (head, *body)]
     ends = {k: [end for end in root.ends() if end.classes[0][0] == k] for k in sorted(set(classes))}
-    counted = [f"class {labels[k]} ({rows_text(model, own)})" for k, own in ends.items() if own]
+    counted = [f"class {class_text(model, own)}" for own in ends.values() if own]
     return [*text, *wrapped("  ", "; ".join(counted))] if max(map(len, text)) <= WIDTH else []
 
 

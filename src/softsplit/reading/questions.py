@@ -251,6 +251,12 @@ class PointedQuestion:
         return f"above {number(self.limit, None)}", "else"
 
     @property
+    def answers_in_full(self) -> tuple[str, str]:
+        """The same, each by itself."""
+        yes, _ = self.answers
+        return yes, f"fewer than {self.least}" if self.whole else f"not {yes}"
+
+    @property
     def sums(self) -> list[int]:
         """All sums that places can have, in ascending order; none where there are slopes."""
         if not self.whole:
@@ -288,7 +294,8 @@ class PointedQuestion:
         for column in self.columns[:most]:
             lines += cut_lines(f"{column.name}: {column.entry}", BOX_WIDTH)
         left_out = len(self.columns) - len(self.columns[:most])
-        return [*lines, *([f"... ({left_out} more)"] if left_out else []), f"{self.answers[0]}?"]
+        sum_at = f"{self.least} points or more" if self.whole else f"{self.answers[0]} points"
+        return [*lines, *([f"... ({left_out} more)"] if left_out else []), f"{sum_at}?"]
 
     def _of_slope(self) -> str:
         """One threshold of a straight slope; empty if it has no short decimal, or bends."""

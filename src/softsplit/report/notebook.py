@@ -124,7 +124,17 @@ def _asked(reading: BranchReading, words: tuple[str, str]) -> Asked:
     sure = reading.left if reading.answer else 1 - reading.left
     answer = f"{words[0] if reading.answer else words[1]}, with {100 * sure:.3g} %"
     terms = None
-    if reading.contributions:
+    if reading.answers:
+        summed = reading.holds is None
+        rows = [
+            [visible(t.name), _value(t.value), *([number(t.amount, 6)] if summed else [])]
+            for t in reading.contributions
+        ]
+        head = ["feature", "value", *(["points"] if summed else [])]
+        said = reading.answers[not reading.answer]
+        answer = f"{number(reading.total, 6)} points, {said}" if summed else said
+        terms = Table("Its values", head, rows, (1, 2)[: len(head) - 1])
+    elif reading.contributions:
         rows = [
             [visible(term.name), term.told, _towards(term.log_odds, words)]
             for term in reading.contributions
