@@ -53,12 +53,10 @@ BENCHMARKS = {
         PEERS,
     ),
     "reading": Benchmark(
-        "trees of given sizes beside best subsets, cards, walks, one story: ARGS=--tables FOLDER",
+        "trees of given sizes beside best subsets, walks, one story: ARGS=--tables FOLDER",
         (
             "reading.py sizes run ARGS",
             f"reading.py sizes table --document {RESULTS}/sizes.md ARGS",
-            "reading.py cards run",
-            f"reading.py cards table --document {RESULTS}/cards.md",
             f"walks.py --document {RESULTS}/walks.md ARGS",
             f"story.py --document {RESULTS}/story.md",
         ),

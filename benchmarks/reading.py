@@ -2,8 +2,6 @@
 
     python benchmarks/reading.py sizes run       fits of given sizes, rows appended to --out
     python benchmarks/reading.py sizes table     the rows as tables, also into --document
-    python benchmarks/reading.py cards run       score cards followed by hand (cards.py)
-    python benchmarks/reading.py cards table
 
 ``sizes``: the 24 data sets of the paper, outer folds as in selection.py, and with --tables FOLDER
 the made tables there (make_tables.py of the shared files). Methods: ``free`` is
@@ -34,7 +32,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from cards import cards_table, run_cards
 from selection import nested, paper_datasets
 from softsplit import SoftTreeClassifierCV
 from softsplit.data import read_table
@@ -198,9 +195,7 @@ def main() -> None:
     )
     topics = parser.add_subparsers(dest="topic", required=True)
     usual = ["free", *(f"{name}-{k}" for k in SIZES for name in ("tree", "abess"))]
-    for name, text in (
-        ("sizes", "trees within limits of their size"), ("cards", "score cards followed by hand")
-    ):  # fmt: skip
+    for name, text in [("sizes", "trees within limits of their size")]:
         topic = topics.add_parser(name, help=text)
         topic.add_argument("part", choices=["run", "table"])
         add_options(
@@ -214,11 +209,7 @@ def main() -> None:
             document=(Path, "file to put the tables into"),
         )
     args = parser.parse_args()
-    if args.topic == "cards" and args.part == "run":
-        run_cards(nested(args), args.out)
-    elif args.topic == "cards":
-        put_into(args.document, cards_table(args.out))
-    elif args.part == "run":
+    if args.part == "run":
         run_sizes(args)
     else:
         put_into(args.document, sizes_table(args))

@@ -164,10 +164,7 @@ def overview(args: argparse.Namespace) -> dict[str, dict[str, str]]:
         raise SystemExit(f"{args.out} needs rows of the paper's data sets and of the larger ones.")
     means = means_table(rows[~larger])
     return {
-        "README.source.md": {
-            "selection": means_table(rows[~larger], README),
-            "cards": cards_table(),
-        },
+        "README.source.md": {"selection": means_table(rows[~larger], README)},
         "docs/when.md": {"selection": means, "larger": larger_table(rows[larger])},
     }
 
@@ -205,29 +202,6 @@ def on_fewer(accuracy: pd.DataFrame, methods: Sequence[str]) -> list[str]:
                 f"{with_and_without(both['tree'], '.1f')}."
             )
     return [" ".join(lines)]
-
-
-def cards_table() -> str:
-    """Means of docs/results/cards.md over the data sets of two classes: tree, card, FasterRisk."""
-    page = (ROOT / "docs" / "results" / "cards.md").read_text(encoding="utf-8")
-    cells = [[c.strip() for c in line.strip("| ").split("|")] for line in page.splitlines()]
-    rows = [c for c in cells if len(c) > 6 and c[1].replace(".", "", 1).isdigit()]
-    beside = pd.DataFrame({c[0]: [*map(float, c[1:])] for c in rows if len(c) == 7}).T
-    beside = beside.drop("mean").set_axis(
-        ["card", "risk", "card area", "risk area", "columns", "risk columns"], axis=1
-    )
-    beside["tree"] = pd.Series({c[0]: float(c[3]) for c in rows if len(c) == 8})
-    means, plain = beside.mean(), beside.drop(index=PUZZLES).mean()
-    lines = [
-        [label, *(f"{mean[key]:.1f}" for key in keys for mean in (means, plain))]
-        for label, *keys in (
-            ("**soft tree** (`SoftTreeClassifier()`)", "tree", "columns"),
-            ("its score card, followed by hand", "card", "columns"),
-            ("FasterRisk", "risk", "risk columns"),
-        )
-    ]
-    head = ["", "accuracy", "without Monks-1, -2", "features", "without Monks-1, -2"]
-    return markdown(head, lines)
 
 
 def larger_table(rows: pd.DataFrame) -> str:

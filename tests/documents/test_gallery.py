@@ -25,7 +25,7 @@ def test_there_are_examples() -> None:
 
 # Each of these trains for seconds; all are run before a release, and drawn by "make documents".
 LONG = {
-    "plot_monotone", "plot_groups", "plot_feature_costs", "plot_score_card", "plot_fairness",
+    "plot_monotone", "plot_groups", "plot_feature_costs", "plot_fairness",
     "plot_stability", "plot_against_l1", "plot_against_cart", "plot_minimum_rates", "plot_scalings",
 }  # fmt: skip
 

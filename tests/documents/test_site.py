@@ -126,10 +126,10 @@ def test_the_search_works_from_disk(site: Path, browser) -> None:
         page.goto((site / start).as_uri())
         field = page.locator(".md-search__input").first
         field.click(force=True)
-        field.press_sequentially("score card")
+        field.press_sequentially("shapley values")
         found = page.locator(".md-search-result__link")
         found.first.wait_for(state="attached")
-        assert any("score_card" in (link.get_attribute("href") or "") for link in found.all())
+        assert any("shapley" in (link.get_attribute("href") or "") for link in found.all())
         assert all(url.startswith("file://") for url in asked)
         page.close()
 

@@ -360,13 +360,13 @@ def test_an_empty_workbook_has_lines_to_fill_in(tmp_path):
     tree, _ = case("odd names, labels")
     export_excel(tree, tmp_path / "tree.xlsx", reasons=True)
     book = openpyxl.load_workbook(tmp_path / "tree.xlsx")
-    assert book.sheetnames == ["Case", "Batch", "Card", "Tables"]
+    assert book.sheetnames == ["Case", "Batch", "Tree", "Tables"]
     assert book["Batch"].max_row == 201
     formulas = [c for row in book["Case"] for c in row if c.data_type == "f"]
     assert formulas
     # What a name holds is in no formula.
     assert not any("DROP" in c.value or "town" in c.value for c in formulas)
-    assert book["Card"]["A1"].value == "question"
+    assert book["Tree"]["A1"].value.startswith("if ")
 
 
 def test_every_dialect_has_its_own_quotes():

@@ -46,8 +46,6 @@ def test_a_page_about_yes_and_no_does_not_answer_with_them(tmp_path):
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "true, towards" in page and "sure: true" in page
     assert "pulls to yes" not in page and "sure: yes" not in page
-    card = str(tree.score_card(X, y, points=5))
-    assert ": class yes" in card and ": class no" in card and "chance of yes" in card
 
 
 def test_partial_dependence_is_that_of_scikit_learn():

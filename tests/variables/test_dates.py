@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from printed_card import PrintedCard
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model
 from softsplit.variables import learn
@@ -158,25 +157,6 @@ def test_the_model_file_knows_parts(tree):
     part["levels"][0] = "Brumaire"
     with pytest.raises(ValueError, match="are no months"):
         loads_model(json.dumps(document))
-
-
-def test_the_card_speaks_of_parts(tree):
-    X, y = trips()
-    card = tree.score_card(X, y)
-    printed = PrintedCard(str(card))
-    rows = [
-        {
-            **row,
-            "hour of pickup": row["pickup"].hour,
-            "weekday of pickup": row["pickup"].day_name(),
-            "month of pickup": row["pickup"].month_name(),
-            "day of year of pickup": row["pickup"].day_of_year,
-            "hour of end": row["end"].hour,
-            "minutes from pickup to end": (row["end"] - row["pickup"]) / pd.Timedelta(1, "min"),
-        }
-        for row in X.to_dict("records")
-    ]
-    assert [printed.class_of(row) for row in rows] == card.predict(X).tolist()
 
 
 @pytest.mark.parametrize(

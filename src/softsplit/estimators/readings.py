@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from softsplit.advice.explanation import Explanation, explain
 from softsplit.advice.limits import AdviceLimits
 from softsplit.advice.monotone_check import MonotoneCheck, check_monotone
-from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.estimators.fitted import FittedTree
 from softsplit.estimators.row_reading import checked_rows, read_rows, tree_labels
 from softsplit.estimators.stability import Stability, resampled_stability
@@ -303,24 +302,6 @@ class ReadableTree(FittedTree):
         its probability of each class. Nodes are numbered as in ``apply``.
         """
         return tree_frame(tree_of(self))
-
-    def score_card(self, X: Any = None, y: Any = None, *, points: int = 20) -> ScoreCard:
-        """The tree as a score card: whole points for ranges and levels, to add up by hand.
-
-        Print it, or use ``to_frame()``, ``to_csv(path)``, ``predict(X)``.
-
-        Parameters
-        ----------
-        X, y : rows and their classes, optional
-            Best the training rows: points are searched for so that the card gives these rows the
-            class of the tree, and ``agreement``, ``accuracy`` and ``lost`` tell how well it does.
-            Without rows, they are drawn evenly over the training ranges.
-        points : int, default=20
-            Most points of one line; 5 or 10 are used where they do about as well.
-        """
-        check_is_fitted(self, "tree_")
-        rows = None if X is None else read_rows(self, X)
-        return make_card(self.tree_, rows, y, points)
 
     def stability(
         self,

@@ -1,8 +1,8 @@
 """A tree as an Excel workbook with live formulas.
 
-Sheets: *Case*, one row to fill in, with its answer; *Batch*, a line for each of many rows; *Card*,
-the score card; *Tables*, all texts and tables that formulas look up. A formula holds numbers and
-cell references alone: names and levels stand in cells as texts, and can be nothing else.
+Sheets: *Case*, one row to fill in, with its answer; *Batch*, a line for each of many rows; *Tree*,
+the text of the tree; *Tables*, all texts and tables that formulas look up. A formula holds numbers
+and cell references alone: names and levels stand in cells as texts, and can be nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.exports.expressions import (
     MISSING,
     UNLISTED,
@@ -26,6 +25,7 @@ from softsplit.exports.printing import Printer, model_in
 from softsplit.exports.program import TreeProgram, program_of
 from softsplit.fitted.model import TreeModel
 from softsplit.persistence.records import has_halves
+from softsplit.reading.text import tree_text
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName, write_file
 
@@ -168,28 +168,24 @@ def _formula(text: str) -> str:
     return f"={text}"
 
 
-def export_excel(
-    tree: Any, path: PathName, X: Any = None, y: Any = None, *, reasons: bool = False
-) -> None:
+def export_excel(tree: Any, path: PathName, X: Any = None, *, reasons: bool = False) -> None:
     """Write the tree as an Excel workbook with live formulas. Needs ``softsplit[excel]``.
 
     *Case* has the columns in use, one below the other, to fill in, and the answer; *Batch* a line
-    for each row, with answers; *Card* the score card of the tree. An empty cell is a missing value.
+    for each row, with answers; *Tree* its text. An empty cell is a missing value.
 
     Parameters
     ----------
     tree : fitted SoftTreeClassifier, or a search that holds one as ``best_estimator_``
     path : path
     X : table, optional
-        Rows that fill the batch sheet and from which the score card is made. Without them the sheet
-        has empty lines.
-    y : sequence, optional
-        Their classes, for the figures of the card.
+        Rows that fill the batch sheet. Without them it has empty lines.
     reasons : bool, default=False
         What each variable adds to the log-odds of each question, on both sheets.
     """
     try:
         from openpyxl import Workbook
+        from openpyxl.styles import Font
     except ImportError as error:
         raise ImportError(
             "Excel export needs openpyxl; install it with pip install 'softsplit[excel]'."
@@ -199,22 +195,16 @@ def export_excel(
     book = Workbook()
     case, batch = book.active, book.create_sheet("Batch")
     case.title = "Case"
-    card, tables = book.create_sheet("Card"), _Tables(book.create_sheet("Tables"))
+    text, tables = book.create_sheet("Tree"), _Tables(book.create_sheet("Tables"))
     rows = _cells(program, model, X)
     _case_sheet(case, program, tables, rows)
     _batch_sheet(batch, program, tables, rows)
-    _card_sheet(card, _card(model, X, y))
+    for i, line in enumerate(tree_text(model).split("\n"), start=1):
+        _fill(text.cell(i, 1), line)
+        text.cell(i, 1).font = Font(name="Courier New")
     out = io.BytesIO()
     book.save(out)
     write_file(path, out.getvalue())
-
-
-def _card(model: TreeModel, X: Any, y: Any) -> ScoreCard:
-    if X is None:
-        return make_card(model, None, None)
-    coding = model.table_coding
-    rows = coding.code(X, model.selected_variables.tolist() if coding.named else None)
-    return make_card(model, rows, y)
 
 
 def _cells(program: TreeProgram, model: TreeModel, X: Any) -> list[list[Any]]:
@@ -332,14 +322,3 @@ def _batch_sheet(sheet: Any, program: TreeProgram, tables: _Tables, rows: list[l
         last = get_column_letter(first_step + len(program.definitions) - 1)
         sheet.column_dimensions.group(get_column_letter(first_step), last, hidden=True)
     sheet.freeze_panes = "B2"
-
-
-def _card_sheet(sheet: Any, card: ScoreCard) -> None:
-    """The card as it is printed in CSV."""
-    import csv
-
-    for i, line in enumerate(csv.reader(io.StringIO(card.to_csv())), start=1):
-        for j, text in enumerate(line, start=1):
-            number = i > 1 and j in (1, 4) and re.fullmatch(r"-?\d+", text)
-            _fill(sheet.cell(i, j), int(text) if number else text)
-    sheet.column_dimensions["B"].width = sheet.column_dimensions["C"].width = 40

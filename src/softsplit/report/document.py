@@ -10,7 +10,6 @@ from softsplit.drift.results import ColumnCheck, TableCheck
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.notes import decision_notes
 from softsplit.report import charts, panels, sections
-from softsplit.report.cards import card_part
 from softsplit.report.case import WAYS, case_values
 from softsplit.report.drawing import tree_outline, tree_svg
 from softsplit.report.editor import FIGURES, editor_values
@@ -31,8 +30,6 @@ def render_report(data: ReportData) -> str:
     case = case_values(data)
     editor = None if case is None else editor_values(data)
     explorer = sections.explorer(data)
-    # A score card takes as long as all the rest of the page: not for a user who waits.
-    card = None if data.interrupted else card_part(data.card)
     points = {
         "chosen": data.chosen,
         "said": explorer.headlines,
@@ -47,7 +44,7 @@ def render_report(data: ReportData) -> str:
         lead=f"{shortened(data.name, 60)}: {size}, {len(data.classes)} classes",
         data=data, layout=charts.LAYOUT, shown=panels.SHOWN, open_rows=sections.OPEN_ROWS,
         summary=sections.summary(data), explorer=explorer, case=case,
-        notes=decision_notes(model), ways=WAYS, editor=editor, figures=FIGURES, card=card,
+        notes=decision_notes(model), ways=WAYS, editor=editor, figures=FIGURES,
         quality=quality(data), requirements=requirements(data) if model.rates else None,
         alternatives=other_trees(data.alternatives or ()), recurring=recurring(data.stability),
         table_data=sections.table_data(data), provenance=[*data.provenance, *_edits(model)],

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softsplit.advice.explanation import BranchReading, Explanation, changed_value
-from softsplit.cards.score_card import ScoreCard
 from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.reading.outline import answer_words
-from softsplit.report.cards import card_part
 from softsplit.report.drawing import tree_svg
 from softsplit.report.pages import Table, asset, render
 from softsplit.support.messages import visible
@@ -102,11 +100,6 @@ def path_html(path: Any) -> str:
         names = [visible(model.column_names[j]) for j in point.selected_features]
         trees.append((", ".join(names), _drawing(model)))
     return _box("path", points=Table("Trees of the path", head, rows, range(1, 5)), trees=trees)
-
-
-def card_html(card: ScoreCard) -> str:
-    """A tree as score cards."""
-    return _box("card", card=card_part(card))
 
 
 def _box(kind: str, **values: Any) -> str:

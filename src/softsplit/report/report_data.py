@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from softsplit.cards.score_card import ScoreCard, make_card
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.alternatives import Alternatives
 from softsplit.estimators.classifier import SoftTreeClassifier
@@ -155,11 +154,6 @@ class ReportData:
     def drawn(self, point: int) -> TreeModel:
         """The tree at a point."""
         return self.trees[point].tree_
-
-    @cached_property
-    def card(self) -> ScoreCard:
-        """The chosen tree as score cards, its sides as it is drawn."""
-        return make_card(self.tree.tree_, self.rows.rows, self.y)
 
     @property
     def rare(self) -> int | None:

@@ -1,1 +1,0 @@
-"""Score cards made of a fitted tree."""
