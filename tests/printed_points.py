@@ -34,8 +34,7 @@ class PrintedPoints:
         self.name = rf"(?:{'|'.join([parts, *times])})?(?:{named})"
         lines: list[str] = []
         for line in text.splitlines():
-            long = line.startswith(("probability:", "    last:", "    leaf "))  # of the recipe
-            assert len(line) <= 100 or long, line
+            assert len(line) <= 100, line
             if re.match(r" {8}", line):
                 lines[-1] += f" {line.strip()}"
             else:
@@ -175,12 +174,12 @@ class PrintedPoints:
         if found := re.match(
             r"(\d+) for each full (\S+)(?: days)? (?:above|after) (.*), at most (\d+)", parts[0]
         ):
-            steps = floor((self.number(cell, found[3]) - self.mark(found[3])) / Fraction(found[2]))
+            steps = floor((self.number(cell, found[3]) - self.mark(found[3])) / self.unit(found[2]))
             return Fraction(max(0, min(int(found[1]) * steps, int(found[4]))))
         if found := re.match(
             r"(\d+) for each (\S+)(?: days)? or part (?:below|before) (.*), at most (\d+)", parts[0]
         ):
-            steps = ceil((self.mark(found[3]) - self.number(cell, found[3])) / Fraction(found[2]))
+            steps = ceil((self.mark(found[3]) - self.number(cell, found[3])) / self.unit(found[2]))
             return Fraction(max(0, min(int(found[1]) * steps, int(found[4]))))
         if re.match(r"(from \S+( \d\d:\S+)?: )?\S+ per ", parts[0]):
             return self.slopes(parts[0], cell)
@@ -204,10 +203,10 @@ class PrintedPoints:
         """The area below steps of "points per unit"."""
         bends = []
         for part in said.split("; "):
-            edge, slope, unit, since = re.match(
+            edge, slope, width, since = re.match(
                 r"(?:from (.*?): )?(\S+) per (\S+)(?: days)?(?: since (.*))?$", part
             ).groups()
-            bends.append((edge or since, Fraction(slope) / Fraction(unit), bool(edge)))
+            bends.append((edge or since, Fraction(slope) / self.unit(width), bool(edge)))
         total, before = Fraction(0), Fraction(0)
         for edge, slope, bent in bends:
             value = self.number(cell, edge or "0")
@@ -230,6 +229,11 @@ class PrintedPoints:
         if DATE.fullmatch(text):
             return Fraction(pd.Timestamp(text).value // 1_000_000, DAY)
         return Fraction(text)
+
+    @staticmethod
+    def unit(text: str) -> Fraction:
+        """A width in numbers or days."""
+        return Fraction(1 if text in ("unit", "day") else text)
 
     @staticmethod
     def number(cell: object, beside: str) -> Fraction:

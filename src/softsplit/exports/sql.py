@@ -11,8 +11,11 @@ from typing import Any
 
 from softsplit.exports.dialects import DIALECTS, Dialect, Postgres
 from softsplit.exports.expressions import Expression, names_in
-from softsplit.exports.printing import HEADER, identifiers, model_in, written
+from softsplit.exports.printing import HEADER, identifiers, model_in, remark, written
 from softsplit.exports.program import SATURATION, TreeProgram, program_of
+from softsplit.fitted.model import TreeModel
+from softsplit.reading.outline import outline
+from softsplit.reading.points_text import WIDTH, pointed_lines
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName
 
@@ -59,7 +62,13 @@ def export_sql(
         keep = [column.name for column in program.columns]
     kept = [keep] if isinstance(keep, str) else list(keep)
     parts = [table] if isinstance(table, str) else list(table)
-    return written(_statement(program, printer, parts, kept), path)
+    return written(_comment(model) + _statement(program, printer, parts, kept), path)
+
+
+def _comment(model: TreeModel) -> str:
+    """What wrote the statement, and the questions of a tree in points."""
+    lines = pointed_lines(model, outline(model)) or []
+    return "".join(f"-- {line}\n" for line in [HEADER, *(remark(s, WIDTH)[1:-1] for s in lines)])
 
 
 def _statement(program: TreeProgram, sql: Dialect, table: list[str], kept: list[str]) -> str:
@@ -91,7 +100,7 @@ def _statement(program: TreeProgram, sql: Dialect, table: list[str], kept: list[
             f"{step}_{number + 1} AS {sql.materialized}(\n  SELECT\n    {lines}\n  FROM {before}\n)"
         )
     chosen = ",\n  ".join(_final(program, sql, kept, outputs))
-    return f"-- {HEADER}\nWITH {', '.join(steps)}\nSELECT\n  {chosen}\nFROM {step}_{len(steps)}\n"
+    return f"WITH {', '.join(steps)}\nSELECT\n  {chosen}\nFROM {step}_{len(steps)}\n"
 
 
 def _outputs(program: TreeProgram, kept: list[str]) -> list[tuple[str, Expression]]:

@@ -154,7 +154,7 @@ class PointColumn:
         if counted_edges(even.start, even.width, even.steps) != self.lookup.edges:
             return ""
         date = self.variable.kind == DATE
-        width = f"{number(even.width, None)}{' days' * date}"
+        width = self._unit_text(even.width)
         at_most = f"at most {abs(even.each) * even.steps}"
         if even.each > 0:
             start = f"{'after' if date else 'above'} {self.value_text(even.start)}"
@@ -164,13 +164,19 @@ class PointColumn:
 
     def _slopes(self) -> str:
         own, date = self.lookup, self.variable.kind == DATE
-        unit = f"{number(own.unit, None)}{' days' * date}"
+        unit = self._unit_text(own.unit)
         first, *later = own.slopes
         parts = [f"{first} per {unit}{f' since {self.value_text(0.0)}' * date}"] if first else []
         for before, knot, slope in zip(own.slopes[:-1], own.knots, later, strict=True):
             if slope != before:
                 parts.append(f"from {self.value_text(knot)}: {slope} per {unit}")
         return "; ".join(parts)
+
+    def _unit_text(self, width: float) -> str:
+        """A width of steps, or the unit of slopes."""
+        if self.variable.kind == DATE:
+            return "day" if width == 1 else f"{number(width, None)} days"
+        return "unit" if width == 1 else number(width, None)
 
     # --- in sentences -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from softsplit.reading.case_costs import cost_notes
 from softsplit.reading.equations import Split, rank_places
 from softsplit.reading.notes import tree_notes, value_notes
 from softsplit.reading.outline import OutlineNode, answer_words, outline
-from softsplit.reading.points_text import pointed_lines
+from softsplit.reading.points_text import pointed_lines, wrapped
 from softsplit.reading.term_curves import term_curves
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
@@ -36,8 +36,11 @@ def tree_text(
     root = outline(model)
     pointed = pointed_lines(model, root, detail)
     if pointed is not None:
-        recipe = probability_lines(model, root) if detail else []
-        return "\n".join([*pointed, *recipe, *notes_below(model)])
+        below = [*(probability_lines(model, root) if detail else []), *notes_below(model)]
+        for line in below:
+            said = line.lstrip()
+            pointed += wrapped(" " * (len(line) - len(said)), said)
+        return "\n".join(pointed)
     lines: list[str] = []
     leaf, walked = 0, model.walk is not None
     for node in root.walk():
