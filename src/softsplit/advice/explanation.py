@@ -14,9 +14,10 @@ from softsplit.fitted.model import TreeModel
 from softsplit.fitted.ranges import far_remarks
 from softsplit.reading.equations import Split, leaf_label
 from softsplit.reading.outline import answer_words, outline, side_classes
-from softsplit.reading.points_text import aligned, class_text, wrapped
+from softsplit.reading.points_text import class_text
 from softsplit.reading.questions import ADD
 from softsplit.support.arrays import FloatArray
+from softsplit.support.lines import aligned, wrapped
 from softsplit.support.messages import cut, visible
 from softsplit.support.numbers import finite, number
 from softsplit.support.options import late

@@ -15,7 +15,8 @@ from softsplit.exports.printing import HEADER, identifiers, model_in, remark, wr
 from softsplit.exports.program import SATURATION, TreeProgram, program_of
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import outline
-from softsplit.reading.points_text import WIDTH, pointed_lines
+from softsplit.reading.points_text import pointed_lines
+from softsplit.support.lines import WIDTH
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName
 

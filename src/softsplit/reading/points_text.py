@@ -22,18 +22,13 @@ import numpy as np
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import UNCOUNTED
 from softsplit.reading.outline import OutlineNode, answer_words
-from softsplit.reading.questions import PointColumn, PointedQuestion, cut_lines
+from softsplit.reading.questions import PointColumn, PointedQuestion
 from softsplit.support.arrays import FloatArray
+from softsplit.support.lines import WIDTH, aligned, wrapped
 from softsplit.support.messages import visible
 from softsplit.support.numbers import number, whole_percentage
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY
-
-WIDTH = 100
-CONTINUED = 8
-
-# Names up to this length are padded, so that what follows them stands in one column.
-WIDEST_NAME = 40
 
 # Lines of a table of one column at most, and classes of which each has its chance.
 MOST_LINES = 12
@@ -111,12 +106,14 @@ def chance_lines(model: TreeModel, root: OutlineNode, question: PointedQuestion)
     """Probabilities of a tree of one question, by its points."""
     split = root.split
     assert split is not None
-    totals, word = question.sums, "by"
+    totals: list[float] = [*question.sums]
+    word = "by"
     if totals:
-        totals = list(range(totals[0], totals[-1] + 1))
+        totals = [*map(float, range(int(totals[0]), int(totals[-1]) + 1))]
     else:
-        steps = sorted({float(round(split.centre + k * split.gate_width)) for k in GATE_PLACES})
-        totals, word = [int(step) for step in steps], "at"
+        digits = max(0, -int(np.floor(np.log10(split.gate_width))))
+        steps = [round(split.centre + k * split.gate_width, digits) for k in GATE_PLACES]
+        totals, word = sorted(set(steps)), "at"
     X = np.zeros((len(totals), model.parameters.n_features))
     X[:, question.columns[0].column] = totals
     chances = model.predict_proba(X)
@@ -125,7 +122,7 @@ def chance_lines(model: TreeModel, root: OutlineNode, question: PointedQuestion)
         texts = [chance_text(float(p)) for p in chances[:, k]]
         runs = []
         for text, run in groupby(range(len(totals)), texts.__getitem__):
-            own = [totals[i] for i in run]
+            own = [number(totals[i], None) for i in run]
             places = [f"{own[0]} to {own[-1]}"] if len(own) > 1 and word == "by" else own[:1]
             runs += [f"{place}: {text}" for place in places]
         said = f"chance of {visible(model.labels[k])} in %, {word} points: {', '.join(runs)}"
@@ -214,21 +211,3 @@ def _grouped(column: PointColumn, ids: Sequence[int], n_known: int) -> list[tupl
     for i, run in groupby(range(n_known), known.__getitem__):
         lines.append((own.values_text(set(run)), i))
     return lines if unknown is None else [*lines, own.parts[-1]]
-
-
-# --- lines ----------------------------------------------------------------------------------------
-
-
-def aligned(rows: Sequence[tuple[str, str]], indent: int) -> list[str]:
-    """Names with what is said of each, in two columns."""
-    width = max((len(name) for name, _ in rows if len(name) <= WIDEST_NAME), default=0)
-    lines = []
-    for name, said in rows:
-        lines += wrapped(f"{' ' * indent}{name:<{width}}   ", said)
-    return lines
-
-
-def wrapped(first: str, text: str) -> list[str]:
-    """A text after ``first`` in lines of at most ``WIDTH`` characters."""
-    indent = len(first) if CONTINUED <= len(first) <= WIDTH // 2 else CONTINUED
-    return cut_lines(text, WIDTH, first, indent)

@@ -23,9 +23,10 @@ from itertools import groupby
 import numpy as np
 
 from softsplit.fitted.model import TreeModel
+from softsplit.support.lines import cut_lines
 from softsplit.support.messages import visible
 from softsplit.support.numbers import number
-from softsplit.variables import Cells, Variable
+from softsplit.variables import Variable
 from softsplit.variables.dates import moment_text
 from softsplit.variables.lookup import Lookup, counted_edges, rounded
 from softsplit.variables.variable import BOOLEAN, DATE, NUMBER, UNKNOWN
@@ -222,10 +223,6 @@ class PointColumn:
             words.append(UNKNOWN)
         return words
 
-    def points_of(self, cells: Cells) -> float:
-        """Points of the cell of a row."""
-        return float(self.lookup.values(self.variable.imputed(cells), cells.missing)[0])
-
 
 @dataclass(frozen=True)
 class PointedQuestion:
@@ -393,23 +390,6 @@ def level_text(level: str) -> str:
     if level.isprintable() and not MISLEADING.search(level):
         return level
     return json.dumps(level, ensure_ascii=not level.isprintable())
-
-
-def cut_lines(text: str, width: int, first: str = "", indent: int = 2) -> list[str]:
-    """A text after ``first`` in lines of at most so many characters, the later ones indented.
-
-    It is cut after a separator where that is possible, else at single spaces.
-    """
-    lines, line = [], ""
-    for piece in re.split(r"(?<=[|;,]) ", text):
-        long = len(piece) > width - indent
-        for word in re.split(r"(?<! ) (?! )", piece) if long else [piece]:
-            joined = f"{line} {word}" if line else first + word
-            if len(joined) > width and (line or len(first) > indent):
-                lines.append((line or first).rstrip())
-                joined = " " * indent + word
-            line = joined
-    return [*lines, line]
 
 
 def _listed(words: Sequence[str], last: str = "or") -> str:

@@ -13,9 +13,10 @@ from softsplit.reading.case_costs import cost_notes
 from softsplit.reading.equations import Split, rank_places
 from softsplit.reading.notes import tree_notes, value_notes
 from softsplit.reading.outline import OutlineNode, answer_words, outline
-from softsplit.reading.points_text import pointed_lines, wrapped
+from softsplit.reading.points_text import pointed_lines
 from softsplit.reading.term_curves import term_curves
 from softsplit.support.arrays import FloatArray
+from softsplit.support.lines import wrapped
 from softsplit.support.messages import shown, visible
 from softsplit.support.numbers import number, percentage
 
