@@ -123,6 +123,7 @@ PORT = Lookup((0, 3, 3, 0))  # the last of other levels
         (1, {"age": Lookup((0, 2), (30.0,), unknown=2)}, "age is 30 or more or unknown"),
         (1, {"sex": SEX, "port": PORT}, "sex is male, or port is B or C"),
         (4, {"sex": SEX, "port": PORT}, "sex is male, and port is B or C"),
+        (2, {"sex": SEX, "age": Lookup((0, 3), (30.0,))}, "age is 30 or more"),
         (2, {"port": Lookup((3, 0, 0, 3))}, "port is none of B or C"),
         (3, {"age": AGE, "sex": SEX}, "age by sex: 30 or more if male; 50 or more if female"),
         (1, {"age": Lookup(slopes=(1,), unit=20.0)}, "age is above 20"),

@@ -34,6 +34,9 @@ from softsplit.variables.variable import CATEGORY
 MOST_LINES = 12
 MOST_CLASSES = 4
 
+# A class whose chance is smaller throughout is not listed.
+LEAST_CHANCE = 0.01
+
 # Widths of the gate around its centre at which chances of sums that are not whole are printed.
 GATE_PLACES = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
 
@@ -119,6 +122,8 @@ def chance_lines(model: TreeModel, root: OutlineNode, question: PointedQuestion)
     chances = model.predict_proba(X)
     lines = []
     for k in _told(model):
+        if chances[:, k].max() < LEAST_CHANCE:
+            continue
         texts = [chance_text(float(p)) for p in chances[:, k]]
         runs = []
         for text, run in groupby(range(len(totals)), texts.__getitem__):

@@ -315,34 +315,32 @@ class PointedQuestion:
         return f"{column.name} is {side} {number(value, None)}{f' or {UNKNOWN}' * unknown}"
 
     def _of_conditions(self) -> str:
-        """A condition on each column, of which one or all must hold; empty if there are none."""
-        lows = [min(column.points) for column in self.columns]
-        highs = [max(column.points) for column in self.columns]
-        for ends, word in ((lows, "or"), (highs, "and")):
-            rest = sum(ends)
+        """Conditions on columns, of which one or all must hold; empty if there are none.
+
+        1. By one column alone: values with which the question holds where all others have their
+           fewest points ("or"), or can hold where all others have their most ("and").
+        2. The sum where none of them holds, at most, or where all do, at least, must agree.
+        """
+        for ends, word in ((min, "or"), (max, "and")):
+            # 1. Values of each column.
+            rest = sum(ends(column.points) for column in self.columns)
             chosen = [
-                {k for k, n in enumerate(c.points) if rest - end + n > self.limit}
-                for c, end in zip(self.columns, ends, strict=True)
+                {k for k, n in enumerate(c.points) if rest - ends(c.points) + n > self.limit}
+                for c in self.columns
             ]
-            if not all(
-                0 < len(own) < len(c.points) for own, c in zip(chosen, self.columns, strict=True)
-            ):
-                continue
-            # The sum where none holds, or where all hold, at worst.
-            worst = sum(
-                max(n for k, n in enumerate(c.points) if k not in own)
-                if word == "or"
-                else min(c.points[k] for k in own)
-                for c, own in zip(self.columns, chosen, strict=True)
-            )
-            if (worst > self.limit) == (word == "and"):
-                parts = [
-                    f"{c.name} is {c.values_text(own)}"
-                    for c, own in zip(self.columns, chosen, strict=True)
-                ]
-                plain = word == "or" and not any(
-                    " or " in part.replace(" or more", "") for part in parts
+            # 2. The sum at worst; columns all or none of whose values do are not asked for.
+            pairs = list(zip(self.columns, chosen, strict=True))
+            if word == "or":
+                worst = sum(
+                    max((n for k, n in enumerate(c.points) if k not in own), default=np.inf)
+                    for c, own in pairs
                 )
+            else:
+                worst = sum(min((c.points[k] for k in own), default=-np.inf) for c, own in pairs)
+            parts = [f"{c.name} is {c.values_text(own)}" for c, own in pairs
+                     if 0 < len(own) < len(c.points)]  # fmt: skip
+            if parts and (worst > self.limit) == (word == "and"):
+                plain = word == "or" and not any(" or " in p.replace(" or more", "") for p in parts)
                 return f"{' ' if plain else ', '}{word} ".join(parts)
         return ""
 

@@ -327,6 +327,7 @@ def export_text(
     precision : int, optional
         Significant digits. By default numbers are those that ``predict`` compares with; with fewer
         digits the printed tree may answer otherwise. Of a tree that predicts by mixture it is 4.
+        Trees in points are always written with all columns and digits.
     detail : bool, default=False
         Of a tree in points, how ``predict_proba`` follows from the points of all questions.
     """
