@@ -67,6 +67,18 @@ def test_holds_for_rows_that_training_has_not_seen(loss, n_classes, wish):
     assert "(proved for all inputs)" in tree_text(again.tree_)
 
 
+@pytest.mark.parametrize(("n_classes", "wish"), WISHES)
+def test_holds_in_whole_points(n_classes, wish):
+    frame, y = table(n_classes, n_classes)
+    given = {"points": True, "depth": 2, "n_starts": 1, "random_state": 0}
+    tree = SoftTreeClassifier(monotone=wish, **given).fit(frame, y)
+    assert tree.coding_.pointed
+    for column in wish:
+        assert violations(tree, frame, column, 4000) == 0
+        assert tree.check_monotone(column).proved
+    assert loads_model(dumps_model(tree)).tree_.monotone == tree.tree_.monotone
+
+
 def test_the_text_says_that_a_column_is_not_used():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "CRP", "e"])

@@ -35,14 +35,16 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.advice.limits import Room
+from softsplit.advice.limits import Room, decoded_row
 from softsplit.advice.movers import Mover, moved_with, moving
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.summary import BINARY, INTEGER
 from softsplit.fitted.walk import TIE
 from softsplit.support.arrays import FloatArray
 from softsplit.support.numbers import finite
+from softsplit.variables import Cells
 from softsplit.variables.curves import hinges, slopes
+from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY, DATE
 
 GRID = 2048
@@ -104,19 +106,21 @@ def class_changes(
     x: FloatArray,
     written: Sequence[float | str] | None = None,
     room: Room | None = None,
+    cells: Sequence[Cells] = (),
 ) -> list[Change]:
     """Nearest change along every feature in use, smallest share of range first.
 
     Features along which the class does not change within the training range are not listed.
     ``written`` are the values of the row as people write them, by feature or by variable, if not
-    its numbers. ``room`` is where values may move, the training ranges if it is not given.
+    its numbers. ``room`` is where values may move, the training ranges if it is not given;
+    ``cells`` are those of the row by variable, which look-ups need.
     """
-    room = room or Room.of_training(model)
+    room, cells = room or Room.of_training(model), cells or decoded_row(model, x)
     current = _class_of(model, x)
     written = [float(value) for value in x] if written is None else written
     changes = []
     for i in moving(model, room):
-        mover = Mover(model, x, i, room)
+        mover = Mover(model, x, i, room, cells)
         value = _nearest(mover, current)
         if value is not None:
             changes.append(_change(mover, value, written[i]))
@@ -189,8 +193,9 @@ def _nearest_level(mover: Mover, current: int) -> float | None:
 def _first_other(mover: Mover, values: FloatArray, current: int) -> int | None:
     """The place of the first value at which the class is another."""
     for begin in range(0, len(values), AT_ONCE):
-        rows = mover.rows(values[begin : begin + AT_ONCE])
-        changed = (mover.model.predict_index(rows) != current) & mover.allowed(rows)
+        some = values[begin : begin + AT_ONCE]
+        changed = mover.model.predict_index(mover.rows(some)) != current
+        changed &= mover.allowed(some)
         if np.any(changed):
             return begin + int(np.argmax(changed))
     return None
@@ -212,8 +217,11 @@ def _begin(mover: Mover, near: float, far: float, current: int) -> float:
 def _places_to_try(mover: Mover) -> FloatArray:
     """Values of a number in ascending order at which the class is asked for."""
     low, high, model = mover.low, mover.high, mover.model
-    parts = [np.array([low, high]), *_turns(mover)]
-    if model.walk is None:
+    pointed = mover.variable.lookups
+    parts = [np.array([low, high]), *(map(_steps, pointed) if pointed else _turns(mover))]
+    if any(lookup.slopes for lookup in pointed):
+        parts.append(np.linspace(low, high, GRID + 1))
+    if model.walk is None and not pointed:
         ranks = model.scaling.restored(mover.column, np.linspace(0.0, 1.0, GRID + 1))
         parts += [np.linspace(low, high, GRID + 1), ranks]
     values = np.concatenate(parts)
@@ -221,6 +229,11 @@ def _places_to_try(mover: Mover) -> FloatArray:
     if model.walk is None:
         return values
     return np.unique(np.concatenate([values, (values[1:] + values[:-1]) / 2]))
+
+
+def _steps(lookup: Lookup) -> FloatArray:
+    """Values at which points change, or their slope."""
+    return np.array(lookup.edges or lookup.knots)
 
 
 def _turns(mover: Mover) -> list[FloatArray]:
@@ -312,29 +325,33 @@ def _whole_times(days: float, up: bool) -> list[float]:
 
 
 def joint_change(
-    model: TreeModel, x: FloatArray, written: Sequence[float | str], room: Room | None = None
+    model: TreeModel,
+    x: FloatArray,
+    written: Sequence[float | str],
+    room: Room | None = None,
+    cells: Sequence[Cells] = (),
 ) -> tuple[Change, ...]:
     """Two changes that together change the class of a row; empty if none was found.
 
     ``written`` are the values of the row as people write them, by feature or by variable, ``room``
-    is where values may move.
+    is where values may move, ``cells`` are those of the row.
     """
-    room = room or Room.of_training(model)
-    nearest = _nearest_pair(model, x, room)
-    return () if nearest is None else _followed_back(model, x, written, *nearest, room)
+    room, cells = room or Room.of_training(model), cells or decoded_row(model, x)
+    nearest = _nearest_pair(model, x, room, cells)
+    return () if nearest is None else _followed_back(model, x, written, *nearest, room, cells)
 
 
 def _nearest_pair(
-    model: TreeModel, x: FloatArray, room: Room
+    model: TreeModel, x: FloatArray, room: Room, cells: Sequence[Cells]
 ) -> tuple[FloatArray, tuple[int, int]] | None:
     """The nearest pair of values that has another class: its row, and the two features."""
     # 1. Values of each feature that are tried, as rows of their own.
     current, tried = _class_of(model, x), {}
     for i in _weightiest(model, room):
-        mover = Mover(model, x, i, room)
+        mover = Mover(model, x, i, room, cells)
         values = mover.spread(PAIR_VALUES)
         rows = mover.rows(values)
-        allowed = mover.allowed(rows)
+        allowed = mover.allowed(values)
         tried[i] = mover.columns, rows[allowed], mover.distances(values)[allowed]
     # 2. Every pair of values of every two features.
     least, nearest = np.inf, None
@@ -370,14 +387,15 @@ def _followed_back(
     row: FloatArray,
     pair: tuple[int, int],
     room: Room,
+    cells: Sequence[Cells],
 ) -> tuple[Change, ...]:
     """The changes of two features to a row, after each has gone back as far as it can."""
     current, changes = _class_of(model, x), []
     for i in pair:
-        columns = Mover(model, x, i, room).columns
+        columns = Mover(model, x, i, room, cells).columns
         row = row.copy()
         row[columns] = x[columns]  # as it was, the other one moved
-        mover = Mover(model, row, i, room)
+        mover = Mover(model, row, i, room, cells)
         value = _nearest(mover, current)
         if value is None or _class_of(model, row) != current:
             return ()

@@ -251,8 +251,8 @@ def explain(
     end_node = next(node for node in root.ends() if leaf in node.leaves)
     pointed = bool(path) and all(asked[t].split.points for t in path)  # type: ignore[union-attr]
     limits = limits or AdviceLimits()
-    room = limits.room(model, x)
-    changes = class_changes(model, x, written, room)
+    room = limits.room(model, cells)
+    changes = class_changes(model, x, written, room, cells)
     return Explanation(
         label=model.labels[predicted],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
@@ -262,7 +262,7 @@ def explain(
         leaf_label=class_text(model, [end_node]) if pointed else leaf_label(model, leaf),
         leaf_probability=float(sum(leaves[i] for i in model.topology.leaves_below(end))),
         changes=tuple(changes),
-        together=() if changes else joint_change(model, x, written, room),
+        together=() if changes else joint_change(model, x, written, room, cells),
         note="" if proba[predicted] == proba.max() else _reason(model),
         remarks=(*filter(None, remarks), *far_remarks(model, x)),
         leaf_number=root.end_number(leaf) if model.walk is not None and root.split else 0,

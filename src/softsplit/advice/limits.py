@@ -6,7 +6,7 @@ training ranges for one row, by features of a tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,8 +108,8 @@ class AdviceLimits:
         said += [f"{_called(model, name)} only increases" for name in self.only_increase]
         return tuple(said)
 
-    def room(self, model: TreeModel, x: FloatArray) -> Room:
-        """What the limits leave of the training ranges for a row, shape (n_features,)."""
+    def room(self, model: TreeModel, cells: Sequence[Cells]) -> Room:
+        """What the limits leave of the training ranges for a row, its ``cells`` by variable."""
         coding, low, high = model.table_coding, model.summary.low.copy(), model.summary.high.copy()
         fixed = {i for name in self.fixed for i in _places(model, "fixed", name)}
         levels: dict[int, NDArray[np.bool_]] = {}
@@ -134,7 +134,7 @@ class AdviceLimits:
         for side, name in directions:
             i = _moving_place(model, side, name)
             stated.add(i)
-            variable, columns = coding.variables[i], coding.columns_of(i)
+            variable = coding.variables[i]
             if variable.kind == CATEGORY:
                 raise ParameterError(
                     side,
@@ -142,13 +142,13 @@ class AdviceLimits:
                     f"names {shown(name)}, whose levels have no order; list the allowed "
                     "ones in ranges.",
                 )
-            j = int(columns[0])
-            if variable.has_missing and x[columns[-1]] == 1.0:
+            j, value = coding.firsts[i], float(variable.imputed(cells[i])[0])
+            if variable.has_missing and cells[i].missing[0]:
                 fixed.add(i)  # nothing is below or above an unknown value
             elif side == "only_decrease":
-                high[j] = min(high[j], x[j])
+                high[j] = min(high[j], value)
             else:
-                low[j] = max(low[j], x[j])
+                low[j] = max(low[j], value)
         firsts = coding.firsts
         fixed |= {i for i in stated if low[firsts[i]] > high[firsts[i]]}
         return Room(low, high, frozenset(fixed), levels, frozenset(stated))
@@ -239,6 +239,15 @@ def _called(model: TreeModel, name: Any) -> str:
 def _value(value: Any) -> str:
     plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return number(float(value), None) if plain else visible(str(value))
+
+
+def decoded_row(model: TreeModel, x: FloatArray) -> list[Cells]:
+    """Cells of a row of columns that are no look-ups."""
+    coding = model.table_coding
+    return [
+        variable.decoded(x[None, coding.columns_of(i)])
+        for i, variable in enumerate(coding.variables)
+    ]
 
 
 def level_cells(variable: Variable) -> Cells:

@@ -8,6 +8,7 @@ value begins at its middle.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,13 +61,14 @@ class Mover:
     """One feature, or variable, of a row that moves within its room.
 
     Its values are numbers, days since the origin of a date, or positions of levels (that of merged
-    rare ones last).
+    rare ones last). ``cells`` are those of the row, by variable.
     """
 
     model: TreeModel
     x: FloatArray
     i: int
     room: Room
+    cells: Sequence[Cells]
 
     @cached_property
     def variable(self) -> Variable:
@@ -103,7 +105,7 @@ class Mover:
     @cached_property
     def here(self) -> float:
         """The value of the row, or where an unknown one begins."""
-        value = float(self.x[self.column])
+        value = self.value(self.i)
         if not self.unknown(self.i):
             return value
         if self.model.summary.kinds[self.column] in (BINARY, INTEGER):
@@ -112,8 +114,12 @@ class Mover:
 
     def unknown(self, n: int) -> bool:
         """Whether variable n is missing in the row."""
-        last = self.model.table_coding.columns_of(n)[-1]
-        return self.model.table_coding.variables[n].has_missing and self.x[last] == 1.0
+        variable = self.model.table_coding.variables[n]
+        return variable.has_missing and bool(self.cells[n].missing[0])
+
+    def value(self, n: int) -> float:
+        """The number of variable n in the row, or what is imputed for it."""
+        return float(self.model.table_coding.variables[n].imputed(self.cells[n])[0])
 
     @cached_property
     def steps(self) -> FloatArray | None:
@@ -161,25 +167,26 @@ class Mover:
         if not variable.since:
             return variable.cells_of_days(values + self.variable.origin)
         later = 1.0 if coding.places[n] == coding.places[self.i] else -1.0
-        passed = later * (values - float(self.x[self.column])) * UNITS[variable.part]
-        return Cells(self.x[coding.firsts[n]] + passed, none, none)
+        passed = later * (values - self.value(self.i)) * UNITS[variable.part]
+        return Cells(self.value(n) + passed, none, none)
 
-    def allowed(self, rows: FloatArray) -> NDArray[np.bool_]:
-        """Of rows at other dates: whether times since others, and limited parts, have room."""
+    def allowed(self, values: FloatArray) -> NDArray[np.bool_]:
+        """Of other dates: whether times since others, and limited parts, have room."""
         coding, room = self.model.table_coding, self.room
-        others = [n for n in self.moved if n != self.i]
-        if not others:
-            return np.ones(len(rows), dtype=bool)
-        limited = [n for n in others if coding.variables[n].since or n in room.stated]
-        columns = [coding.firsts[n] for n in limited if n not in room.levels]
-        inside = (rows[:, columns] >= room.low[columns]) & (rows[:, columns] <= room.high[columns])
-        possible = np.all(inside, axis=1)
-        for n in room.levels.keys() & set(others):
-            variable = coding.variables[n]
-            listed = variable.coded(level_cells(variable))[room.levels[n]]
-            own = rows[:, coding.columns_of(n)]
-            possible &= np.any(np.all(own[:, None] == listed[None], axis=2), axis=1)
-        return np.asarray(possible)
+        possible = np.ones(len(values), dtype=bool)
+        for n in self.moved:
+            variable, j = coding.variables[n], coding.firsts[n]
+            if n == self.i or not (variable.since or n in room.stated):
+                continue
+            numbers = variable.imputed(self._cells(n, values))
+            if variable.since and self.unknown(n):
+                numbers = np.full(len(values), self.value(n))
+            if n in room.levels:
+                listed = np.append(room.levels[n], False)
+                possible &= listed[np.minimum(numbers, len(listed) - 1).astype(int)]
+            else:
+                possible &= (numbers >= room.low[j]) & (numbers <= room.high[j])
+        return possible
 
     def distances(self, values: FloatArray) -> FloatArray:
         """How far values are: parts of the training range; 1 from a level to another one."""

@@ -146,7 +146,10 @@ class TreeModel:
 
     @cached_property
     def features_of_values(self) -> NDArray[np.intp]:
-        """The features in use that are numbers or dates: of numbers that bend, the value."""
+        """The features in use that are numbers or dates: of numbers that bend, the value.
+
+        Look-ups are none: their points do not grow beyond the training values.
+        """
         used, coding = self.selected_features, self.coding
         if coding is None:
             return used
@@ -158,7 +161,7 @@ class TreeModel:
             [
                 j
                 for j in np.unique(values_of[used])
-                if coding.variables[coding.homes[j]].kind in kinds
+                if (own := coding.variables[coding.homes[j]]).kind in kinds and not own.lookups
             ],
             dtype=np.intp,
         )

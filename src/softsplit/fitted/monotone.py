@@ -6,9 +6,10 @@ V = P(level >= i) of what is below a node,
     d P(level >= i) / d x_j = sum_t slope_jt g_t R_t (V_left - V_right),        g_t, R_t >= 0
 
 is of the sign for all rows if every term is. Slopes are piecewise constant, between the knots of a
-number that bends. ``MonotoneEffect.proved`` asks for this with the ranges of V over the leaves
-below; a tree that was trained for it holds it. Its walk holds it if the levels of the classes of
-its leaves are in the same order wherever a question asks for the column.
+number that bends; of a look-up they are the changes of its points from range to range.
+``MonotoneEffect.proved`` asks for this with the ranges of V over the leaves below; a tree that was
+trained for it holds it. Its walk holds it if the levels of the classes of its leaves are in the
+same order wherever a question asks for the column.
 
 ``ordered_leaves`` and ``ordered_classes`` keep a tree in order after its numbers were rounded, its
 shares were counted or its leaves got classes.
@@ -16,7 +17,7 @@ shares were counted or its leaves got classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -29,7 +30,7 @@ from softsplit.fitted.model import TreeModel
 from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology
-from softsplit.variables import MonotoneEffects, effect_columns
+from softsplit.variables import MonotoneEffects, effect_changes, effect_columns
 from softsplit.variables.columns import listed_columns
 
 LEVEL = 1e-9
@@ -37,9 +38,20 @@ LEVEL = 1e-9
 none: rounding."""
 
 
-def slopes_at(coefficients: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
-    """Slopes of a variable before, between and after its knots, (n_branches, 1 + n_knots)."""
+Changes = Sequence[tuple[int, int]]
+
+
+def slopes_at(
+    coefficients: FloatArray, columns: NDArray[np.intp], changes: Changes = ()
+) -> FloatArray:
+    """Slopes of a variable before, between and after its knots, (n_branches, 1 + n_knots).
+
+    Of look-ups, whose ``changes`` are given: the largest and the smallest slope of each,
+    (n_branches, 2 n_lookups).
+    """
     own = coefficients[:, columns]
+    if len(changes):
+        return (own[:, :, None] * np.array(changes, dtype=float)).reshape(len(own), -1)
     slopes = np.cumsum(own, axis=1)
     size = np.abs(own).max(axis=1, initial=0.0)[:, None]
     return np.where(np.abs(slopes) <= LEVEL * size, 0.0, slopes)
@@ -105,8 +117,13 @@ class MonotoneEffect:
 
     @cached_property
     def slopes(self) -> FloatArray:
-        """Of the gates in original units, (n_branches, 1 + n_knots)."""
-        return slopes_at(self.model.splits[0], self.columns)
+        """Of the gates in original units, as of ``slopes_at``."""
+        return slopes_at(self.model.splits[0], self.columns, self.changes)
+
+    @property
+    def changes(self) -> Changes:
+        """Of look-ups: how their points change with the value."""
+        return effect_changes(self.model.coding, self.place)
 
     @property
     def used(self) -> bool:
@@ -131,7 +148,7 @@ class MonotoneEffect:
         """Whether leaf ranges prove the effect on the predicted class."""
         model, walk = self.model, self.model.walk
         if walk is not None:
-            effects = walk_directions(walk, self.columns)
+            effects = walk_directions(walk, self.columns, self.changes)
             levels = np.array(self.levels.levels)[walk.classes].astype(float)
             return in_order(levels[None], effects, self.sign)
         votes = model.leaf_votes
@@ -171,9 +188,11 @@ class MonotoneEffect:
         return f"{never} when {name} rises"
 
 
-def walk_directions(walk: Walk, columns: NDArray[np.intp]) -> NDArray[np.intp]:
+def walk_directions(
+    walk: Walk, columns: NDArray[np.intp], changes: Changes = ()
+) -> NDArray[np.intp]:
     """As ``directions``, of the questions of a walk."""
-    sides = directions(slopes_at(walk.coefficients, columns))
+    sides = directions(slopes_at(walk.coefficients, columns, changes))
     turned = np.where(walk.upwards, sides, -sides)
     return np.where(sides == 2, 2, turned)
 
@@ -209,8 +228,8 @@ def order_directions(effects: MonotoneEffects, coefficients: FloatArray) -> NDAr
     """For each branch 1 if higher levels must be on its left, -1 on its right, 0 for no order, 2
     where two effects contradict each other, so that both sides must say the same."""
     sides = np.zeros(len(coefficients), dtype=np.intp)
-    for (_, sign), columns in zip(effects.signs, effects.columns, strict=True):
-        own = directions(slopes_at(coefficients, np.array(columns, dtype=np.intp)))
+    for sign, columns, changes in effects.features:
+        own = directions(slopes_at(coefficients, columns, changes))
         own = np.where(own == 2, 2, sign * own)
         clash = (sides != 0) & (own != 0) & (sides != own)
         sides = np.where(clash, 2, np.where(sides == 0, own, sides))

@@ -22,7 +22,7 @@ class FeatureSummary:
     Attributes
     ----------
     low, high : arrays of shape (n_features,)
-        Smallest and largest training value, in original units.
+        Smallest and largest training value, in original units; of a look-up those of its variable.
     scaled_mean : array of shape (n_features,)
         Weighted mean of the scaled training values: contributions are counted from there.
     kinds : array of str, shape (n_features,)

@@ -356,6 +356,8 @@ def _read_model(record: Document) -> TreeModel:
                 "table of the model file does not fit the features of its tree.",
             )
             parts |= {"coding": coding, "feature_names": coding.column_names}
+            if coding.pointed and model.monotone is not None:
+                parts["monotone"] = model.monotone.on(coding)
     if record.held_out is not None:
         parts["held_out"] = record.held_out.read(len(classes))
     if record.edits is not None:

@@ -143,6 +143,7 @@ def _pointed_tree(
     tree, walk = points.decisive_walk(parts, few, steepness, gains)
     counted = few if rows.n_rows <= ROWS.walk else parts.values(prepared, prepared.arriving())
     walk = walk.counted(counted, parts.scaling, gains, prepared.class_factors)
+    tree, walk = parts.in_order(tree, walk, gains)
     # 2. What else is known of the rows.
     measured = feature_importances(tree, steepness, few.features, few.weights)
     parameters, walk = parts.on_all_columns(tree, walk)
@@ -165,6 +166,7 @@ def _pointed_tree(
         target=prepared.target,
         walk=walk,
         column_costs=None if prepared.rules is None else prepared.rules.costs,
+        monotone=None if prepared.monotone is None else prepared.monotone.on(parts.coding),
     )
 
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.fitted.summary import FeatureSummary
+from softsplit.fitted.monotone import order_directions, ordered_leaves, ordered_walk
+from softsplit.fitted.summary import INTEGER, FeatureSummary
 from softsplit.fitted.walk import Arriving, Walk, arrivals
-from softsplit.fitted.walk_rounding import whole_walk
+from softsplit.fitted.walk_rounding import rounded_shares, whole_walk
 from softsplit.points.cells import CellColumn, cells_of
 from softsplit.points.question import DEFAULTS, Effect, SearchOptions
 from softsplit.points.tree import PointedTree, SoftQuestion, pointed
@@ -27,9 +28,9 @@ from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import split_scores
 from softsplit.tree.scaling import LinearScaling
-from softsplit.variables import Coding
+from softsplit.variables import Coding, MonotoneEffects
 from softsplit.variables.lookup import Lookup
-from softsplit.variables.variable import DATE, NUMBER
+from softsplit.variables.variable import CATEGORY, DATE, NUMBER
 
 # Rows on which points are searched; variables of a table that are all tried as further look-ups.
 SEARCHED_ROWS = 10_000
@@ -55,6 +56,8 @@ class PointedParts:
         Each with its variable, in the order of the columns.
     trained : Coding
         The coding of training.
+    monotone : MonotoneEffects, optional
+        Required effects, on the look-ups.
     """
 
     coding: Coding
@@ -62,6 +65,7 @@ class PointedParts:
     gates: FloatArray
     lookups: tuple[tuple[int, Lookup], ...]
     trained: Coding
+    monotone: MonotoneEffects | None = None
 
     @property
     def scaling(self) -> LinearScaling:
@@ -83,6 +87,27 @@ class PointedParts:
         asked[:, own] = walk.coefficients
         return replace(tree, weights=weights), replace(walk, coefficients=asked)
 
+    def under(self, effects: MonotoneEffects | None) -> PointedParts:
+        """Return the parts under required effects."""
+        if effects is None:
+            return self
+        effects, own = effects.on(self.coding), self.columns
+        places = [np.searchsorted(own, sorted({*columns} & {*own})) for columns in effects.columns]
+        return replace(
+            self, monotone=replace(effects, columns=tuple(tuple(at.tolist()) for at in places))
+        )
+
+    def in_order(
+        self, tree: TreeParameters, walk: Walk, gains: FloatArray
+    ) -> tuple[TreeParameters, Walk]:
+        """Return a tree and its walk, which knows its rows, in the order of required effects."""
+        if self.monotone is None:
+            return tree, walk
+        mass, direction = walk.counts.sum(axis=0), order_directions(self.monotone, tree.weights.T)
+        leaves = ordered_leaves(tree.leaf_values, mass, direction, self.monotone, rounded_shares)
+        walk = ordered_walk(walk, self.monotone, gains, gains.T @ leaves)
+        return replace(tree, leaf_values=leaves), walk
+
     @property
     def columns(self) -> NDArray[np.intp]:
         """Columns of the coding that are look-ups."""
@@ -90,21 +115,26 @@ class PointedParts:
         return np.flatnonzero(pointed[self.coding.homes])
 
     def summary(self, prepared: Prepared, rows: Arriving) -> FeatureSummary:
-        """Return the summary of all columns; that of look-ups from rows on them."""
+        """Return the summary of all columns: of look-ups the means of points, in the rows, and the
+        range of the values, which for levels are their places."""
         own, scaling, known = self.columns, prepared.scaling, prepared.summary
+        homes, variables = self.coding.homes, self.coding.variables
         kept = np.flatnonzero(~self.trained.hinges)  # other columns are as in training
-        kept = kept[~np.isin(self.trained.homes[kept], self.coding.homes[own])]
-        others = np.setdiff1d(np.arange(len(self.coding.homes)), own)
-        mean = np.average(rows.features, axis=1, weights=rows.weights)
-        points = FeatureSummary.of(rows.features.T, rows.weights, mean)
-        middles = [scaling.to_original(int(j), float(known.scaled_mean[j])) for j in kept]
-        lows, highs, means = np.zeros((3, len(self.coding.homes)))
-        kinds = np.empty(len(lows), dtype=known.kinds.dtype)
-        lows[own], highs[own], means[own], kinds[own] = (
-            points.low, points.high, points.scaled_mean, points.kinds,
-        )  # fmt: skip
-        lows[others], highs[others] = known.low[kept], known.high[kept]
-        means[others], kinds[others] = middles, known.kinds[kept]
+        kept = kept[~np.isin(self.trained.homes[kept], homes[own])]
+        others = np.setdiff1d(np.arange(len(homes)), own)
+        # 1. Ranges.
+        source = np.array(self.trained.firsts)[homes]
+        source[others] = kept
+        lows, highs, kinds = known.low[source], known.high[source], known.kinds[source]
+        for j in own:
+            variable = variables[homes[j]]
+            if variable.kind == CATEGORY:
+                lows[j], highs[j] = 0.0, len(variable.levels) + variable.places_others - 1.0
+                kinds[j] = INTEGER
+        # 2. Means.
+        means = np.zeros(len(homes))
+        means[own] = np.average(rows.features, axis=1, weights=rows.weights)
+        means[others] = [scaling.to_original(int(j), float(known.scaled_mean[j])) for j in kept]
         return FeatureSummary(lows, highs, means, kinds)
 
 
@@ -116,12 +146,11 @@ def identity(n_columns: int) -> LinearScaling:
 def wanted(prepared: Prepared) -> bool:
     """Whether the fitted tree is to be in points.
 
-    Requirements on rates and monotone effects hold for the weights that were trained for them.
+    Requirements on rates hold for the weights that were trained for them.
     """
     settings, problem = prepared.settings, prepared.problem
     walks = settings.points and settings.decision == "walk" and not prepared.assigned
-    free = not problem.rated and problem.rate_limits is None and prepared.monotone is None
-    return bool(walks and free)
+    return bool(walks and not problem.rated and problem.rate_limits is None)
 
 
 def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
@@ -155,11 +184,14 @@ def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
     # 2. The search.
     labels = np.asarray(rows.labels, dtype=np.intp)
     options = _options(prepared.problem.limits.terms)
-    solution = pointed(columns, soft, np.array(tree.leaf_values), labels, rows.weights, options)
+    solution = pointed(
+        columns, soft, np.array(tree.leaf_values), labels, rows.weights, options,
+        _directions(prepared, coding, tree, places),
+    )  # fmt: skip
     if not any(question.terms for question in solution.questions):
         return None
     # 3. The tree on look-ups.
-    parts = _parts(prepared, coding, solution, variables)
+    parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
     return parts if _allowed(prepared, parts) else None
 
 
@@ -168,6 +200,28 @@ def _options(most_terms: int | None) -> SearchOptions:
         return DEFAULTS
     most = min(most_terms, DEFAULTS.prices.most_terms)
     return replace(DEFAULTS, prices=DEFAULTS.prices._replace(most_terms=most))
+
+
+def _directions(
+    prepared: Prepared, coding: Coding, tree: TreeParameters, places: dict[int, int]
+) -> list[dict[int, int]]:
+    """Which way points may go under required effects, by question and variable.
+
+    The side of higher levels of the classes is that of the soft question, or without an effect in
+    it that of the leaves.
+    """
+    effects = prepared.monotone
+    if effects is None:
+        return []
+    sides = order_directions(effects, prepared.scaling.splits(tree)[0])
+    levels, directions = effects.at_least(tree.leaf_values).sum(axis=0), []
+    for t, side in enumerate(sides.tolist()):
+        if side not in (1, -1):
+            below = [list(tree.topology.leaves_below(2 * t + n)) for n in (1, 2)]
+            side = 1 if levels[below[0]].mean() >= levels[below[1]].mean() else -1
+        homes = {coding.places.index(at): sign for at, sign in effects.signs if at in coding.places}
+        directions.append({places[i]: side * sign for i, sign in homes.items() if i in places})
+    return directions
 
 
 def _allowed(prepared: Prepared, parts: PointedParts) -> bool:
@@ -192,6 +246,9 @@ def decisive_walk(
     while True:
         # 1. the walk
         rounded, walk = whole_walk(tree, gates, steepness, rows, gains)
+        if parts.monotone is not None:
+            walk = walk.counted(rows, parts.scaling, gains)
+            rounded, walk = parts.in_order(rounded, walk, gains)
         # 2. a question that decides nothing
         dead = _undecided(walk, rows)
         if dead is None:

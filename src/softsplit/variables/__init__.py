@@ -2,7 +2,12 @@
 
 from softsplit.variables.coding import CodedRows, Coding, column_groups
 from softsplit.variables.learning import ColumnsLeftOut, bent_matrix, learn
-from softsplit.variables.monotone import MonotoneEffects, effect_columns, monotone_effects
+from softsplit.variables.monotone import (
+    MonotoneEffects,
+    effect_changes,
+    effect_columns,
+    monotone_effects,
+)
 from softsplit.variables.shares import Shared
 from softsplit.variables.variable import KINDS, Cells, Variable
 
@@ -17,6 +22,7 @@ __all__ = [
     "Variable",
     "bent_matrix",
     "column_groups",
+    "effect_changes",
     "effect_columns",
     "learn",
     "monotone_effects",

@@ -94,10 +94,16 @@ class Lookup:
         return Counts(start, width, int(heights[0]), len(heights))
 
     @property
+    def changes(self) -> tuple[int, int]:
+        """The largest rise of points with the value, and the deepest fall; 0 without one."""
+        changes = np.array(self.slopes) if self.slopes else np.diff(self.points)
+        return int(max((0, *changes))), int(min((0, *changes)))
+
+    @property
     def direction(self) -> int:
         """Return 1 where points only grow with the value, -1 where they only fall, else 0."""
-        changes = np.array(self.slopes) if self.slopes else np.diff(self.points)
-        return int(np.all(changes >= 0)) - int(np.all(changes <= 0))
+        rise, fall = self.changes
+        return int(fall == 0) - int(rise == 0)
 
 
 def counted_edges(start: float, width: float, steps: int) -> tuple[float, ...]:

@@ -39,16 +39,35 @@ class MonotoneEffects:
     levels : tuple of int
         Level of each class, from 0; every level has a class.
     columns : tuple of tuple of int
-        Features of the problem by which each column acts: its value, then its hinges.
+        Features of the problem by which each column acts: its value, then its hinges; or its
+        look-ups.
     turned : tuple of int
         Columns whose effect was asked for with the first of two classes, of which texts then speak;
         ``signs`` are those of the second.
+    changes : tuple of tuple of (int, int)
+        Of columns that act by look-ups: ``Lookup.changes`` of each; empty for others.
     """
 
     signs: tuple[tuple[int, int], ...]
     levels: tuple[int, ...]
     columns: tuple[tuple[int, ...], ...]
     turned: tuple[int, ...] = ()
+    changes: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+    def on(self, coding: Coding) -> MonotoneEffects:
+        """Return the effects on a coding of the same table."""
+        places = [place for place, _ in self.signs]
+        columns = tuple(tuple(effect_columns(coding, place).tolist()) for place in places)
+        return replace(
+            self, columns=columns, changes=tuple(effect_changes(coding, p) for p in places)
+        )
+
+    @property
+    def features(self) -> list[tuple[int, NDArray[np.intp], tuple[tuple[int, int], ...]]]:
+        """Sign, features and changes of each column."""
+        changes = self.changes or ((),) * len(self.signs)
+        parts = zip(self.signs, self.columns, changes, strict=True)
+        return [(sign, np.array(own, dtype=np.intp), step) for (_, sign), own, step in parts]
 
     def of_classes(self, present: NDArray[np.bool_]) -> MonotoneEffects | None:
         """Return the effects on some of the classes; None where these have one level only."""
@@ -87,7 +106,8 @@ class MonotoneEffects:
 
 
 def effect_columns(coding: Coding | None, place: int) -> NDArray[np.intp]:
-    """Columns of a problem by which a column of the table acts: its value, then its hinges."""
+    """Columns of a problem by which a column of the table acts: its value, then its hinges; or its
+    look-ups."""
     if coding is None:
         return np.array([place])
     homes = [i for i, at in enumerate(coding.places) if at == place]
@@ -95,7 +115,15 @@ def effect_columns(coding: Coding | None, place: int) -> NDArray[np.intp]:
         return np.zeros(0, dtype=np.intp)
     columns = coding.columns_of(homes[0])
     variable = coding.variables[homes[0]]
-    return columns[: 1 + variable.n_hinges]
+    return columns if variable.lookups else columns[: 1 + variable.n_hinges]
+
+
+def effect_changes(coding: Coding | None, place: int) -> tuple[tuple[int, int], ...]:
+    """``Lookup.changes`` of the look-ups by which a column of the table acts; none of others."""
+    if coding is None or place not in coding.places:
+        return ()
+    lookups = coding.variables[coding.places.index(place)].lookups
+    return tuple(lookup.changes for lookup in lookups)
 
 
 def monotone_effects(

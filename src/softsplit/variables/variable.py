@@ -381,7 +381,7 @@ class Variable:
     @property
     def display_imputed(self) -> str:
         """The value imputed for a missing one, as shown to users."""
-        if self.shares:
+        if self.shares and not self.lookups:
             return "the class shares of all rows"
         middle = self.display(self.middle)
         return middle if isinstance(middle, str) else f"{middle:.6g}"
@@ -389,9 +389,10 @@ class Variable:
     @property
     def display_unlisted(self) -> str:
         """What a rare or new level is coded as, as shown to users."""
-        if self.other:
+        if self.other or (self.lookups and self.places_others):
             return self.other_name
-        return NO_LEVEL if self.encoding == LEVELS and self.whole else self.display_imputed
+        coded = self.encoding == LEVELS and self.whole and not self.lookups
+        return NO_LEVEL if coded else self.display_imputed
 
     def display_cell(self, cells: Cells, row: int) -> float | str:
         """Return the value of one row as shown to users."""
@@ -403,6 +404,8 @@ class Variable:
     def counts_as(self, cells: Cells, row: int) -> str:
         """Return what an imputed or unlisted value of one row is coded as, or ""."""
         if cells.missing[row]:
+            if self.lookups and self.has_missing:
+                return ""  # it has points of its own
             return NO_LEVEL if self.own_missing_level else self.display_imputed
         return self.display_unlisted if cells.unlisted[row] else ""
 
