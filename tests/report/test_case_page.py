@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from case_pages import filled, opened, shown_proba, unjudged_page  # noqa: F401
+from export_cases import case
 from readings import LEAVES, random_classifier
 from softsplit import SoftTreeClassifier
 from softsplit.advice.explanation import explain
@@ -16,6 +17,7 @@ from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
 from softsplit.report import fit_tree
 from softsplit.report.anywhere import labelled_rows
+from softsplit.report.case import position_of
 from softsplit.report.study import FitOptions
 from tables import people
 
@@ -223,3 +225,26 @@ def test_limits_narrow_what_is_offered(opened):  # noqa: F811
             assert offered()
             checked += 1
     assert checked > 1
+
+
+def test_a_tree_in_points_answers_as_predict(opened):  # noqa: F811
+    """Numbers, parts of dates, levels and truth values, some of them missing."""
+    tree, X = case("odd names, labels, points")
+    rng = np.random.default_rng(0)
+    y = tree.classes_[rng.integers(0, len(tree.classes_), len(X))]
+    rows = labelled_rows(tree, X, y)[1]
+    page, variables = opened(unjudged_page(tree, rows)), tree.coding_.variables
+    used = [i for i in range(len(variables)) if i in tree.tree_.selected_variables]
+    for row in range(20):
+        for place, i in enumerate(used):
+            variable, cells = variables[i], rows.rows.cells[i]
+            value = "" if cells.missing[row] else repr(float(variable.imputed(cells)[row]))
+            if variable.levels or variable.kind == "boolean":
+                value = str(position_of(variable, cells, row))
+            page.evaluate("([id, value]) => {document.getElementById(id).value = value}",
+                          [f"case-{place}", value])  # fmt: skip
+        page.evaluate("document.getElementById('case').dispatchEvent(new Event('input'))")
+        expected = tree.predict_proba(X.iloc[[row]])[0]
+        np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
+        label = tree.predict(X.iloc[[row]])[0]
+        assert page.locator("#case-answer").inner_text() == f"The tree says {label}."

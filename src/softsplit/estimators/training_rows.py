@@ -161,6 +161,8 @@ def _coded(
     coded: CodedRows = table
     if not isinstance(table, CodedRows):
         coded = learn(table, labels, classes, weight, estimator.feature_types)
+    elif coded.coding.pointed:  # as another tree takes them
+        coded = coded.coded_as(None)
     if not n_knots or not coded.coding.bends:  # rows that bend already keep their knots
         coded = coded.bent(n_knots, weight)
     if any(one.n[1] != len(classes) for one in coded.shared):  # of a part without all classes

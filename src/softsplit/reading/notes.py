@@ -83,6 +83,8 @@ def _asks_for_other(model: TreeModel, i: int) -> bool:
     """Whether a question asks if variable i is one of its unlisted levels, which share a column."""
     assert model.coding is not None
     variable, columns = model.coding.variables[i], model.coding.columns_of(i)
+    if variable.lookups:
+        return variable.places_others
     if not variable.other or variable.shares:
         return False
     return bool(np.any(model.parameters.weights[columns[len(variable.shown_levels)]]))

@@ -171,6 +171,10 @@ def direction(model: TreeModel, column: int) -> str | None:
     coding = model.coding
     if coding is not None and column in coding.firsts:
         variable = coding.variables[coding.homes[column]]
+        if variable.lookups:
+            changes = np.array([lookup.changes for lookup in variable.lookups])
+            weights = model.parameters.weights[coding.columns_of(int(coding.homes[column]))]
+            rises = (changes[:, :, None] * weights[:, None]).reshape(-1, weights.shape[1])
         if variable.knots:
             own = slice(column, column + 1 + variable.n_hinges)
             rises = slopes(model.splits[0].T[own])

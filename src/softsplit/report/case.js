@@ -8,10 +8,18 @@
   const answer = (x) => treeAnswer(tree, x);
 
   const input = (i) => document.getElementById(`case-${i}`);
-  // The columns of a field hold a number, what of it lies over its knots, and whether it is missing.
+  // The points of a number by a look-up.
+  const points = (own, value) => {
+    if (!own.slopes.length) return own.points[own.edges.filter((edge) => value >= edge).length];
+    return own.knots.reduce((sum, knot, n) => sum
+      + (own.slopes[n + 1] - own.slopes[n]) * Math.max(value - knot, 0), own.slopes[0] * value) / own.unit;
+  };
+  // The columns of a field hold a number, what of it lies over its knots, and whether it is missing;
+  // or its points.
   const codes = (field, value) => {
     if (field.texts) return field.codes[value];
     if (value === null) return field.missing;
+    if (field.lookups) return field.lookups.map((own) => points(own, value));
     return field.at.map((_, n) => {
       if (n >= field.knots.length) return 0;
       return field.knots[n] === null ? value : Math.max(value - field.knots[n], 0);
@@ -164,10 +172,12 @@
 
   // The number of a variable, of which the row may hold what lies over its knots alone.
   const shown = (x, j) => {
-    const i = tree.fields.findIndex((field) => !field.texts && field.at.includes(j));
+    const i = tree.fields.findIndex((field) => (field.pointed || !field.texts) && field.at.includes(j));
     if (i < 0) return Number(x[j].toPrecision(6));
     const value = entered(i);
-    return value === null ? `unknown (counts as ${tree.fields[i].counts})` : Number(value.toPrecision(6));
+    if (tree.fields[i].texts) return tree.fields[i].texts[value];
+    const counts = tree.fields[i].counts ? ` (counts as ${tree.fields[i].counts})` : "";
+    return value === null ? `unknown${counts}` : Number(value.toPrecision(6));
   };
 
   // Questions on the way of the row, with what each variable speaks for.
@@ -254,7 +264,7 @@
       const value = entered(i);
       const said = document.getElementById(`case-${i}-said`);
       said.hidden = value !== null && value >= field.least && value <= field.most;
-      said.textContent = value === null ? `missing value: counts as ${field.counts}`
+      said.textContent = value === null ? `missing value${field.counts ? `: counts as ${field.counts}` : ""}`
         : "far outside the training range: the tree extrapolates";
     });
     const x = row();

@@ -8,6 +8,7 @@ variable the nearest value at which the answer is another one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ from softsplit.variables.variable import BOOLEAN, UNKNOWN
 
 MOST_FIELDS = 200
 """A form of more would not be filled in."""
+
+LOOKUP_PARTS = ("points", "edges", "slopes", "knots", "unit")
+
+FURTHEST = 1e308
+"""Tables of points do not extrapolate: no number is far outside."""
 
 GAP = Cells(np.array([np.nan]), np.array([True]), np.array([False]))
 """A missing value."""
@@ -103,7 +109,10 @@ def _hinged(model: TreeModel, feature: int) -> set[int]:
 
 
 def _of_value(model: TreeModel, feature: int, names: Sequence[str]) -> str:
-    """The name of a column; that of its number for a hinge."""
+    """The name of a column; that of its number for a hinge, of its variable for a look-up."""
+    coding = model.table_coding
+    if coding.pointed:
+        return coding.variables[coding.homes[feature]].name
     return names[min(_hinged(model, feature))]
 
 
@@ -121,7 +130,8 @@ def _scale(model: TreeModel, feature: int) -> dict[str, Any]:
 
 def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[str, Any]]:
     """What the form asks for: a variable each, whatever the number of its columns."""
-    row = _typical(data, model, used)
+    typical = _typical(data, model, used)
+    row = data.matrix[typical]
     place = {j: i for i, j in enumerate(used)}
     coding = data.rows.coding
     fields: list[dict[str, Any]] = []
@@ -131,6 +141,12 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
             continue
         if variable.levels or variable.kind == BOOLEAN:
             fields.append(_choice(variable, columns, place, row))
+            if variable.lookups:
+                fields[-1]["now"] = position_of(variable, data.rows.rows.cells[i], typical)
+            continue
+        if variable.lookups:
+            now = data.rows.rows.cells[i].part(np.array([typical]))
+            fields.append(_pointed(model, i, place, float(variable.imputed(now)[0])))
             continue
         inside = [n for n in range(1 + variable.n_hinges) if columns[n] in place]
         if inside:
@@ -140,7 +156,7 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
                 "at": [place[columns[n]] for n in inside],
                 "knots": [variable.knots[n - 1] if n else None for n in inside],
             }
-            asked |= _number(model, columns[0], row)
+            asked |= _number(model, columns[0], float(row[columns[0]]))
             if "texts" not in asked and (variable.has_missing or coding.named):
                 fields.append(asked | _empty(variable, columns, place, asked))
                 continue
@@ -148,6 +164,26 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
         if variable.has_missing and columns[-1] in place:
             fields.append(_known(variable, columns, place, row))
     return fields
+
+
+def _pointed(model: TreeModel, i: int, place: dict[int, int], now: float) -> dict[str, Any]:
+    """A number, or days, with the look-ups that are in use."""
+    variable, columns = model.table_coding.variables[i], model.table_coding.columns_of(i).tolist()
+    used = [n for n, j in enumerate(columns) if j in place]
+    far = (
+        {}
+        if any(own.slopes for own in variable.lookups)
+        else {"least": -FURTHEST, "most": FURTHEST}
+    )
+    asked = {
+        "name": shortened(replace(variable, lookups=()).column_names[0], 60),
+        "lookups": [
+            {name: getattr(variable.lookups[n], name) for name in LOOKUP_PARTS} for n in used
+        ],
+    }
+    asked |= _number(model, columns[0], now, choice=False) | far
+    asked |= _empty(variable, columns, place, asked)
+    return asked | ({"counts": ""} if variable.has_missing else {})
 
 
 def _choice(
@@ -159,7 +195,11 @@ def _choice(
     texts = [str(variable.display(value)) for value in values]
     strange, missing = [False] * len(values), [False] * len(values)
     for shown, word, marks in (
-        (variable.other, variable.other_name, strange),
+        (
+            variable.places_others if variable.lookups else variable.other,
+            variable.other_name,
+            strange,
+        ),
         (variable.has_missing, UNKNOWN, missing),
     ):
         if shown:
@@ -175,8 +215,17 @@ def _choice(
         "at": [place[columns[n]] for n in inside],
         "texts": [shortened(text, 60) for text in texts],
         "codes": coded[:, inside].tolist(),
+        "pointed": bool(variable.lookups),
         "now": same[0] if same else 0,
     }
+
+
+def position_of(variable: Variable, cells: Cells, row: int) -> int:
+    """The place of the value of a row among the texts of ``_choice``."""
+    count = 2 if variable.kind == BOOLEAN else len(variable.levels)
+    if cells.missing[row] and variable.has_missing:
+        return count + variable.places_others
+    return int(variable.imputed(cells.part(np.array([row])))[0])
 
 
 def _empty(
@@ -208,24 +257,23 @@ def _known(
     }
 
 
-def _number(model: TreeModel, feature: int, row: FloatArray) -> dict[str, Any]:
-    """The range of a number, and the one it begins with."""
+def _number(model: TreeModel, feature: int, now: float, *, choice: bool = True) -> dict[str, Any]:
+    """The range of a number, and the one it begins with; 0 and 1 may be a ``choice``."""
     low, high = float(model.summary.low[feature]), float(model.summary.high[feature])
     kind = model.summary.kinds[feature]
-    if kind == BINARY:
-        return {"texts": ["0", "1"], "codes": [[0.0], [1.0]], "now": int(row[feature] >= 0.5)}
-    now = float(row[feature])
+    if kind == BINARY and choice:
+        return {"texts": ["0", "1"], "codes": [[0.0], [1.0]], "now": int(now >= 0.5)}
     least, most = far_limits(model, feature)
     return {
-        "low": low, "high": high, "least": least, "most": most, "whole": bool(kind == INTEGER),
-        "now": now,
+        "low": low, "high": high, "least": least, "most": most, "now": now,
+        "whole": kind in (BINARY, INTEGER),
     }  # fmt: skip
 
 
-def _typical(data: ReportData, model: TreeModel, used: list[int]) -> Any:
+def _typical(data: ReportData, model: TreeModel, used: list[int]) -> int:
     """The training row nearest to the middle of all, in scaled units."""
     scaled = model.scaled(data.matrix)[:, used]
-    return data.matrix[int(np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1)))]
+    return int(np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1)))
 
 
 WAYS = {"free": "may change", "fixed": "stays", "less": "only less", "more": "only more"}

@@ -369,7 +369,8 @@ def _undominated(
     known = [judged.complete for judged in assessment.trees]
 
     def cut_short(i: int) -> bool:
-        own = figure(trees[i].tree_.predict_index(rows.matrix), labels)
+        model = trees[i].tree_
+        own = figure(model.predict_index(rows.coded_as(model.coding).matrix), labels)
         return known[i] and own.value < figures[i].low
 
     def beaten(i: int) -> bool:

@@ -71,6 +71,7 @@ def _question(model: TreeModel, node: OutlineNode, used: list[int]) -> dict[str,
     split, gate = node.split, read_gate(model, node.node)
     assert split is not None
     plain = model.walk is not None and (model.scaling.linear or split.ranked)
+    plain = plain and not model.table_coding.pointed  # whole points have no weights
     return {
         "node": node.node,
         "number": node.number,

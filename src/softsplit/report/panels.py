@@ -107,7 +107,7 @@ def panel(data: ReportData, point: int) -> Panel:
     model = data.drawn(point)
     label = f"Drawing of tree {point + 1}; the same in words is below it."
     anchor = f"question-{point + 1}-"
-    flow = rows_flow(model, data.matrix, data.labels)
+    flow = rows_flow(model, data.matrix_of(point), data.labels)
     return Panel(
         point=point,
         drawing=tree_svg(model, flow, label, anchor),
@@ -123,7 +123,7 @@ def panel(data: ReportData, point: int) -> Panel:
 
 def _facts(data: ReportData, point: int) -> list[Fact]:
     tree = data.trees[point]
-    right = float(np.mean(tree.tree_.predict_index(data.matrix) == data.labels))
+    right = float(np.mean(tree.tree_.predict_index(data.matrix_of(point)) == data.labels))
     whose = f" of {data.own_title}" if data.edited and point == data.chosen else ""
     figure = with_interval(data.lead(data.metrics(point)))
     used = f"{len(tree.selected_features_)} of {data.n_variables}"
@@ -176,7 +176,7 @@ def _number_direction(model: TreeModel, feature: int) -> str | None:
 
 def _level_directions(model: TreeModel, variable: Variable, columns: list[int]) -> str | None:
     """Which classes the weightiest levels of a category speak for."""
-    if not variable.shown_levels:
+    if not variable.shown_levels or variable.lookups:
         return None
     sizes = np.abs(model.parameters.weights[columns]).max(axis=1)
     names = [*variable.shown_levels, *[variable.other_name] * variable.other]

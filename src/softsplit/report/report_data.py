@@ -126,8 +126,12 @@ class ReportData:
 
     @property
     def matrix(self) -> FloatArray:
-        """Coded training rows."""
-        return self.rows.matrix
+        """Training rows as the chosen tree takes them."""
+        return self.matrix_of(self.chosen)
+
+    def matrix_of(self, point: int) -> FloatArray:
+        """Training rows as the tree at a point takes them."""
+        return self.rows.coded_as(self.drawn(point).coding).matrix
 
     @property
     def y(self) -> NDArray[Any]:

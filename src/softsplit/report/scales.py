@@ -174,9 +174,21 @@ def _scales(model: TreeModel, split: Split) -> Scales:
 
 
 def _ends(model: TreeModel, node: int, feature: int) -> tuple[float, float]:
-    ends = np.array([model.summary.low[feature], model.summary.high[feature]])
-    low, high = pulls(model, node, feature, ends)
+    low, high = pulls(model, node, feature, np.array(_range(model, feature)))
     return float(low), float(high)
+
+
+def _range(model: TreeModel, feature: int) -> tuple[float, float]:
+    """The smallest and the largest value of a feature in training, or points of a look-up."""
+    low, high = float(model.summary.low[feature]), float(model.summary.high[feature])
+    lookup = model.table_coding.lookup_at(feature)
+    if lookup is None:
+        return low, high
+    known = lookup.values(
+        np.array([low, high, *lookup.knots]), np.zeros(2 + len(lookup.knots), bool)
+    )
+    points = [*lookup.all_points, *(known if lookup.slopes else ())]
+    return float(min(points)), float(max(points))
 
 
 def _ticks(
@@ -195,7 +207,7 @@ def _ticks(
 
 def tick_values(model: TreeModel, feature: int) -> list[float]:
     """Values of a feature at which a scale has ticks: its ends, and round ones between."""
-    low, high = float(model.summary.low[feature]), float(model.summary.high[feature])
+    low, high = _range(model, feature)
     if model.summary.kinds[feature] == BINARY or not low < high:
         return sorted({low, high})
     if not model.scaling.linear:
@@ -211,7 +223,7 @@ def _terms(model: TreeModel, split: Split) -> Table:
     """All features of a question, however many."""
     rows, sides = [], described_sides(model, split.branch)
     for j in split.features:
-        low, high = model.summary.low[j], model.summary.high[j]
+        low, high = _range(model, j)
         at_low, at_high = _ends(model, split.branch, j)
         when = "if so" if holds_or_not(model, j) else "higher values"
         towards = f"{when}: {sides[0] if at_high > at_low else sides[1]}"

@@ -103,15 +103,20 @@ class CodedRows:
         return CodedRows(X, coding, self.cells, shared, self.apart)
 
     def coded_as(self, coding: Coding | None) -> CodedRows:
-        """Return the rows with the knots of another coding of the same variables, None: without."""
-        mine = [variable.name for variable in self.coding.variables]
-        if coding is None:
-            return self.with_knots([()] * len(mine))
-        if mine != [variable.name for variable in coding.variables]:
+        """Return the rows with the knots or look-ups of another coding of the same variables.
+
+        None: those of training, without either.
+        """
+        old = self.coding
+        coding = old.with_lookups({}) if coding is None else coding
+        names = [variable.name for variable in old.variables]
+        if coding is old or names != [variable.name for variable in coding.variables]:
             return self
-        if coding.pointed:
-            X = coding.recoded(self.X, self.coding)
-            return CodedRows(X, coding, self.cells, apart=self.apart)
+        if coding.pointed or old.pointed:
+            X, shared = coding.recoded(self.X, old, self.cells), ()
+            if self.shared and not coding.pointed:
+                shared = coding._shared(self.cells)
+            return CodedRows(X, coding, self.cells, shared, self.apart)
         return self.with_knots([variable.knots for variable in coding.variables])
 
 
@@ -208,17 +213,26 @@ class Coding:
         ]
         return replace(self, variables=tuple(variables))
 
-    def recoded(self, X: Any, trained: Coding) -> FloatArray:
-        """Return rows that ``trained`` coded in the columns of this coding in points.
+    def recoded(self, X: Any, trained: Coding, cells: Sequence[Cells] = ()) -> FloatArray:
+        """Return rows that ``trained`` coded in the columns of this coding.
 
-        Both are codings of the same variables. Columns that are no look-ups are zero.
+        Both are codings of the same variables; ``cells`` are those of the rows, which are needed
+        where ``trained`` has look-ups. In points columns that are no look-ups are zero.
         """
         coded: FloatArray = np.zeros((len(self.homes), len(X))).T
         for i, variable in enumerate(self.variables):
-            if variable.lookups:
-                cells = trained.variables[i].decoded(np.asarray(X[:, trained.columns_of(i)]))
-                coded[:, self.columns_of(i)] = variable.coded(cells)
+            if self.pointed and not variable.lookups:
+                continue
+            old = np.zeros(0) if cells else np.asarray(X[:, trained.columns_of(i)])
+            own = cells[i] if cells else trained.variables[i].decoded(old)
+            coded[:, self.columns_of(i)] = variable.coded(own)
         return coded
+
+    def lookup_at(self, column: int) -> Lookup | None:
+        """Return the look-up that a column is, None for other columns."""
+        home = int(self.homes[column])
+        lookups = self.variables[home].lookups
+        return lookups[column - self.firsts[home]] if lookups else None
 
     @property
     def n_candidates(self) -> int:
