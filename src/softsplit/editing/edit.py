@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.editing.points import is_pointed, refuse_weight, whole, with_points
 from softsplit.fitted.leaf_shares import consistent_with, decision_gains
 from softsplit.fitted.model import TreeModel, used_shares
 from softsplit.fitted.pruning import pruned_model
@@ -152,6 +153,25 @@ def find_column(model: TreeModel, feature: Any) -> int:
     return columns[0]
 
 
+def find_term(model: TreeModel, node: OutlineNode, feature: Any) -> int:
+    """The column of a feature, of several look-ups that of a question."""
+    if not is_pointed(model):
+        return find_column(model, feature)
+    assert node.split is not None
+    own = [j for j in find_columns(model, feature) if j in node.split.features]
+    if len(own) == 1:
+        return own[0]
+    coding = model.table_coding
+    used = [coding.variables[coding.homes[j]].name for j in node.split.features]
+    wanted = [j for j in node.split.features if coding.variables[coding.homes[j]].name == feature]
+    if len(wanted) == 1:
+        return wanted[0]
+    raise ValueError(
+        f"question {node.number} does not ask for {shown(feature)} alone; it asks for "
+        f"{', '.join(map(shown, used))}."
+    )
+
+
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ValueError(f"{name} must be a number, got {shown(value)}.")
@@ -165,7 +185,10 @@ def _number(name: str, value: Any) -> float:
 
 
 def set_threshold(model: TreeModel, question: Any, value: Any) -> TreeModel:
-    """The tree with ``value`` as the threshold of a question; its gate moves by as much."""
+    """The tree with ``value`` as the threshold of a question; its gate moves by as much.
+
+    Of a question in whole points it is the fewest points at which the question holds.
+    """
     node, value = find_question(model, question), _number("value", value)
     assert node.split is not None
     if node.split.lefts is not None:
@@ -174,6 +197,8 @@ def set_threshold(model: TreeModel, question: Any, value: Any) -> TreeModel:
             "threshold; set_weight, prune and set_leaf change what follows from it."
         )
     t, gate, walk = node.node, read_gate(model, node.node), model.walk
+    if is_pointed(model):
+        value = whole("value", value) - 1.0  # so many points, or more
     single = not model.scaling.linear and not (
         node.split.ranked if walk is None else bool(walk.ranked[t])
     )
@@ -191,12 +216,26 @@ def set_threshold(model: TreeModel, question: Any, value: Any) -> TreeModel:
 def set_weight(model: TreeModel, question: Any, feature: Any, value: Any) -> TreeModel:
     """The tree with ``value`` as the coefficient of a feature in a question; 0 removes the term."""
     node, value = find_question(model, question), _number("value", value)
-    t, gate, j = node.node, read_gate(model, node.node), find_column(model, feature)
+    t, gate, j = node.node, read_gate(model, node.node), find_term(model, node, feature)
+    if is_pointed(model):
+        refuse_weight(node.number, value)
     c = gate.coefficients.copy()
     c[j] = value
     if not np.any(c):
         raise ValueError(f"question {node.number} has no other term; use prune({node.number}).")
     return _questioned(_in_ranks(model, t, c), t, gate._replace(coefficients=c), weights=[(t, j)])
+
+
+def set_points(model: TreeModel, question: Any, feature: Any, value: Any, points: Any) -> TreeModel:
+    """The tree with other ``points`` for a value of a feature in a question; None: if missing."""
+    node = find_question(model, question)
+    if not is_pointed(model):
+        raise ValueError("the questions of this tree have weights and no points; use set_weight.")
+    t, j = node.node, find_term(model, node, feature)
+    changed = with_points(model, j, value, points)
+    return replace(
+        _questioned(model, t, read_gate(model, t), weights=[(t, j)]), coding=changed.coding
+    )
 
 
 def round_weights(model: TreeModel, digits: Any, question: Any = None) -> TreeModel:
@@ -210,6 +249,8 @@ def round_weights(model: TreeModel, digits: Any, question: Any = None) -> TreeMo
         or not 1 <= digits <= 15
     ):
         raise ValueError(f"digits must be an integer from 1 to 15, got {shown(digits)}.")
+    if is_pointed(model):
+        raise ValueError("the questions of this tree are sums of whole points: nothing to round.")
     if question is None:
         listed = [q for q in outline(model).questions() if q.split and q.split.features]
     else:
@@ -282,7 +323,8 @@ def moved_thresholds(
         was = asked.get(now.node if origins is None else origins[now.node])
         pair = [q.split for q in (was, now) if q and q.split and q.split.features]
         if len(pair) == 2 and all(split.lefts is None for split in pair):
-            old, new = (number(split.threshold, split.digits) for split in pair)
+            more = float(is_pointed(before))  # in points: the fewest at which it holds
+            old, new = (number(split.threshold + more, split.digits) for split in pair)
             if was is not None and old != new:
                 changes.append(f"threshold of question {was.number}: {old} to {new}")
     return ", ".join(changes)
@@ -320,6 +362,8 @@ def _levelled(
 
     moved = GatedSum(c, gate.slope, short(gate.centre))
     bound = None if model.walk is None else short(float(model.walk.thresholds[t]))
+    if bound is not None and is_pointed(model):
+        bound = float(np.floor(bound))
     return _questioned(model, t, moved, bound, weights=held)
 
 

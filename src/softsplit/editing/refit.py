@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from softsplit.editing.edit import changed_model, read_gate
+from softsplit.editing.points import is_pointed
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.registry import make_engine, make_samples
 from softsplit.fitted.edits import NO_EDITS, Edits
@@ -123,11 +124,19 @@ def refitted(prepared: Prepared, model: TreeModel, rows: Rows, *, keep_edited: b
             best, least = candidate, loss
     if best is not None:
         return best
-    same = replace(changed_model(model, summary=prepared.summary), monotone=model.monotone)
+    same = changed_model(model, summary=_summary(prepared, model))
+    same = replace(same, monotone=model.monotone)
     if model.walk is None:
         return same
     walk = model.walk.counted(prepared.arriving(), model.scaling, None, prepared.class_factors)
     return replace(same, walk=walk)
+
+
+def _summary(prepared: Prepared, model: TreeModel) -> FeatureSummary:
+    """What is known of the rows; of a tree in points values have the ranges of its training."""
+    if not is_pointed(model):
+        return prepared.summary
+    return replace(model.summary, scaled_mean=prepared.summary.scaled_mean)
 
 
 def training_loss(prepared: Prepared, model: TreeModel, rows: Rows) -> float:
@@ -191,6 +200,7 @@ class FreeQuestion:
         for block in blocks:
             group[block] = block[:1]
         held = np.isin(used, [j for t, j in edits.weights if t == branch])
+        held |= is_pointed(model)  # whole points stay
         fixed = branch in edits.thresholds
         whole = np.zeros(len(used), dtype=bool)
         if fixed or np.any(held):
@@ -374,7 +384,7 @@ def _fitted(prepared: Prepared, model: TreeModel, tree: TreeParameters, edits: E
         distributions=shares,
         walk=walk,
         call_costs=costs,
-        summary=prepared.summary,
+        summary=_summary(prepared, model),
         importances=used_shares(weighed, tree.weights),
         objective=problem.objective(tree),
         n_iter=1,

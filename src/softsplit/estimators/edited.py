@@ -81,7 +81,8 @@ class EditedTree(SoftTreeClassifier):
         return self._changed(editing.round_weights, given, reason)
 
     def set_threshold(self, question: int, value: float, *, reason: str | None = None) -> Self:
-        """Set the number with which a question compares its sum.
+        """Set the number with which a question compares its sum; of one in whole points the fewest
+        at which it holds.
 
         The gate, from which probabilities are computed, moves by as much.
         """
@@ -91,6 +92,8 @@ class EditedTree(SoftTreeClassifier):
         self, question: int, feature: Any, value: float, *, reason: str | None = None
     ) -> Self:
         """Set the coefficient of a feature in a question; 0 removes the term.
+
+        Questions in whole points have no other coefficients; see ``set_points``.
 
         Parameters
         ----------
@@ -103,6 +106,24 @@ class EditedTree(SoftTreeClassifier):
         """
         given = {"question": question, "feature": feature, "value": value}
         return self._changed(editing.set_weight, given, reason)
+
+    def set_points(
+        self, question: int, feature: Any, value: Any, points: int, *, reason: str | None = None
+    ) -> Self:
+        """Set the whole points that a value of a feature counts in a question.
+
+        Parameters
+        ----------
+        question : int
+        feature : str
+        value : object
+            A level, or a number: all numbers of its range have the same points. None: a missing
+            value.
+        points : int
+        reason : str, optional
+        """
+        given = {"question": question, "feature": feature, "value": value, "points": points}
+        return self._changed(editing.set_points, given, reason)
 
     def set_leaf(self, leaf: int, value: Any, *, reason: str | None = None) -> Self:
         """Set the class of a leaf, or its class probabilities.
@@ -270,10 +291,15 @@ def refit(
     rows = Rows(
         X=matrix, labels=labels, weight=weight, classes=tree.classes, names=names,
         coding=tree.coding, target=tree.target,
-    ).counted()  # fmt: skip
+    )  # fmt: skip
+    plain = rows
+    if isinstance(table, CodedRows) and table.coding.pointed:  # a profile is one of values
+        coded = table.coded_as(None)
+        plain = replace(rows, X=coded.X, coding=coded.coding, shared=coded.shared)
+    rows = rows.counted()
     # 2. The tree with other numbers, and for "features" a new one where that is better.
     prepared = placed_rows(model_settings(twin), tree, rows)
-    after = profiled(refitted(prepared, tree, rows, keep_edited=keep == "edited"), rows)
+    after = profiled(refitted(prepared, tree, rows, keep_edited=keep == "edited"), plain)
     if keep == "features":
         anew = _trained_anew(twin, X, y, sample_weight)
         columns = validated_rows(anew, X)[weight > 0]

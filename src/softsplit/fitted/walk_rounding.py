@@ -160,21 +160,25 @@ def _rounded(
 
 def whole_walk(
     tree: TreeParameters,
-    gates: FloatArray,
     steepness: float,
     rows: Arriving,
     gains: FloatArray,
+    *,
+    constrained: bool = False,
+    fixed: FixedParts | None = None,
 ) -> tuple[TreeParameters, Walk]:
     """Choose the walk of a tree in points: thresholds are whole numbers of points.
 
-    ``rows`` have points as features, all of weight 1 in their question; ``gates`` (2, n_branches)
-    are centre and slope of the log-odds of yes. The width of a gate and its centre in points are
-    rounded as those of any other walk.
+    ``rows`` have points as features, all of one positive weight in their question. The width of a
+    gate and its centre in points are rounded as those of any other walk. Arguments are those of
+    ``fit_walk``.
     """
-    chosen = chosen_walk(tree, steepness, rows, gains)
+    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, fixed=fixed)
+    centres = -steepness * tree.thresholds
+    slopes = steepness * tree.weights.max(axis=0, initial=0.0) / tree.n_features
     weights, thresholds = np.zeros(tree.weights.shape), tree.thresholds.copy()
     asked, bounds = (tree.weights != 0).T.astype(float), np.zeros(len(thresholds))
-    for t, (centre, slope) in enumerate(gates.T.tolist()):
+    for t, (centre, slope) in enumerate(zip(centres.tolist(), slopes.tolist(), strict=True)):
         if not np.any(asked[t]):
             bounds[t] = -1.0 if -tree.thresholds[t] > chosen.cuts[t] else 1.0
             continue
@@ -186,6 +190,8 @@ def whole_walk(
         bounds[t] = min(
             (low, low + 1.0), key=lambda whole: rows.weights @ ((sums > whole) != sides)
         )
+        if fixed is not None and not np.isnan(fixed.thresholds[t]):
+            bounds[t] = fixed.thresholds[t]
         # 2. The gate.
         width = significant(1.0 / slope, WIDTH_DIGITS)
         middle, step = -centre / slope, CENTRE_STEP * width
@@ -194,7 +200,7 @@ def whole_walk(
         thresholds[t] = middle / (steepness * width)
     shares, none = rounded_shares(tree.leaf_values), np.zeros(len(thresholds), dtype=bool)
     walk = Walk(asked, bounds, ~none, none, np.zeros(shares.shape), chosen.classes)
-    return TreeParameters(weights, thresholds, shares), walk
+    return (tree if constrained else TreeParameters(weights, thresholds, shares)), walk
 
 
 def _question(

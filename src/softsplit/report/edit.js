@@ -45,7 +45,7 @@
       if (tree.walk) {
         const shifted = question.centre + place(threshold) - place(question.threshold);
         centre = threshold === question.threshold ? question.centre : Number(shifted.toPrecision(12));
-        made.walk.thresholds[t] = threshold;
+        made.walk.thresholds[t] = threshold - question.offset;
       }
       if (!question.terms.length) {
         // Only the threshold: the weights stay, and the gate is half open at another sum.

@@ -71,13 +71,16 @@ def _question(model: TreeModel, node: OutlineNode, used: list[int]) -> dict[str,
     split, gate = node.split, read_gate(model, node.node)
     assert split is not None
     plain = model.walk is not None and (model.scaling.linear or split.ranked)
-    plain = plain and not model.table_coding.pointed  # whole points have no weights
+    # Whole points have no weights, and their threshold is the fewest at which the question holds.
+    offset = 1.0 if model.table_coding.pointed else 0.0
+    plain = plain and not offset
     return {
         "node": node.node,
         "number": node.number,
         "text": shortened(split.condition(), 200),
         "sign": split.sign,
-        "threshold": None if split.lefts is not None else split.threshold,
+        "threshold": None if split.lefts is not None else split.threshold + offset,
+        "offset": offset,
         "slope": gate.slope,
         "centre": gate.centre,
         "ranked": split.ranked,

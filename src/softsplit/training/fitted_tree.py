@@ -25,7 +25,7 @@ from softsplit.fitted.pruning import oriented, simplified
 from softsplit.fitted.rates import RateRecord
 from softsplit.fitted.walk import Walk
 from softsplit.fitted.walk_choice import FixedParts
-from softsplit.fitted.walk_rounding import fit_walk, rounded_shares
+from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, whole_walk
 from softsplit.formulations import formulation_of
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
@@ -262,10 +262,15 @@ def fitted_walk(
     for _ in range(RAISES):
         # 1. the walk
         gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
-        rounded, walk = fit_walk(
-            tree, prepared.problem.steepness, prepared.scaling, few, gains, zero_threshold,
-            constrained=constrained, monotone=_bent_columns(prepared.monotone), fixed=fixed,
-        )  # fmt: skip
+        if prepared.coding is not None and prepared.coding.pointed:
+            rounded, walk = whole_walk(
+                tree, prepared.problem.steepness, few, gains, constrained=constrained, fixed=fixed
+            )
+        else:
+            rounded, walk = fit_walk(
+                tree, prepared.problem.steepness, prepared.scaling, few, gains, zero_threshold,
+                constrained=constrained, monotone=_bent_columns(prepared.monotone), fixed=fixed,
+            )  # fmt: skip
         decided = None if constrained else gains
         walk = walk.counted(counted, prepared.scaling, decided, prepared.class_factors)
         walk = walk if fixed is None else replace(walk, classes=fixed.kept(walk.classes))

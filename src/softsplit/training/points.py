@@ -50,8 +50,6 @@ class PointedParts:
         Of all variables; the columns of those in use are their look-ups.
     parameters : TreeParameters
         With a feature for each look-up.
-    gates : array of shape (2, n_branches)
-        Centre and slope of each: the log-odds of yes are centre + slope x points.
     lookups : tuple of (int, Lookup)
         Each with its variable, in the order of the columns.
     trained : Coding
@@ -62,7 +60,6 @@ class PointedParts:
 
     coding: Coding
     parameters: TreeParameters
-    gates: FloatArray
     lookups: tuple[tuple[int, Lookup], ...]
     trained: Coding
     monotone: MonotoneEffects | None = None
@@ -242,10 +239,10 @@ def decisive_walk(
        divides hardly anybody; without one the walk is complete.
     3. The question becomes the same for all rows: its leaves are mixed, or all go to one side.
     """
-    tree, gates = parts.parameters, parts.gates.copy()
+    tree = parts.parameters
     while True:
         # 1. the walk
-        rounded, walk = whole_walk(tree, gates, steepness, rows, gains)
+        rounded, walk = whole_walk(tree, steepness, rows, gains)
         if parts.monotone is not None:
             walk = walk.counted(rows, parts.scaling, gains)
             rounded, walk = parts.in_order(rounded, walk, gains)
@@ -259,7 +256,6 @@ def decisive_walk(
         weights[:, branch] = 0.0
         share = float(np.clip(share, 1e-9, 1.0 - 1e-9))
         thresholds[branch] = -np.log(share / (1.0 - share)) / steepness
-        gates[:, branch] = np.log(share / (1.0 - share)), 0.0
         tree = TreeParameters(weights, thresholds, tree.leaf_values)
 
 
@@ -362,7 +358,6 @@ def _parts(
     return PointedParts(
         coding.with_lookups(by_variable),
         TreeParameters(weights, -gates[0] / steepness, solution.leaves),
-        gates,
         tuple((i, lookup) for i, _, lookup in placed),
         coding,
     )
