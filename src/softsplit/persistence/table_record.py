@@ -82,10 +82,8 @@ class VariableRecord(Record):
         plain = Variable(variable.name, variable.kind)
         values = {name: getattr(variable, name) for name in CODED}
         changed = {k: v for k, v in values.items() if v != getattr(plain, k)}
-        return cls(
-            place, variable.kind, float(variable.middle), variable.has_missing,
-            lookups=tuple(map(LookupRecord.of, variable.lookups)), **changed,
-        )  # type: ignore[arg-type]  # fmt: skip
+        changed["lookups"] = tuple(map(LookupRecord.of, variable.lookups))
+        return cls(place, variable.kind, float(variable.middle), variable.has_missing, **changed)  # type: ignore[arg-type]
 
     def read(self, where: str, names: tuple[str, ...]) -> Variable:
         """The variable, if its parts fit each other."""

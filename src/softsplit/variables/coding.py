@@ -113,9 +113,8 @@ class CodedRows:
         if coding is old or names != [variable.name for variable in coding.variables]:
             return self
         if coding.pointed or old.pointed:
-            X, shared = coding.recoded(self.X, old, self.cells), ()
-            if self.shared and not coding.pointed:
-                shared = coding._shared(self.cells)
+            X = coding.recoded(self.X, old, self.cells)
+            shared = coding._shared(self.cells) if self.shared and not coding.pointed else ()
             return CodedRows(X, coding, self.cells, shared, self.apart)
         return self.with_knots([variable.knots for variable in coding.variables])
 
@@ -306,8 +305,8 @@ class Coding:
         for i in sorted(set(self.homes[used].tolist())):
             knots, first = self.variables[i].knots, self.firsts[i]
             if self.variables[i].lookups:
-                cells = Cells.of(np.asarray(X[:, self.places[i]], dtype=float))
-                coded[:, self.columns_of(i)] = self.variables[i].coded(cells)
+                own = Cells.of(np.asarray(X[:, self.places[i]], dtype=float))
+                coded[:, self.columns_of(i)] = self.variables[i].coded(own)
                 continue
             values = coded[:, first]
             values[:] = X[:, self.places[i]]
