@@ -305,8 +305,10 @@ class Coding:
         for i in sorted(set(self.homes[used].tolist())):
             knots, first = self.variables[i].knots, self.firsts[i]
             if self.variables[i].lookups:
-                own = Cells.of(np.asarray(X[:, self.places[i]], dtype=float))
-                coded[:, self.columns_of(i)] = self.variables[i].coded(own)
+                numbers = np.asarray(X[:, self.places[i]], dtype=float)
+                for j, lookup in enumerate(self.variables[i].lookups, first):
+                    if used[j]:
+                        coded[:, j] = lookup.values(numbers)
                 continue
             values = coded[:, first]
             values[:] = X[:, self.places[i]]

@@ -61,19 +61,26 @@ class Lookup:
     unit: float = 1.0
     unknown: int | None = None
 
-    def values(self, numbers: FloatArray, missing: NDArray[np.bool_]) -> FloatArray:
+    def values(self, numbers: FloatArray, missing: NDArray[np.bool_] | None = None) -> FloatArray:
         """Return the points of ``numbers``: values, or positions of levels; none is NaN."""
         if self.slopes:
             points = float(self.slopes[0]) * numbers
             for change, knot in zip(np.diff(self.slopes), self.knots, strict=True):
-                points += change * np.maximum(numbers - knot, 0.0)
+                if change:
+                    points += change * np.maximum(numbers - knot, 0.0)
             points /= self.unit
         elif len(self.points) == 1:
             points = np.full(len(numbers), float(self.points[0]))
+        elif self.edges:  # a few comparisons take less time than a search
+            whole = np.full(len(numbers), self.points[0], dtype=np.int32)
+            for edge, rise in zip(self.edges, np.diff(self.points).astype(np.int32), strict=True):
+                whole += (numbers >= edge).view(np.int8) * rise
+            points = whole.astype(float)
         else:
-            places = np.searchsorted(self.edges, numbers, side="right") if self.edges else numbers
-            points = np.array(self.points, dtype=float)[np.asarray(places, dtype=np.intp)]
-        return points if self.unknown is None else np.where(missing, float(self.unknown), points)
+            points = np.array(self.points, dtype=float)[np.asarray(numbers, dtype=np.intp)]
+        if self.unknown is None or missing is None:
+            return points
+        return np.where(missing, float(self.unknown), points)
 
     @property
     def all_points(self) -> tuple[int, ...]:
