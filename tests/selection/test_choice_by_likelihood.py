@@ -12,16 +12,10 @@ from sklearn.model_selection import GroupKFold, train_test_split
 
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.report.study import describe_choice
 from softsplit.selection.folds import make_splits
-from softsplit.selection.held_out import (
-    FACTORS,
-    LARGEST_LOSS,
-    decision_factors,
-    prediction_costs,
-    valued_samples,
-)
+from softsplit.selection.held_out import LARGEST_LOSS, valued_samples
+from softsplit.selection.rare_classes import FACTORS, decision_factors, prediction_costs
 from softsplit.selection.scoreboard import PRICES, Candidate, FoldScore, Scoreboard, Valued
 
 TREE = None
@@ -95,21 +89,20 @@ def test_a_second_question_is_preferred_over_ten_more_terms() -> None:
     assert board.chosen("sparse") == short
 
 
-def test_short_questions_are_compared_where_the_choice_has_long_ones() -> None:
+def test_trees_in_points_are_judged_on_the_folds_and_large_ones_beside_smaller() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 8))
     y = (X[:, :7].sum(axis=1) + rng.normal(size=400) > 0).astype(int)
-    chosen = SoftTreeClassifierCV(scales=["standard"], ridges=[1.0], random_state=0).fit(X, y)
+    given = {"scales": ["standard"], "ridges": [1.0], "points": True, "random_state": 0}
+    chosen = SoftTreeClassifierCV(**given).fit(X, y)
     compared = chosen.cv_results_
-    short = np.array(compared["param_max_terms"] == LikelihoodFormulation.choice.readable_terms)
-    assert short.any() and not short.all()
-    assert compared["param_depth"][short].min() > 1
-    best = SoftTreeClassifierCV(
-        scales=["standard"], ridges=[1.0], selection="best", random_state=0
-    ).fit(X, y)
-    assert not np.any(
-        best.cv_results_["param_max_terms"] == LikelihoodFormulation.choice.readable_terms
-    )
+    pointed = np.flatnonzero(compared["param_points"])
+    assert len(pointed) == 2 and chosen.best_index_ in pointed
+    worth = compared["mean_test_log_loss"]
+    free = worth[: pointed[0]].min()
+    assert np.all(np.abs(worth[pointed] - free) < 0.1)
+    held_out = chosen.tree_.held_out
+    assert held_out.rows.sum() == len(y)
 
 
 def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:

@@ -309,11 +309,11 @@ def test_after_ctrl_c_no_further_tree_is_judged(monkeypatch):
     X, y = two_classes(400)
     judged, known = held_out.TestRows.judged, []
 
-    def interrupting(self, solution):
+    def interrupting(self, tree):
         known.append(self.prepared.settings.depth)
         if known[-1] == 2:
             signal.raise_signal(signal.SIGINT)
-        return judged(self, solution)
+        return judged(self, tree)
 
     monkeypatch.setattr(held_out.TestRows, "judged", interrupting)
     with pytest.warns(CutShortWarning, match="interrupted"):

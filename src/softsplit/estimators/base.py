@@ -118,11 +118,10 @@ def keep(
     outcome: Outcome,
     zero_threshold: float,
     *,
-    importances: bool = True,
     rows: TrainingRows | None = None,
 ) -> None:
     """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of."""
-    tree = fitted_tree(prepared, outcome.best, zero_threshold, importances=importances)
+    tree = fitted_tree(prepared, outcome.best, zero_threshold)
     tree = tree if rows is None else profiled(tree, rows)
     know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best
@@ -143,8 +142,9 @@ def profiled(tree: TreeModel, rows: TrainingRows) -> TreeModel:
     count = few.weight / min(1.0, float(few.weight.mean()))
     classes = np.bincount(few.labels, count, len(tree.classes)).astype(float)
     trained = few.coding or tree.table_coding.with_lookups({})
-    X = tree.coding.recoded(few.X, trained) if tree.coding and tree.coding.pointed else few.X
-    leaves = np.bincount(_arrived(tree, X), count, tree.topology.n_leaves).astype(float)
+    leaves = np.bincount(
+        _arrived(tree, tree.recoded(few.X, trained)), count, tree.topology.n_leaves
+    ).astype(float)
     profile = TableProfile.of(
         trained, tree.selected_variables, few.X, few.shared, count, classes, leaves
     )

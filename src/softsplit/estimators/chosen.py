@@ -13,7 +13,7 @@ from softsplit.estimators.classifier import fitted_classifier
 from softsplit.estimators.row_reading import know_table
 from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.fold_paths import configured, refit_from, solve_fold_path
-from softsplit.selection.held_out import prediction_costs
+from softsplit.selection.rare_classes import prediction_costs
 from softsplit.selection.scoreboard import Candidate, Key
 from softsplit.selection.strengths import (
     GIVEN_DIGITS,
@@ -104,7 +104,7 @@ def train_chosen(
     if few is not None:
         rows, search = few, replace(search, n_rows=0)
     # 1. What the trees of the folds say: costs that decide, scores for prediction sets, starts.
-    folds = {fold: score.tree for fold, score in sorted(search.board.folds.get(chosen, {}).items())}
+    folds = dict(sorted(search.board.folds.get(chosen, {}).items()))
     costs = _prediction_costs(estimator, candidate, folds, search, run.budget)
     held_out = None if stopped or not folds else search.trainer.held_out(candidate, folds, costs)
     fraction, trees = search.on_all_rows(candidate, fraction)
@@ -154,7 +154,7 @@ def train_chosen(
 
 
 def _prediction_costs(
-    estimator: Any, candidate: Candidate, trees: Any, search: CandidateSearch, budget: Budget
+    estimator: Any, candidate: Candidate, folds: Any, search: CandidateSearch, budget: Budget
 ) -> Any:
     """Costs that decide at prediction: those given, or such that rare classes are called.
 
@@ -163,9 +163,9 @@ def _prediction_costs(
     """
     chosen = candidate.formulation.decides_by_cost and estimator.rare_classes != "argmax"
     given = estimator.cost_matrix
-    if given is not None or not chosen or not trees or search.trainer.run.budget.stopped:
+    if given is not None or not chosen or not folds or search.trainer.run.budget.stopped:
         return given
     if budget.time_limit is not None:
         budget = replace(budget, time_limit=DECISION_SHARE * budget.time_limit)
-    factors = search.trainer.decision_factors(candidate, trees, budget)
+    factors = search.trainer.decision_factors(candidate, folds, budget)
     return None if factors is None else prediction_costs(factors)

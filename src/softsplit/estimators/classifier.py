@@ -170,15 +170,10 @@ def fitted_classifier(
     prepared: Prepared,
     solution: Solution,
     zero_threshold: float,
-    *,
-    importances: bool = True,
 ) -> SoftTreeClassifier:
-    """A fitted classifier that holds ``solution``, with the other parameters of ``base``.
-
-    ``importances`` as of ``fitted_tree``.
-    """
+    """A fitted classifier that holds ``solution``, with the other parameters of ``base``."""
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
     tree = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
-    keep(tree, prepared, Outcome.alone(solution), zero_threshold, importances=importances)
+    keep(tree, prepared, Outcome.alone(solution), zero_threshold)
     return tree

@@ -53,6 +53,7 @@ from softsplit.support.messages import shown, visible
 from softsplit.support.parallel import one_blas_thread
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError
+from softsplit.training.points import wanted
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import End, Run, watched
@@ -222,8 +223,13 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         self.__dict__.pop("_compared", None)
         if not isinstance(rows, Rows) or isinstance(rows, WideRows) or rows.X.size > KEPT_CELLS:
             return
-        own = TreeSignature.of(self.weights_, rows.groups)
+        own = TreeSignature.of(self.weights_, self._homes(rows))
         self._compared = Compared.of(search, chosen, own, rows.groups), rows
+
+    def _homes(self, rows: Rows) -> Any:
+        """The variable of each column of the tree; one in points has columns of its own."""
+        coding = self.tree_.coding
+        return coding.homes if coding is not None and coding.pointed else rows.groups
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -279,7 +285,9 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         run = replace(run, budget=replace(Budget(tol=run.budget.tol), time_limit=time_limit))
         others: list[Alternative] = []
         with one_blas_thread(), run.budget.interruptible():
-            for met, solution, prepared in compared.trees(rows, self.weights_, run):
+            weights, homes = self.weights_, self._homes(rows)
+            own, largest = TreeSignature.of(weights, homes), TreeSignature.largest(weights, homes)
+            for met, solution, prepared in compared.trees(rows, own, largest, run):
                 prepared, _ = at_readable_strengths(
                     prepared, met.candidate, met.fraction, self.strengths is not None
                 )
@@ -287,12 +295,12 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
                 others.append(Alternative.of(tree, self, met.behind, met.error, self._measure))
                 if len(others) == count:
                     break
-        own, stopped = Alternative.of(self, self, 0.0, 0.0), run.budget.stopped
-        return Alternatives(tuple(others), own, count, stopped)
+        itself, stopped = Alternative.of(self, self, 0.0, 0.0), run.budget.stopped
+        return Alternatives(tuple(others), itself, count, stopped)
 
     def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
-        rows = rows.nameless()
+        coding, rows = rows.coding, rows.nameless()
         judged = self.scoring is None and formulation_of(self.loss).choice.scores_rows
         most = ROWS.compared if self.teacher is None else ROWS.taught
         cv = self.cv
@@ -305,12 +313,12 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             rows = rows if groups is not None else to_compare(rows, cv, most)
         few = judged and groups is None and len(rows.labels) <= REPEATED_ROWS
         self.n_repeats_ = REPEATS if is_auto(self.cv) and few else 1
-        zero = run.solver.zero_threshold
-        fitted = partial(fitted_classifier, self, zero_threshold=zero, importances=False)
         return FoldTrainer(
             settings=whole.settings,
-            scoring=Scoring(make_scorer(self, self.scoring), fitted, judged),
+            scoring=Scoring(make_scorer(self, self.scoring), judged),
             rows=rows,
+            coding=coding,
+            pointed=wanted(whole),
             splits=make_splits(cv, rows.X, rows.y, run.seed, groups, self.n_repeats_),
             run=run,
             check=partial(validated_rows, self),

@@ -114,6 +114,12 @@ class TreeModel:
     rates: tuple[RateRecord, ...] = ()
     profile: TableProfile | None = None
 
+    def recoded(self, X: Any, trained: Coding | None) -> Any:
+        """Return rows in the columns of training, coded as ``trained``, in those of this tree."""
+        if self.coding is None or not self.coding.pointed:
+            return X
+        return self.coding.recoded(X, trained or self.table_coding.with_lookups({}))
+
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -73,8 +73,7 @@ class ChoiceRules:
     bent_scales : tuple of str
         Values that "auto" stands for as scales where effects may bend.
     readable_terms : int or None
-        Terms of a question that is read at a glance: where the choice has longer ones, trees
-        within this limit are compared as well, and each further term counts as a feature.
+        Terms of a question that is read at a glance: each further term counts as a feature.
     """
 
     axes: Mapping[str, Sequence[Any]]

@@ -118,7 +118,7 @@ class LikelihoodFormulation(Formulation):
         start_factor=1,
         compared_cells=1_000_000,
         bent_scales=("standard",),
-        readable_terms=3,
+        readable_terms=4,
     )
 
     def solver(self) -> Solver:

@@ -88,8 +88,7 @@ class CellColumn:
 
 def cells_of(variable: Variable, cells: Cells) -> CellColumn:
     """Cut the values of a variable into cells."""
-    missing = cells.missing & variable.has_missing
-    numbers = variable.imputed(cells)
+    numbers, missing = known_numbers(variable, cells)
     if variable.kind == CATEGORY:
         n_cells = len(variable.levels) + int(variable.places_others)
         codes = np.where(missing, n_cells, numbers).astype(np.intp)
@@ -97,7 +96,6 @@ def cells_of(variable: Variable, cells: Cells) -> CellColumn:
             variable, numbers, missing, codes, np.zeros(0), np.arange(n_cells),
             np.zeros((0, n_cells), dtype=np.int64),
         )  # fmt: skip
-    numbers = _without_errors(numbers)
     ordered = np.sort(numbers[~missing])
     # 1. Cells between readable cuts and the edges of all counts.
     cuts = readable_cuts(ordered) if len(ordered) else []
@@ -111,6 +109,14 @@ def cells_of(variable: Variable, cells: Cells) -> CellColumn:
     for line, ends in zip(counts, steps, strict=True):
         line[:] = np.searchsorted(ends, begins, side="right")
     return CellColumn(variable, numbers, missing, codes, edges, segments, counts)
+
+
+def known_numbers(variable: Variable, cells: Cells) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return numbers or positions of levels, imputed where they are missing, and where they are."""
+    numbers = variable.imputed(cells)
+    if variable.kind != CATEGORY:
+        numbers = _without_errors(numbers)
+    return numbers, cells.missing & variable.has_missing
 
 
 def _without_errors(numbers: FloatArray) -> FloatArray:

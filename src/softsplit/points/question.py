@@ -60,13 +60,16 @@ class SearchOptions:
 
     prices: Prices = field(default_factory=Prices)
     spans: tuple[int, ...] = (4, 10, 20)
-    ridge: float = 0.1
+    ridge: float = 0.03
     steepest: float = 1.0
     rounds: int = 6
     gain: float = 0.05
 
 
 DEFAULTS = SearchOptions()
+
+# Log-odds between which the effects of a variable differ: beyond, answers are sure.
+WIDEST = 10.0
 
 # Newton steps of a gate; candidates to add that are tried.
 STEPS, TRIED = 8, 4
@@ -141,6 +144,7 @@ class QuestionSearch:
         widest = max((float(np.ptp(effect.cells)) for effect in effects.values()), default=0.0)
         if widest == 0.0:
             return []
+        widest = min(widest, WIDEST)
         soft = np.sum([e.cells[self.columns[v].codes] for v, e in effects.items()], axis=0)
         _, second = derivatives(self.rows, soft, Gate(centre, 1.0, np.inf))
         curvature = {v: self.columns[v].sums(second) for v in effects}
@@ -148,7 +152,7 @@ class QuestionSearch:
         for sloped in (False, True):
             questions = []
             for span in self.options.spans[sloped:]:
-                slope = widest / span
+                slope = min(widest / span, self.options.steepest)
                 nearest = {
                     v: self._nearest(v, effect, slope, curvature[v], sloped=sloped)
                     for v, effect in effects.items()

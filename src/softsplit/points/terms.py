@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -58,13 +58,13 @@ class Prices(NamedTuple):
         Most steps of a table, and look-ups of a question.
     """
 
-    look_up: float = 0.5
-    block: float = 0.5
-    counted: float = 0.5
+    look_up: float = 0.25
+    block: float = 0.25
+    counted: float = 0.25
     slope: float = 2.0
-    segment: float = 0.5
+    segment: float = 0.25
     unknown: float = 0.3
-    point: float = 0.05
+    point: float = 0.025
     most_points: int = 10
     most_blocks: int = 4
     most_terms: int = 8
@@ -194,26 +194,34 @@ def slope_term(
         exact = direction * np.maximum(direction * exact, 0.0)
     centres, weight = column.centres[:-1], second[:-1] + LEAST_WEIGHT
     bends = np.array([centres, *(np.maximum(centres - knot, 0.0) for knot in knots)])
-    least, best = np.inf, None
-    power = int(np.floor(np.log10(prices.most_points / steepest))) - 2
-    for unit in [rounded(m * 10.0**e) for e in range(power, power + 4) for m in (1, 2, 5)]:
-        if not FEWEST_POINTS <= steepest * unit <= prices.most_points + 0.5:
-            continue
-        whole = np.round(exact * unit)
-        errors = np.diff(whole / unit - exact, prepend=0.0) @ bends
-        errors -= float(errors @ weight) / float(weight.sum())
-        lost = 0.5 * slope * slope * float(weight @ errors**2)
-        if np.any(whole) and lost < least - FINER:
-            least, best = lost, Lookup((), (), tuple(int(s) for s in whole), tuple(knots), unit)
-    if best is None:
+    least, best = np.inf, -1
+    units = round_units(int(np.floor(np.log10(prices.most_points / steepest))) - 2)
+    largest = steepest * units
+    units = units[(largest >= FEWEST_POINTS) & (largest <= prices.most_points + 0.5)]
+    whole = np.round(np.outer(units, exact))
+    errors = np.diff(whole / units[:, None] - exact, prepend=0.0, axis=1) @ bends
+    errors -= (errors @ weight / weight.sum())[:, None]
+    lost = np.where(np.any(whole, axis=1), 0.5 * slope * slope * (errors**2 @ weight), np.inf)
+    for n, loss in enumerate(lost.tolist()):
+        if loss < least - FINER:
+            least, best = loss, n
+    if best < 0:
         return None
+    points = tuple(int(s) for s in whole[best])
+    lookup = Lookup((), (), points, tuple(knots), float(units[best]))
     if column.has_missing:
-        imputed = best.values(np.array([column.variable.middle]), np.zeros(1, dtype=bool))[0]
-        best = replace(best, unknown=int(np.round(imputed + unknown / slope)))
+        imputed = lookup.values(np.array([column.variable.middle]), np.zeros(1, dtype=bool))[0]
+        lookup = replace(lookup, unknown=int(np.round(imputed + unknown / slope)))
     price = prices.look_up + prices.unknown * column.has_missing + prices.slope
-    price += prices.segment * np.count_nonzero(np.diff(best.slopes))
-    cells = column.means(best.values(column.numbers, column.missing))
-    return Term(column, cells, price, best)
+    price += prices.segment * np.count_nonzero(np.diff(lookup.slopes))
+    cells = column.means(lookup.values(column.numbers, column.missing))
+    return Term(column, cells, price, lookup)
+
+
+@lru_cache(maxsize=64)
+def round_units(power: int) -> FloatArray:
+    """Return 1, 2 and 5 times four powers of ten from 10**power on."""
+    return np.array([rounded(m * 10.0**e) for e in range(power, power + 4) for m in (1, 2, 5)])
 
 
 @compiled_plainly

@@ -36,7 +36,7 @@ ROUNDS = 2
 EM_STEPS = 30
 
 # Rows of the class shares of all rows that a leaf has beside its own.
-PRIOR_ROWS = 1.0
+PRIOR_ROWS = 0.3
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ the chosen one and more come last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,6 +80,13 @@ class TreeSignature:
         homes = used if groups is None else groups[used]
         return cls(frozenset(homes.tolist()), int(np.count_nonzero(np.any(weights != 0, axis=0))))
 
+    @staticmethod
+    def largest(weights: FloatArray, groups: Groups) -> dict[int, float]:
+        """Return the largest weight of each feature in use."""
+        homes = np.arange(len(weights)) if groups is None else groups
+        sizes = np.abs(weights).max(axis=1)
+        return {int(f): float(sizes[homes == f].max()) for f in np.unique(homes[sizes > 0])}
+
     def distance(self, other: TreeSignature) -> float:
         """Jaccard distance of features; a little more than 0 for another number of questions."""
         every = self.features | other.features
@@ -118,7 +125,7 @@ def alternative_candidates(
     ``own`` is the chosen tree as it was trained on all rows, and ``groups`` (n_features,) are the
     groups of features, if there are any.
     """
-    board = search.board
+    board, chosen = search.board, _free(chosen)
     if chosen not in board.folds:
         return []
     most = GROWTH * len(own.features) + MORE_FEATURES
@@ -156,6 +163,11 @@ def alternative_candidates(
     return taken
 
 
+def _free(key: Key) -> Key:
+    """The row of the same trees before they were put in points: others are compared with it."""
+    return key[0]._replace(points=False), key[1]
+
+
 @dataclass(frozen=True)
 class Compared:
     """What is remembered of a choice.
@@ -184,23 +196,22 @@ class Compared:
     ) -> Compared:
         """Remember a search; rows and problems of its folds are dropped."""
         return cls(
-            chosen,
-            search.board.folds.get(chosen, {}),
+            _free(chosen),
+            search.board.folds.get(_free(chosen), {}),
             alternative_candidates(search, chosen, own, groups),
             replace(search.trainer, memory=FoldMemory()),
             search.on_all_rows(*chosen)[0],
         )
 
     def trees(
-        self, rows: Rows, weights: FloatArray, run: Run
+        self, rows: Rows, own: TreeSignature, largest: Mapping[int, float], run: Run
     ) -> Iterator[tuple[AlternativeCandidate, Solution, Prepared]]:
         """Alternatives one by one, trained on all rows, until the budget of ``run`` ends.
 
-        ``weights`` (n_features, n_branches) are those of the chosen tree.
+        ``own`` is the chosen tree, and ``largest`` its largest weight by feature.
         """
-        own = TreeSignature.of(weights, rows.groups)
         taken = [own]
-        for met, without_feature in self._tried(own, weights, rows.groups, run):
+        for met, without_feature in self._tried(own, largest, rows.groups, run):
             if run.budget.exhausted:  # finding it may have taken the time that was left
                 return
             # A problem without the feature leads to the tree, which is one of all features.
@@ -214,15 +225,15 @@ class Compared:
                 yield met, solution, self.prepared(met.candidate, rows)
 
     def _tried(
-        self, own: TreeSignature, weights: FloatArray, groups: Groups, run: Run
+        self, own: TreeSignature, largest: Mapping[int, float], groups: Groups, run: Run
     ) -> Iterator[tuple[AlternativeCandidate, int | None]]:
         """Trees of folds in the order of the module's text, each with the feature it does without
         if that was left out."""
         larger = [met for met in self.met if met.looks.features > own.features]
         yield from ((met, None) for met in self.met if met not in larger)
-        homes = np.arange(len(weights)) if groups is None else groups
-        sizes = {f: float(np.abs(weights[homes == f]).max()) for f in own.features}
+        sizes = dict(largest)
         if (rules := self.trainer.rows.rules) is not None:
+            homes = np.arange(len(rules.of)) if groups is None else groups
             required = np.unique(homes[np.isin(rules.of, rules.required)])
             sizes = {f: size for f, size in sizes.items() if f not in required}
         weightiest = sorted(sizes, key=lambda f: (-sizes[f], f))[:LEFT_OUT]

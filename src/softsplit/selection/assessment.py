@@ -152,15 +152,12 @@ class PathTrainer:
         prepared = prepare_fold(self.settings, rows)
         run = self.run.adapted(prepared, self.check)
         solutions = whole_trees(solve_fold_path(prepared, self.shares, self.fractions, run))
-        trees = [
-            fitted_tree(prepared, s, run.solver.zero_threshold, importances=False)
-            for s in solutions
-        ]
         said = []
-        for tree in trees:
-            proba = np.zeros((len(test), self.n_classes))
-            proba[:, present] = tree.predict_proba(tested.X)
-            said.append((present[tree.predict_index(tested.X)], proba))
+        for solution in solutions:
+            tree = fitted_tree(prepared, solution, run.solver.zero_threshold)
+            X, proba = tree.recoded(tested.X, rows.coding), np.zeros((len(test), self.n_classes))
+            proba[:, present] = tree.predict_proba(X)
+            said.append((present[tree.predict_index(X)], proba))
         return said
 
     @cached_property

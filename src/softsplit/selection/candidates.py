@@ -4,10 +4,10 @@ A grid of all settings would cost their product. Instead one setting after the o
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is clearly better, then steepness or ridge. The best one or two candidates
 are then judged at all strengths. Where elimination gives the trees of all strengths at once, every
-other strength is judged. Where the choice has long questions, trees of short ones with one more
-level are compared at the end. Of thousands of rows settings compete on the first folds alone, the
-best of them is judged on all, and of the default grid at the strengths around its best ones. What
-is varied, and when a candidate is dropped, is part of the formulation.
+other strength is judged. Of thousands of rows settings compete on the first folds alone, the best
+of them is judged on all, and of the default grid at the strengths around its best ones. Trees in
+whole points are judged at the end. What is varied, and when a candidate is dropped, is part of the
+formulation.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ less on new rows."""
 SCREENED = 3
 """Strengths at which candidates are compared before the best of them get all the others; a grid of
 no more is compared as a whole."""
+
+
+READABLE_COLUMNS = 7
+"""Features that a reader holds in mind (Miller 1956)."""
 
 
 @dataclass
@@ -99,11 +103,32 @@ class CandidateSearch:
         self._vary(first, "teacher", axes.get("teacher", (0.0,)))
         for candidate in self._leaders(choice.finalists):
             self._complete(candidate)
-        if choice.readable_terms is not None and self.selection != "best":
-            self._shorten(choice, axes["depth"])
         if self._halves(choice):
             for candidate in self._leaders(ON_ALL_FOLDS):
                 self._finish(candidate)
+        if self.trainer.pointed and self.board.folds:
+            self._point()
+
+    def _point(self) -> None:
+        """Judge trees of the chosen row in whole points, and of a sparser one if those are large.
+
+        Large are trees of more than ``READABLE_COLUMNS`` features, or with questions of more terms
+        than are read at a glance.
+        """
+        for selection in (self.selection, "sparse"):
+            key = self.board.traded(selection)
+            seen = (key[0]._replace(points=True), key[1]) in self.board.folds
+            if seen or self.trainer.run.budget.exhausted:
+                return
+            self.observer.working("judging trees in whole points", len(self.board.folds[key]))
+            self.trainer.judge_points(key, self.board)
+            large = [
+                key for key in self.board.pointed()
+                if self.board.mean(key, "n_features") > READABLE_COLUMNS
+                or np.rint(self.board.mean(key, "long_terms")) > 0
+            ]  # fmt: skip
+            if not large or self.selection == "best":
+                return
 
     def _leaders(self, count: int) -> list[Candidate]:
         return self.board.leaders(count, PRICES[self.selection])
@@ -132,26 +157,6 @@ class CandidateSearch:
         self.trainer.evaluate([candidate], fractions, self.board, rest)
         self._tell_best(candidate, again=False)
 
-    def _shorten(self, choice: ChoiceRules, depths: Sequence[int]) -> None:
-        """Where the choice has long questions, compare trees of short ones with one level more.
-
-        Of thousands of rows they have the same depth, and begin where the others did.
-        """
-        most = choice.readable_terms
-        assert most is not None
-        if not self.board.folds or self.trainer.run.budget.exhausted:
-            return
-        chosen = self.board.chosen(self.selection)
-        if chosen[0].penalty != "count" or np.rint(self.board.mean(chosen, "long_terms")) < 1:
-            return
-        deeper = (d for d in depths if d > chosen[0].depth and not self._halves(choice))
-        depth = next(deeper, chosen[0].depth)
-        rules = self.trainer.rows.rules
-        if rules is not None and len(rules.required) > most * (2**depth - 1):
-            return  # what is required has no room in short questions
-        short = [chosen[0]._replace(depth=depth, max_terms=most)]
-        self._evaluate(short, self._screen(short))
-
     def on_all_rows(
         self, candidate: Candidate, fraction: float
     ) -> tuple[float, dict[int, TreeParameters]]:
@@ -162,7 +167,8 @@ class CandidateSearch:
         """
         compared = len(self.trainer.rows.labels)
         fraction = candidate.formulation.on_more_rows(fraction, compared, self.n_rows)
-        known = {f: row for (one, f), row in self.board.folds.items() if one == candidate}
+        own = candidate._replace(points=False)
+        known = {f: row for (one, f), row in self.board.folds.items() if one == own}
         row = known[nearest_strength(known, fraction)] if known else {}
         return fraction, {fold: score.tree for fold, score in sorted(row.items())}
 
@@ -295,14 +301,12 @@ class CandidateSearch:
         families = len({candidate._replace(ridge=0.0) for candidate in candidates})
         self.observer.working(f"comparing {names[0]}{more}", families * len(self._folds(choice)))
         # 1. First folds, after which those that are behind are dropped.
-        first, hopeful, short = 0, list(candidates), candidates[0].max_terms is not None
-        if self._halves(choice):
-            first = int(short)  # most of them are far behind
-        elif self.seen and choice.scores_rows:
+        first, hopeful = 0, list(candidates)
+        if not self._halves(choice) and self.seen and choice.scores_rows:
             first = min(FIRST_FOLDS, self.board.n_folds)
         if first:
             self.trainer.evaluate(candidates, fractions, self.board, range(first))
-            price = PRICES[self.selection] if short or candidates[0].teacher > 0 else 0.0
+            price = PRICES[self.selection] if candidates[0].teacher > 0 else 0.0
             hopeful = self._hopeful(candidates, first, price)
         # 2. The other folds.
         if not first or not self.trainer.run.budget.exhausted:

@@ -30,20 +30,23 @@ from softsplit.selection.fold_paths import (
     with_ridge,
 )
 from softsplit.selection.folds import Split
-from softsplit.selection.held_out import RoutedRows, Scoring, TestRows, decision_factors
-from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
+from softsplit.selection.held_out import Scoring, TestedTree, TestRows
+from softsplit.selection.rare_classes import decision_factors
+from softsplit.selection.scoreboard import Candidate, FoldScore, Key, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair
 from softsplit.selection.teachers import SoftTargets
 from softsplit.solvers.base import Budget, Path, Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.fitted_tree import pointed_parts
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.observer import Observer
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 from softsplit.tree.parameters import TreeParameters
+from softsplit.variables import Coding
 
 FIRST_FOLDS = 2
 """Folds on which settings compete, where the best of them alone is judged on the others."""
@@ -109,6 +112,10 @@ class FoldTrainer:
     run : Run
     check : callable
         Validates rows that the user gave to the solver.
+    coding : Coding, optional
+        How the columns were made of the variables of a table.
+    pointed : bool
+        Whether the chosen tree will be in whole points.
     soft_targets : SoftTargets, optional
         Class probabilities by a teacher, which candidates mix with the labels.
     observer : Observer
@@ -121,6 +128,8 @@ class FoldTrainer:
     scoring: Scoring
     run: Run
     check: CheckRows
+    coding: Coding | None = None
+    pointed: bool = False
     soft_targets: SoftTargets | None = None
     observer: Observer = field(default_factory=Observer)
     memory: FoldMemory = field(default_factory=FoldMemory)
@@ -189,34 +198,35 @@ class FoldTrainer:
         return prepared.taking([(t, self.fold_rows(f)[0].within) for f, t in known.items()])
 
     def decision_factors(
-        self, candidate: Candidate, trees: Mapping[int, TreeParameters], budget: Budget
+        self, candidate: Candidate, scores: Mapping[int, FoldScore], budget: Budget
     ) -> Any:
-        """Return factors on the probabilities of rare classes (held_out.py).
+        """Return factors on the probabilities of rare classes (rare_classes.py).
 
         Factors that are not tried within the ``budget`` are not looked at.
         """
-        routed: list[RoutedRows] = []
+        trees: list[TestedTree] = []
 
         def predicted(costs: FloatArray) -> NDArray[np.intp]:
-            if not routed:
-                routed.extend(self._tested(candidate, f).routed(tree) for f, tree in trees.items())
-            return np.concatenate([rows.predicted(costs) for rows in routed])
+            if not trees:
+                trees.extend(self._tested(candidate, *fold) for fold in scores.items())
+            return np.concatenate([tree.predicted(costs) for tree in trees])
 
-        held_out = np.concatenate([self._positions(f) for f in trees])
+        held_out = np.concatenate([self._positions(f) for f in scores])
         labels, weight = self.rows.labels[held_out], self.rows.weight[held_out]
         n_classes = len(self.rows.classes)
         return decision_factors(predicted, n_classes, labels, weight, lambda: budget.exhausted)
 
-    def _tested(self, candidate: Candidate, fold: int) -> TestRows:
-        """The test rows of a fold, when the search has ended."""
-        return self._on_fold(candidate.family, fold, once=True)[1]
+    def _tested(self, candidate: Candidate, fold: int, score: FoldScore) -> TestedTree:
+        """A tree at the test rows of its fold, when the search has ended."""
+        tested = self._on_fold(candidate.family, fold, once=True)[1]
+        return tested.routed(score.tree) if score.parts is None else tested.pointed(score.parts)
 
     def _positions(self, fold: int) -> NDArray[np.intp]:
         """The held-out rows of a fold."""
         return np.arange(len(self.rows.labels))[self.splits[fold][1]]
 
     def held_out(
-        self, candidate: Candidate, trees: Mapping[int, TreeParameters], costs: Any = None
+        self, candidate: Candidate, scores: Mapping[int, FoldScore], costs: Any = None
     ) -> HeldOutScores:
         """Return the scores of all held-out rows, each by the tree of its fold (conformal.py).
 
@@ -224,10 +234,9 @@ class FoldTrainer:
         decide at prediction.
         """
         costs = None if costs is None else np.asarray(costs, dtype=float)
-        proba = np.vstack(
-            [self._tested(candidate, f).probabilities(t, costs) for f, t in trees.items()]
-        )
-        rows = np.concatenate([self._positions(f) for f in trees])
+        trees = [self._tested(candidate, *fold) for fold in scores.items()]
+        proba = np.vstack([tree.probabilities(costs) for tree in trees])
+        rows = np.concatenate([self._positions(f) for f in scores])
         labels, weight = self.rows.labels[rows], self.rows.weight[rows]
         counted = weight / min(1.0, float(weight[weight > 0].mean()))
         return HeldOutScores.of(proba, labels, counted / np.bincount(rows)[rows])
@@ -314,7 +323,7 @@ class FoldTrainer:
             if key not in seen:
                 used = np.abs(weights) > self.run.solver.zero_threshold
                 n_used, n_nonzero = prepared.problem.n_used(used), float(np.count_nonzero(used))
-                score, valued = tested.judged(solution)
+                score, valued = tested.judged(tested.routed(solution.parameters))
                 long = family[0].formulation.choice.long_terms(
                     used, prepared.problem.feature_groups
                 )
@@ -325,6 +334,46 @@ class FoldTrainer:
             scores.append(seen[key])
         each = (time.perf_counter() - began) / max(len(scores), 1)
         return [score._replace(seconds=each) for score in scores]
+
+    def judge_points(self, key: Key, board: Scoreboard) -> None:
+        """Add the trees of a row in whole points to the board, those of all folds or none.
+
+        Where folds are made several times, those of the first time are enough.
+        """
+        candidate, fraction = key
+        repeats = max(1, sum(len(test) for _, test in self.splits) // len(self.rows.labels))
+        first = len(self.splits) // repeats
+        folds = {fold: score for fold, score in board.folds[key].items() if fold < first}
+        scores: dict[int, FoldScore] = {}
+
+        def judge(fold: int) -> None:
+            scores[fold] = self._in_points(candidate, fold, folds[fold])
+            self.observer.part_ended()
+
+        workers = self.run.workers(len(self.rows.labels), len(folds))
+        with self.run.budget.interruptible():
+            in_threads(judge, sorted(folds), workers, self.run.budget.stop)
+        if len(scores) == len(folds):
+            board.folds[candidate._replace(points=True), fraction] = scores
+
+    def _in_points(self, candidate: Candidate, fold: int, score: FoldScore) -> FoldScore:
+        """Return the score of the tree of a fold in whole points; as it is where it has none."""
+        began = time.perf_counter()
+        prepared, tested = self._on_fold(candidate.family, fold, once=True)
+        coding = self.coding if prepared.coding is None else prepared.coding
+        parts = pointed_parts(replace(prepared, coding=coding), score.tree)
+        if parts is None:
+            return score
+        tree = tested.pointed(parts)
+        value, samples = tested.judged(tree)
+        asked = tree.walked()[1].coefficients != 0.0
+        used = parts.marks(asked.T) > 0
+        problem, choice = prepared.problem, candidate.formulation.choice
+        return FoldScore(
+            score.tree, value, problem.n_used(used), float(np.count_nonzero(asked)),
+            score.seconds + time.perf_counter() - began, samples,
+            choice.long_terms(used, problem.feature_groups), problem.price(used), parts,
+        )  # fmt: skip
 
     def _path(
         self,
@@ -346,8 +395,7 @@ class FoldTrainer:
                 paths = fold_paths(prepared, run, shallower, grown=grown)
                 if self._keeps(*key):
                     self.memory.paths[key] = paths
-            limited = prepared.with_terms(family[0].max_terms)
-            problems = problems_along(limited, shares, fractions, ridges)
+            problems = problems_along(prepared, shares, fractions, ridges)
             return whole_trees(best_trees(paths, problems, run.budget))
         walked = [
             self._walked(with_ridge(prepared, one), shares, fractions, known, run) for one in family

@@ -138,7 +138,6 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
         penalty=candidate.penalty,
         loss=candidate.loss,
         ridge=candidate.ridge,
-        **candidate.limits,
     )
 
 

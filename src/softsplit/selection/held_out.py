@@ -7,22 +7,11 @@ are right equally often, and sees a tree that is sure and wrong; ``LARGEST_LOSS`
 from deciding alone. Accuracy is reported with it. The predicted class is that of the walk
 (fitted/walk_choice.py) chosen on the training rows of the fold, or the most probable one where the
 mixture decides.
-
-The last part is a rule for rare classes: predict one before it is the most probable, if that costs
-little. The most probable class is hardly ever one of few rows, and those are the rows that people
-look for. With factors f_k = 1 but for *rare* classes, errors cost
-
-    cost[y, k] = f_y for k != y, 0 for k = y
-
-and with class probabilities p the class of least expected cost sum_y p_y cost[y, k] is the one with
-the largest f_k p_k. The common factor of rare classes is the one of a small grid with the highest
-balanced accuracy on held-out rows, among those that lose no more accuracy than ``SLACK`` standard
-errors of the loss itself.
 """
 
 from __future__ import annotations
 
-import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,16 +20,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from softsplit.fitted.leaf_shares import consistent_with, cost_factors, decision_gains
-from softsplit.fitted.ranges import FarOutsideWarning
-from softsplit.fitted.walk import Arriving
+from softsplit.fitted.walk import Arriving, Walk
 from softsplit.fitted.walk_choice import chosen_walk
 from softsplit.selection.scoreboard import Valued
-from softsplit.solvers import Solution
-from softsplit.support.arrays import FloatArray, mean_and_error
+from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.fitted_tree import leaf_shares
+from softsplit.training.points import PointedParts, decisive_walk
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters
@@ -87,8 +76,24 @@ def price_share(rows: Rows) -> float:
 
 
 Scorer = Callable[..., float]
-MakeEstimator = Callable[[Prepared, Solution], Any]
-"""A fitted estimator with a tree, for scorers, which know nothing else."""
+
+
+class Answers(ClassifierMixin, BaseEstimator):
+    """What a tree says about held-out rows, as a fitted classifier that scorers ask."""
+
+    def __init__(
+        self, classes: NDArray[Any], predicted: NDArray[np.intp], proba: FloatArray
+    ) -> None:
+        self.classes, self.predicted, self.proba = classes, predicted, proba
+        self.classes_ = classes
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted classes of the held-out rows."""
+        return self.classes[self.predicted]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return their class probabilities, (n_rows, n_classes)."""
+        return self.proba
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,6 @@ class Scoring:
     """
 
     scorer: Scorer | None = None
-    estimator: MakeEstimator | None = None
     samplewise: bool = False
 
 
@@ -130,95 +134,122 @@ class TestRows:
             return None
         return self.prepared.arriving(ROWS.compared_walk)
 
-    def judged(self, solution: Solution) -> tuple[float, Valued | None]:
+    def judged(self, tree: TestedTree) -> tuple[float, Valued | None]:
         """Return the score of a tree and, if ``samplewise``, its value on each row."""
-        scorer, estimator = self.scoring.scorer, self.scoring.estimator
-        shares, score = self.shares(solution.parameters), 0.0
-        right = self.predicted(solution.parameters) == self.rows.labels
-        if scorer is not None and estimator is not None:
-            known = self.rows.weighted and takes_weights(scorer)
-            weight = {"sample_weight": self.rows.weight} if known else {}
-            fitted = estimator(self.prepared, solution)
-            with warnings.catch_warnings():  # about rows that were only held out here
-                warnings.simplefilter("ignore", FarOutsideWarning)
-                score = float(scorer(fitted, self.rows.X, self.rows.y, **weight))
-        elif not np.any(self.rows.weight):
+        scorer, labels, weight = self.scoring.scorer, self.rows.labels, self.rows.weight
+        if scorer is not None:
+            weighed = self.rows.weighted and takes_weights(scorer)
+            known = {"sample_weight": weight} if weighed else {}
+            costs = None if self.prepared.assigned else self.prepared.settings.cost_matrix
+            costs = None if costs is None else np.asarray(costs, dtype=float)
+            answers = Answers(self.rows.classes, tree.predicted(costs), tree.probabilities(costs))
+            score = float(scorer(answers, self.rows.X, self.rows.y, **known))
+        elif not np.any(weight):
             raise ValueError("a test fold holds no sample of positive weight; use other folds.")
         else:
-            score = float(right @ self.rows.weight / self.rows.weight.sum())
+            score = float((tree.predicted() == labels) @ weight / weight.sum())
         if not self.scoring.samplewise:
             return score, None
-        return score, valued_samples(shares, self.rows.labels, self.rows.weight)
+        return score, valued_samples(tree.shares, labels, weight)
 
-    def predicted(self, tree: TreeParameters, costs: FloatArray | None = None) -> NDArray[np.intp]:
-        """Position of the predicted class of each row, by the walk or by the mixture.
-
-        ``costs`` of errors (n_classes, n_classes) are all equal if not given.
-        """
-        return self.routed(tree).predicted(costs)
-
-    def routed(self, tree: TreeParameters) -> RoutedRows:
-        """Return the scores of the rows at the branches of ``tree``."""
+    def routed(self, tree: TreeParameters) -> RoutedTree:
+        """Return a tree of free weights at these rows."""
         training, arriving = self.training, None
         # A single question of two classes turns where the mixture does.
         if training is not None and (len(tree.thresholds) > 1 or tree.n_groups > 2):
             arriving = training._replace(features=split_scores(tree, training.features))
-        steepness = self.prepared.problem.steepness
-        return RoutedRows(tree, steepness, self._known, split_scores(tree, self.scaled), arriving)
+        scores = split_scores(tree, self.scaled)
+        return RoutedTree(self.prepared, self.known, tree, scores, arriving)
+
+    def pointed(self, parts: PointedParts) -> PointedRows:
+        """Return a tree in points at these rows."""
+        rows = Arriving(self.scaled, self.rows.labels, self.rows.weight)
+        training = self.prepared.arriving(ROWS.compared_walk)
+        training, rows = (parts.values(self.prepared, some) for some in (training, rows))
+        return PointedRows(self.prepared, self.known, parts, rows.features, training)
 
     @property
-    def _known(self) -> NDArray[np.bool_]:
+    def known(self) -> NDArray[np.bool_]:
         """Which classes of the rows were trained on."""
         return np.isin(self.rows.classes, self.prepared.classes)
 
-    def shares(self, tree: TreeParameters) -> FloatArray:
-        """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
-        steepness = self.prepared.problem.steepness
-        return self._of_all_classes(mixed_values(tree, self.scaled, steepness))
 
-    def probabilities(self, tree: TreeParameters, costs: FloatArray | None = None) -> FloatArray:
+@dataclass(frozen=True)
+class TestedTree(ABC):
+    """A tree at held-out rows: all that its predictions need of them.
+
+    Attributes
+    ----------
+    prepared : Prepared
+        The training rows of the fold.
+    known : array of bool, shape (n_classes,)
+        Which classes of the held-out rows were trained on.
+    """
+
+    prepared: Prepared
+    known: NDArray[np.bool_]
+
+    def predicted(self, costs: FloatArray | None = None) -> NDArray[np.intp]:
+        """Position of the predicted class of each row, by the walk or by the mixture.
+
+        ``costs`` of errors (n_classes, n_classes) are all equal if not given.
+        """
+        return np.flatnonzero(self.known)[self.decided(self._of_known(costs))]
+
+    @property
+    def shares(self) -> FloatArray:
+        """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
+        return self._of_all_classes(self.mixed(None))
+
+    def probabilities(self, costs: FloatArray | None = None) -> FloatArray:
         """What ``predict_proba`` of the tree says of the rows, (n_rows, n_classes).
 
         These are the shares, of a tree for costs those of the training rows in its leaves, made
         consistent with the predicted class as ``TreeModel.predict_proba`` does.
         """
-        prepared, n_leaves = self.prepared, tree.leaf_values.shape[1]
-        factors: FloatArray | None = None
-        mixed = tree
-        if prepared.assigned:
-            mixed = replace(tree, leaf_values=leaf_shares(prepared, tree))
-            own = mixed.leaf_values[np.argmax(tree.leaf_values, axis=0), np.arange(n_leaves)]
-            if np.all(own >= mixed.leaf_values.max(axis=0)):
-                factors = np.ones(tree.n_groups)
-        elif self.training is not None and costs is None:
-            factors = np.ones(tree.n_groups)
-        elif self.training is not None and costs is not None:
-            factors = cost_factors(costs[np.ix_(self._known, self._known)])
-        proba = mixed_values(mixed, self.scaled, prepared.problem.steepness).T.copy()
+        own = self._of_known(costs)
+        proba, factors = self.leaf_mixture(own).T.copy(), self.factors(own)
         if factors is not None:
-            places = np.cumsum(self._known) - 1
-            predicted = places[self.predicted(tree, costs)]
+            predicted = self.decided(own)
             apart = np.argmax(proba * factors, axis=1) != predicted
             proba[apart] = consistent_with(proba[apart], predicted[apart], factors)
         return self._of_all_classes(proba.T).T
 
+    @abstractmethod
+    def decided(self, costs: FloatArray | None) -> NDArray[np.intp]:
+        """Return predicted classes, as positions among those trained on."""
+
+    @abstractmethod
+    def mixed(self, costs: FloatArray | None) -> FloatArray:
+        """Return the mixture over all leaves, (n_trained_classes, n_rows)."""
+
+    def leaf_mixture(self, costs: FloatArray | None) -> FloatArray:
+        """Return the same with class shares in the leaves."""
+        return self.mixed(costs)
+
+    def factors(self, costs: FloatArray | None) -> FloatArray | None:
+        """Return factors f with which the predicted class has the largest f_k p_k, if there are."""
+        return np.ones(len(self.prepared.classes)) if costs is None else cost_factors(costs)
+
+    def _of_known(self, costs: FloatArray | None) -> FloatArray | None:
+        return None if costs is None else costs[np.ix_(self.known, self.known)]
+
     def _of_all_classes(self, present: FloatArray) -> FloatArray:
         """Probabilities (n_classes, n_rows) with zeros for classes not trained on."""
-        if len(self.rows.classes) == len(self.prepared.classes):
+        if np.all(self.known):
             return present
-        shares = np.zeros((len(self.rows.classes), present.shape[1]))
-        shares[self._known] = present
+        shares = np.zeros((len(self.known), present.shape[1]))
+        shares[self.known] = present
         return shares
 
 
 @dataclass(frozen=True)
-class RoutedRows:
-    """Held-out rows at the branches of one tree: all that its predictions need of them.
+class RoutedTree(TestedTree):
+    """A tree of free weights.
 
     Attributes
     ----------
-    known : array of bool, shape (n_classes,)
-        Which classes of the rows were trained on.
+    tree : TreeParameters
     scores : array of shape (n_branches, n_rows)
     arriving : Arriving, optional
         The training rows on which the walk is chosen, with scores as features; None: the mixture
@@ -226,24 +257,73 @@ class RoutedRows:
     """
 
     tree: TreeParameters
-    steepness: float
-    known: NDArray[np.bool_]
     scores: FloatArray
     arriving: Arriving | None
 
-    def predicted(self, costs: FloatArray | None = None) -> NDArray[np.intp]:
-        """Return the predicted class of each row, as ``TestRows.predicted`` does."""
-        tree, rows = self.tree, self.arriving
-        gains = np.eye(tree.n_groups)
-        if costs is not None:
-            gains = decision_gains(costs[np.ix_(self.known, self.known)])
+    def decided(self, costs: FloatArray | None) -> NDArray[np.intp]:
+        tree, rows, steepness = self.tree, self.arriving, self.prepared.problem.steepness
+        gains = np.eye(tree.n_groups) if costs is None else decision_gains(costs)
         if rows is None:
-            leaves = leaf_probabilities(self.scores, self.steepness)
-            classes = np.argmax(gains.T @ tree.leaf_values @ leaves, axis=0)
-        else:
-            walk = chosen_walk(tree, self.steepness, rows, gains, scores=rows.features)
-            classes = walk.predicted(self.scores)
-        return np.flatnonzero(self.known)[classes]
+            leaves = leaf_probabilities(self.scores, steepness)
+            return np.argmax(gains.T @ tree.leaf_values @ leaves, axis=0)
+        walk = chosen_walk(tree, steepness, rows, gains, scores=rows.features)
+        return walk.predicted(self.scores)
+
+    def mixed(self, costs: FloatArray | None) -> FloatArray:
+        return self._over_leaves(self.tree.leaf_values)
+
+    def leaf_mixture(self, costs: FloatArray | None) -> FloatArray:
+        return self._over_leaves(self._class_shares)
+
+    def factors(self, costs: FloatArray | None) -> FloatArray | None:
+        if self.prepared.settings.decision == "walk" and not self.prepared.assigned:
+            return super().factors(costs)
+        if not self.prepared.assigned:
+            return None
+        tree, shares = self.tree, self._class_shares
+        own = shares[np.argmax(tree.leaf_values, axis=0), np.arange(shares.shape[1])]
+        return np.ones(tree.n_groups) if np.all(own >= shares.max(axis=0)) else None
+
+    @cached_property
+    def _class_shares(self) -> FloatArray:
+        """Class shares of the leaves, (n_classes, n_leaves)."""
+        assigned = self.prepared.assigned
+        return leaf_shares(self.prepared, self.tree) if assigned else self.tree.leaf_values
+
+    def _over_leaves(self, values: FloatArray) -> FloatArray:
+        return values @ leaf_probabilities(self.scores, self.prepared.problem.steepness)
+
+
+@dataclass(frozen=True)
+class PointedRows(TestedTree):
+    """A tree in whole points.
+
+    Attributes
+    ----------
+    parts : PointedParts
+    points : array of shape (n_lookups, n_rows)
+    training : Arriving
+        Training rows with points as features, on which the walk is chosen.
+    """
+
+    parts: PointedParts
+    points: FloatArray
+    training: Arriving
+
+    def decided(self, costs: FloatArray | None) -> NDArray[np.intp]:
+        walk = self.walked(costs)[1]
+        return walk.classes[walk.leaves(self.points.T, self.parts.scaling)]
+
+    def mixed(self, costs: FloatArray | None) -> FloatArray:
+        steepness = self.prepared.problem.steepness
+        return mixed_values(self.walked(costs)[0], self.points, steepness)
+
+    def walked(self, costs: FloatArray | None = None) -> tuple[TreeParameters, Walk]:
+        """Return the tree and its walk, as they are fitted."""
+        gains = np.eye(len(self.prepared.classes)) if costs is None else decision_gains(costs)
+        steepness = self.prepared.problem.steepness
+        tree, walk = decisive_walk(self.parts, self.training, steepness, gains)
+        return tree, walk.counted(self.training, self.parts.scaling, gains)
 
 
 def takes_weights(scorer: Scorer) -> bool:
@@ -252,86 +332,3 @@ def takes_weights(scorer: Scorer) -> bool:
     if asked is not None:
         return bool(asked())
     return "sample_weight" in signature(scorer).parameters
-
-
-# --- the decision for rare classes ----------------------------------------------------------------
-
-RARE = 0.5
-"""A class is rare below this part of an even share."""
-
-FACTORS = (
-    1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 16.0, 20.0,
-)  # fmt: skip
-"""Grid of factors on the probability of rare classes."""
-
-SLACK = 0.5
-"""Standard errors of accuracy that a factor may cost."""
-
-FEWEST = 5
-"""Held-out rows that a class must have for a decision about it."""
-
-UNAFFORDABLE = 2
-"""Factors in a row that cost too much accuracy after which no larger one is tried."""
-
-
-def decision_factors(
-    predicted: Callable[[FloatArray], NDArray[np.intp]],
-    n_classes: int,
-    labels: NDArray[np.int64],
-    weights: FloatArray,
-    over: Callable[[], bool] = lambda: False,
-) -> FloatArray | None:
-    """Return the factor of each class; None if all are 1.
-
-    Parameters
-    ----------
-    predicted : callable
-        Returns the predicted classes of the held-out rows under a cost matrix.
-    labels, weights : arrays of shape (n_rows,)
-        True classes and weights of the held-out rows.
-    over : callable
-        Whether the time is over: factors that were not tried by then are not looked at.
-    """
-    totals = np.bincount(labels, weights, n_classes).astype(float)
-    counts = np.bincount(labels, minlength=n_classes)
-    rare = (totals < RARE * totals.sum() / n_classes) & (counts >= FEWEST)
-    if not np.any(rare):
-        return None
-
-    def hits(factors: FloatArray) -> FloatArray:
-        return np.where(predicted(prediction_costs(factors)) == labels, 1.0, 0.0)
-
-    if over():
-        return None
-    plain = hits(np.ones(n_classes))
-    best, chosen, too_much = _balanced(plain, labels, weights, totals), 1.0, 0
-    for factor in FACTORS[1:]:
-        if over() or too_much == UNAFFORDABLE:
-            break
-        right = hits(np.where(rare, factor, 1.0))
-        if not _affordable(plain - right, weights):
-            too_much += 1
-            continue
-        balance, too_much = _balanced(right, labels, weights, totals), 0
-        if balance > best + 1e-12:
-            best, chosen = balance, factor
-    return np.where(rare, chosen, 1.0) if chosen > 1 else None
-
-
-def prediction_costs(factors: FloatArray) -> FloatArray:
-    """Return the cost matrix that predicts the class with the largest factor times probability."""
-    return factors[:, None] * (1.0 - np.eye(len(factors)))
-
-
-def _balanced(
-    right: FloatArray, labels: NDArray[np.int64], weights: FloatArray, totals: FloatArray
-) -> float:
-    known = totals > 0
-    rates = np.bincount(labels, weights * right, len(totals))[known] / totals[known]
-    return float(np.mean(rates))
-
-
-def _affordable(lost: FloatArray, weights: FloatArray) -> bool:
-    """Whether the mean accuracy lost is within ``SLACK`` standard errors."""
-    mean, error = mean_and_error(lost, weights)
-    return mean <= SLACK * error + 1e-12

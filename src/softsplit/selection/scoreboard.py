@@ -13,8 +13,9 @@ save ``price`` parts of all that there is to save, and one of cost c (``feature_
 that. The selections are points on this one trade
 (``PRICES``). It has the form of the training objective, a loss and a strength per feature. A
 tolerance in standard errors is so large for few rows that anything passes, and so small for many
-that nothing does. A term beyond the first three of a question (``ChoiceRules.readable_terms``)
-counts as one more feature: a second question is easier to read than ten more terms.
+that nothing does. A term beyond the first four of a question (``ChoiceRules.readable_terms``)
+counts as one more feature: a second question is easier to read than ten more terms. Of trees in
+whole points the smallest is taken that is no more than one standard error worse than the best.
 
 Where folds have one score each, of any scale, the sparsest row is taken that is no more than some
 standard errors worse than the best (``ERRORS``). There are two such errors, and a row must be
@@ -39,6 +40,7 @@ from scipy.stats import rankdata
 
 from softsplit.formulations import Formulation, formulation_of
 from softsplit.support.arrays import FloatArray, mean_and_error
+from softsplit.training.points import PointedParts
 from softsplit.tree.parameters import TreeParameters
 
 PRICES = {"best": 0.0, "default": 0.0025, "one_se": 0.005, "sparse": 0.008}
@@ -62,13 +64,13 @@ class Candidate(NamedTuple):
     scope: str
     loss: Any = "cost"
     ridge: float = 0.0
-    max_terms: int | None = None
     teacher: float = 0.0
+    points: bool = False
 
     @property
     def family(self) -> Candidate:
-        """Candidates with the same races: they differ in ridge and longest question only."""
-        return self._replace(ridge=0.0, max_terms=None)
+        """Candidates with the same races: they differ in ridge, or points."""
+        return self._replace(ridge=0.0, points=False)
 
     @property
     def formulation(self) -> Formulation:
@@ -82,12 +84,7 @@ class Candidate(NamedTuple):
         if self.formulation.tunes_ridge:
             parameters["ridge"] = self.ridge
         strengths = {"local_strength": local, "global_strength": global_}
-        return parameters | self.limits | strengths
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        """The limit of the size that the candidate adds, as a parameter."""
-        return {} if self.max_terms is None else {"max_terms": self.max_terms}
+        return parameters | strengths
 
     @property
     def label(self) -> str:
@@ -99,8 +96,6 @@ class Candidate(NamedTuple):
             for name, value in (("scope", self.scope), ("penalty", self.penalty))
             if value != usual[f"{name}s" if name == "scope" else "penalties"][0]
         ]
-        if self.max_terms is not None:
-            varied.append(f"at most {self.max_terms} features a question")
         if self.teacher > 0:
             varied.append(f"teacher {self.teacher:g}")
         return ", ".join([f"depth {self.depth}", f"{self.scale} scaling", last, *varied])
@@ -114,7 +109,7 @@ class Valued(NamedTuple):
 
 
 class FoldScore(NamedTuple):
-    """One tree on one fold."""
+    """One tree on one fold; with ``parts`` in whole points, whose sizes and scores these are."""
 
     tree: TreeParameters
     score: float
@@ -124,6 +119,7 @@ class FoldScore(NamedTuple):
     samples: Valued | None = None
     long_terms: float = 0.0
     price: float = 0.0
+    parts: PointedParts | None = None
 
 
 Key = tuple[Candidate, float]
@@ -152,10 +148,21 @@ class Scoreboard:
         self.folds.setdefault((candidate, fraction), {})[fold] = score
 
     def rows(self) -> list[Key]:
-        """Return the rows scored on every fold, or on most folds if there are none."""
-        known = {k: folds for k, folds in self.folds.items() if k[0] not in self.not_deeper}
+        """Return the rows scored on every fold, or on most folds if there are none.
+
+        Trees in points are compared with each other alone.
+        """
+        known = {
+            key: folds
+            for key, folds in self.folds.items()
+            if key[0] not in self.not_deeper and not key[0].points
+        }
         most = max((len(folds) for folds in known.values()), default=0)
         return [key for key, folds in known.items() if len(folds) == most]
+
+    def pointed(self) -> list[Key]:
+        """Return the rows of trees in whole points."""
+        return [key for key in self.folds if key[0].points]
 
     def trees(self, key: Key) -> list[TreeParameters]:
         """Return the trees of a row, fold by fold."""
@@ -214,6 +221,14 @@ class Scoreboard:
         return (-round(self.net(key, price), 12), *self._sparsity(key))
 
     def chosen(self, selection: str) -> Key:
+        """Return the smallest tree in points close to the best of them, else the ``traded`` row."""
+        pointed = self.pointed()
+        if not pointed:
+            return self.traded(selection)
+        best = self.best(pointed)
+        return min((key for key in pointed if self.close(key, best)), key=self.size)
+
+    def traded(self, selection: str) -> Key:
         """Return the row of the trade; of scored folds, the sparsest row close to the best."""
         best = self.best()
         if self.valued(best):

@@ -51,10 +51,8 @@ def fitted_tree(
     prepared: Prepared,
     solution: Solution,
     zero_threshold: float,
-    *,
-    importances: bool = True,
 ) -> TreeModel:
-    """Return the fitted tree of a solution; ``importances`` take a pass over the rows.
+    """Return the fitted tree of a solution.
 
     Where leaves hold one class each, the class shares of the rows that reach them are computed
     as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
@@ -67,39 +65,26 @@ def fitted_tree(
     if solution.screening is not None and isinstance(rows, SparseRows):
         here = prepared.on(rows.of_working_set(solution.screening.columns))
         if here is not prepared:
-            return fitted_tree(here, solution, zero_threshold, importances=importances)
-    parameters = solution.parameters
+            return fitted_tree(here, solution, zero_threshold)
     problem, steepness = prepared.problem, prepared.problem.steepness
-    if formulation_of(prepared.settings.loss).prunes:
-        # rates of any rows hold to less than what a rounded tree may change
-        rounded = prepared.settings.decision == "walk" and problem.rate_limits is None
-        smaller = simplified(parameters, steepness, ROUNDED_IDLE if rounded else IDLE)
-        kept = prepared.problem.binding_rules
-        if kept is None or kept.allow(smaller.weights != 0):
-            parameters = smaller
+    parameters = _simplified(prepared, solution.parameters)
     mass = rows.evaluate(parameters.splits, parameters.leaf_values, IDENTITY, steepness).mass
-    solved, parameters = parameters, oriented(parameters, mass)
+    parameters = oriented(parameters, mass)
     assigned = prepared.assigned
     costs = None if assigned else prepared.settings.cost_matrix
     costs = None if costs is None else np.array(costs, dtype=float)
-    parts = None
-    if points.wanted(prepared):
-        # Points of two classes speak for the second, as those of risk scores do.
-        turned = oriented(solved, mass[::-1] if len(mass) == 2 else mass)
-        parts = points.in_points(prepared, turned)
+    parts = pointed_parts(prepared, solution.parameters) if points.wanted(prepared) else None
     if parts is not None:
-        return _pointed_tree(prepared, solution, parts, costs, zero_threshold, importances)
+        return _pointed_tree(prepared, solution, parts, costs, zero_threshold)
     walk = None
     if prepared.settings.decision == "walk" and not assigned:
         parameters, walk, costs = fitted_walk(prepared, parameters, costs, zero_threshold)
     shares = leaf_shares(prepared, parameters) if assigned else None
     weights = mass.sum(axis=0)
     parameters, shares = ordered_tree(prepared, parameters, shares, weights, walk is not None)
-    measured = None
-    if importances:
-        drawn = drawn_from(problem.rows, ROWS.importances)
-        lines = drawn.lines_in_use(np.any(parameters.weights, axis=1))
-        measured = feature_importances(parameters, steepness, lines, drawn.weights)
+    drawn = drawn_from(problem.rows, ROWS.importances)
+    lines = drawn.lines_in_use(np.any(parameters.weights, axis=1))
+    measured = feature_importances(parameters, steepness, lines, drawn.weights)
     return TreeModel(
         parameters=parameters,
         steepness=steepness,
@@ -108,7 +93,7 @@ def fitted_tree(
         feature_names=prepared.feature_names,
         summary=prepared.summary,
         zero_threshold=float(zero_threshold),
-        importances=None if measured is None else used_shares(measured, parameters.weights),
+        importances=used_shares(measured, parameters.weights),
         objective=solution.objective,
         n_iter=max(1, solution.n_iter),
         distributions=shares,
@@ -122,13 +107,34 @@ def fitted_tree(
     )
 
 
+def _simplified(prepared: Prepared, tree: TreeParameters) -> TreeParameters:
+    """Return a tree without branches that have no effect, where the formulation prunes."""
+    if not formulation_of(prepared.settings.loss).prunes:
+        return tree
+    # rates of any rows hold to less than what a rounded tree may change
+    rounded = prepared.settings.decision == "walk" and prepared.problem.rate_limits is None
+    idle = ROUNDED_IDLE if rounded else IDLE
+    smaller = simplified(tree, prepared.problem.steepness, idle)
+    kept = prepared.problem.binding_rules
+    return smaller if kept is None or kept.allow(smaller.weights != 0) else tree
+
+
+def pointed_parts(prepared: Prepared, tree: TreeParameters) -> points.PointedParts | None:
+    """Return a trained tree in whole points; None where it asks no question in points."""
+    tree, rows = _simplified(prepared, tree), prepared.problem.rows
+    steepness = prepared.problem.steepness
+    mass = rows.evaluate(tree.splits, tree.leaf_values, IDENTITY, steepness).mass
+    # Points of two classes speak for the second, as those of risk scores do.
+    turned = oriented(tree, mass[::-1] if len(mass) == 2 else mass)
+    return points.in_points(prepared, turned)
+
+
 def _pointed_tree(
     prepared: Prepared,
     solution: Solution,
     parts: points.PointedParts,
     costs: FloatArray | None,
     zero_threshold: float,
-    importances: bool,
 ) -> TreeModel:
     """Return the fitted tree in whole points.
 
@@ -158,7 +164,7 @@ def _pointed_tree(
         feature_names=parts.coding.column_names,
         summary=parts.summary(prepared, few),
         zero_threshold=float(zero_threshold),
-        importances=used_shares(shares, parameters.weights) if importances else None,
+        importances=used_shares(shares, parameters.weights),
         objective=solution.objective,
         n_iter=max(1, solution.n_iter),
         call_costs=costs,

@@ -12,15 +12,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from softsplit.fitted.monotone import order_directions, ordered_leaves, ordered_walk
 from softsplit.fitted.summary import INTEGER, FeatureSummary
 from softsplit.fitted.walk import Arriving, Walk, arrivals
 from softsplit.fitted.walk_rounding import rounded_shares, whole_walk
-from softsplit.points.cells import CellColumn, cells_of
+from softsplit.points.cells import CellColumn, cells_of, known_numbers
 from softsplit.points.question import DEFAULTS, Effect, SearchOptions
 from softsplit.points.tree import PointedTree, SoftQuestion, pointed
 from softsplit.support.arrays import FloatArray
@@ -30,14 +32,15 @@ from softsplit.tree.routing import split_scores
 from softsplit.tree.scaling import LinearScaling
 from softsplit.variables import Coding, MonotoneEffects
 from softsplit.variables.lookup import Lookup
-from softsplit.variables.variable import CATEGORY, DATE, NUMBER
+from softsplit.variables.variable import CATEGORY, DATE, NUMBER, Cells
 
 # Rows on which points are searched; variables of a table that are all tried as further look-ups.
 SEARCHED_ROWS = 10_000
 TRIED_VARIABLES = 40
 
-# A question whose smaller side has less than this part of the rows that reach it divides nobody.
-LEAST_SIDE = 0.01
+# A question whose smaller side has less than these parts of the rows that reach it, and of the rows
+# of every class, divides hardly anybody.
+LEAST_SIDE, LEAST_OF_CLASS = 0.01, 0.1
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,10 @@ class PointedParts:
 
     def values(self, prepared: Prepared, rows: Arriving) -> Arriving:
         """Return training rows with their points as features."""
-        columns = _decoded(prepared, self.trained, rows, sorted({i for i, _ in self.lookups}))
-        values = [own.values(columns[i].numbers, columns[i].missing) for i, own in self.lookups]
-        return rows._replace(features=np.array(values))
+        known = {
+            i: _known(prepared, self.trained, rows, i) for i in sorted({i for i, _ in self.lookups})
+        }
+        return rows._replace(features=np.array([own.values(*known[i]) for i, own in self.lookups]))
 
     def on_all_columns(self, tree: TreeParameters, walk: Walk) -> tuple[TreeParameters, Walk]:
         """Return a tree on the look-ups, and its walk, on the columns of the coding."""
@@ -104,6 +108,16 @@ class PointedParts:
         leaves = ordered_leaves(tree.leaf_values, mass, direction, self.monotone, rounded_shares)
         walk = ordered_walk(walk, self.monotone, gains, gains.T @ leaves)
         return replace(tree, leaf_values=leaves), walk
+
+    def marks(self, used: Any) -> FloatArray:
+        """Return numbers of look-ups (n_lookups, n_branches) on the columns of training.
+
+        Each stands at the first column of its variable.
+        """
+        marks = np.zeros((len(self.trained.homes), used.shape[1]))
+        for (i, _), line in zip(self.lookups, np.asarray(used, dtype=float), strict=True):
+            marks[self.trained.firsts[i]] += np.abs(line)
+        return marks
 
     @property
     def columns(self) -> NDArray[np.intp]:
@@ -171,7 +185,9 @@ def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
     read = np.ones(len(used), dtype=bool) if tried else np.isin(coding.homes, homes)
     rows = prepared.arriving(SEARCHED_ROWS, read)
     variables = list(range(len(coding.variables))) if tried else homes.tolist()
-    columns = list(_decoded(prepared, coding, rows, variables).values())
+    columns = [
+        cells_of(coding.variables[i], _decoded(prepared, coding, rows, i)) for i in variables
+    ]
     places = {i: n for n, i in enumerate(variables)}
     scores = split_scores(tree, rows.features) * prepared.problem.steepness
     soft = [
@@ -223,9 +239,7 @@ def _directions(
 
 def _allowed(prepared: Prepared, parts: PointedParts) -> bool:
     """Whether a tree in points is within limits and rules, which speak of columns of training."""
-    marks = np.zeros((prepared.problem.n_features, parts.parameters.weights.shape[1]))
-    for (i, _), weights in zip(parts.lookups, parts.parameters.weights, strict=True):
-        marks[parts.trained.firsts[i]] += np.abs(weights)
+    marks = parts.marks(parts.parameters.weights)
     return prepared.problem.allows(replace(parts.parameters, weights=marks))
 
 
@@ -235,9 +249,11 @@ def decisive_walk(
     """Return the tree and its walk without questions that decide nothing, on the look-ups.
 
     1. The walk of the tree, with whole thresholds.
-    2. The lowest question whose sides predict one class, unless it is the only one, or that
-       divides hardly anybody; without one the walk is complete.
+    2. The lowest question whose sides predict one class, or that divides hardly anybody; without
+       one, or where it is the only question, the walk is complete.
     3. The question becomes the same for all rows: its leaves are mixed, or all go to one side.
+
+    An only question is kept for its probabilities; see ``_dividing``.
     """
     tree = parts.parameters
     while True:
@@ -249,7 +265,7 @@ def decisive_walk(
         # 2. a question that decides nothing
         dead = _undecided(walk, rows)
         if dead is None:
-            return rounded, walk
+            return rounded, _dividing(walk, rows)
         # 3. the same for all rows
         branch, share = dead
         weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
@@ -263,40 +279,73 @@ def _undecided(walk: Walk, rows: Arriving) -> tuple[int, float] | None:
     """The lowest question that decides nothing, and which share of rows is to go left there."""
     n_branches = len(walk.thresholds)
     asked = np.flatnonzero(np.any(walk.coefficients, axis=1))
+    if len(asked) == 1:
+        return None
     holds = np.array([walk.holds(t, rows.features.T) for t in range(n_branches)])
-    nodes = _node_rows(holds, rows.weights)
+    nodes = _node_rows(holds, rows, len(walk.counts))
+    sizes = nodes.sum(axis=1)
     for t in asked[::-1].tolist():
-        left, right = nodes[2 * t + 1], nodes[2 * t + 2]
+        left, right = sizes[2 * t + 1], sizes[2 * t + 2]
         leaves = list(walk.topology.leaves_below(t))
-        arrived = [leaf for leaf in leaves if nodes[n_branches + leaf] > 0]
-        if min(left, right) <= LEAST_SIDE * (left + right):
+        arrived = [leaf for leaf in leaves if sizes[n_branches + leaf] > 0]
+        smaller = nodes[2 * t + 1 + int(right < left)]
+        of_classes = np.divide(smaller, nodes[0], out=np.zeros(len(smaller)), where=nodes[0] > 0)
+        if min(left, right) <= LEAST_SIDE * (left + right) and of_classes.max() < LEAST_OF_CLASS:
             return t, float(left > right)
-        if len(set(walk.classes[arrived].tolist())) == 1 and len(asked) > 1:
+        if len(set(walk.classes[arrived].tolist())) == 1:
             return t, left / (left + right)
     return None
 
 
-def _node_rows(holds: NDArray[np.bool_], weights: FloatArray) -> FloatArray:
-    """Weight of the rows that get to each node by answers (n_branches, n_rows)."""
+def _dividing(walk: Walk, rows: Arriving) -> Walk:
+    """Return a walk whose only question has rows on both sides.
+
+    Where one class is the most probable at all sums of points, any threshold decides alike: that
+    whose sides tell most about the classes is kept (the cut of largest information gain, Quinlan
+    1986).
+    """
+    asked = np.flatnonzero(np.any(walk.coefficients, axis=1))
+    if len(asked) != 1:
+        return walk
+    sums = walk.coefficients[asked[0]] @ rows.features
+    above = sums > walk.thresholds[asked[0]]
+    if np.any(above) and not np.all(above):
+        return walk
+    totals = np.bincount(rows.labels, rows.weights, len(walk.counts))
+
+    def likelihood(cut: float) -> float:
+        part = np.bincount(rows.labels, rows.weights * (sums > cut), len(totals))
+        sides = np.array([part, totals - part])
+        return float(xlogy(sides, sides / sides.sum(axis=1, keepdims=True)).sum())
+
+    cuts = np.unique(np.floor(sums))[:-1]
+    if not len(cuts):
+        return walk
+    thresholds = walk.thresholds.copy()
+    thresholds[asked[0]] = max(cuts.tolist(), key=likelihood)
+    return replace(walk, thresholds=thresholds)
+
+
+def _node_rows(holds: NDArray[np.bool_], rows: Arriving, n_classes: int) -> FloatArray:
+    """Weight of the rows of each class that get to each node by answers, (n_nodes, n_classes)."""
     n_branches = len(holds)
-    mass = np.zeros(2 * n_branches + 1)
-    mass[n_branches:] = np.bincount(arrivals(holds), weights, n_branches + 1)
+    mass = np.zeros((2 * n_branches + 1, n_classes))
+    np.add.at(mass, (n_branches + arrivals(holds), rows.labels), rows.weights)
     for t in range(n_branches - 1, -1, -1):
         mass[t] = mass[2 * t + 1] + mass[2 * t + 2]
     return mass
 
 
-def _decoded(
-    prepared: Prepared, coding: Coding, rows: Arriving, variables: list[int]
-) -> dict[int, CellColumn]:
-    """Return the cells of some variables of training rows."""
-    return {
-        i: cells_of(
-            coding.variables[i],
-            coding.variables[i].decoded(_restored(prepared, rows, coding.columns_of(i))),
-        )
-        for i in variables
-    }
+def _decoded(prepared: Prepared, coding: Coding, rows: Arriving, i: int) -> Cells:
+    """Return a variable of training rows."""
+    return coding.variables[i].decoded(_restored(prepared, rows, coding.columns_of(i)))
+
+
+def _known(
+    prepared: Prepared, coding: Coding, rows: Arriving, i: int
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return numbers of a variable, imputed where they are missing, and where they are."""
+    return known_numbers(coding.variables[i], _decoded(prepared, coding, rows, i))
 
 
 def _restored(prepared: Prepared, rows: Arriving, own: NDArray[np.intp]) -> FloatArray:

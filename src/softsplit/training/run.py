@@ -223,7 +223,7 @@ def decided(prepared: Prepared, trained: Solution, run: Run) -> Solution:
         return float(said[np.arange(len(said)), limits.labels].sum())
 
     def judged(solution: Solution) -> tuple[bool, float]:
-        tree = fitted_tree(prepared, solution, run.solver.zero_threshold, importances=False)
+        tree = fitted_tree(prepared, solution, run.solver.zero_threshold)
         hold = all(one.decisions_hold for one in tree.rates)
         if tree.walk is None:
             return hold, right_by_mixture(solution)
