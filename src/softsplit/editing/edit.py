@@ -132,6 +132,9 @@ def find_columns(model: TreeModel, feature: Any, *, whole: bool = False) -> list
     term = isinstance(feature, str) and names.count(feature) == 1
     if term and not (whole and feature in table.names):
         return [names.index(feature)]
+    called = [i for i, variable in enumerate(table.variables) if variable.name == feature]
+    if called and table.pointed and not (whole and feature in table.names):
+        return [int(j) for j in table.columns_of(called[0])]
     place = None
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
         place = int(feature) if 0 <= feature < len(table.names) else None
@@ -140,7 +143,9 @@ def find_columns(model: TreeModel, feature: Any, *, whole: bool = False) -> list
     if place is not None:
         variables = [i for i, at in enumerate(table.places) if at == place]
         return [int(j) for i in variables for j in table.columns_of(i)]
-    used = ", ".join(names[j] for j in model.selected_features)
+    if table.pointed:
+        names = [table.variables[i].name for i in table.homes]
+    used = ", ".join(dict.fromkeys(names[j] for j in model.selected_features))
     raise ValueError(f"there is no feature {shown(feature)}; those in use are: {used or 'none'}.")
 
 
@@ -163,11 +168,8 @@ def find_term(model: TreeModel, node: OutlineNode, feature: Any) -> int:
         return own[0]
     coding = model.table_coding
     used = [coding.variables[coding.homes[j]].name for j in node.split.features]
-    wanted = [j for j in node.split.features if coding.variables[coding.homes[j]].name == feature]
-    if len(wanted) == 1:
-        return wanted[0]
     raise ValueError(
-        f"question {node.number} does not ask for {shown(feature)} alone; it asks for "
+        f"question {node.number} has no points of {shown(feature)} alone; it has those of "
         f"{', '.join(map(shown, used))}."
     )
 
