@@ -128,6 +128,9 @@ PORT = Lookup((0, 3, 3, 0))  # the last of other levels
         (3, {"age": AGE, "sex": SEX}, "age by sex: 30 or more if male; 50 or more if female"),
         (1, {"age": Lookup(slopes=(1,), unit=20.0)}, "age is above 20"),
         (1, {"age": Lookup(slopes=(3,), unit=20.0)}, ""),
+        (1, {"age": Lookup(slopes=(0, 1, 4), knots=(0.5, 4.5), unit=8.0)}, "age is above 5.5"),
+        (-3, {"age": Lookup(slopes=(-1, 0, -3), knots=(3.0, 9.0))}, "age is below 3"),
+        (3, {"age": Lookup(slopes=(1, 0, 3), knots=(3.0, 9.0))}, "age is above 9"),
     ],
 )  # fmt: skip
 def test_a_question_is_said_without_points_where_it_can_be(limit, lookups, said):

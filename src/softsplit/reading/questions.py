@@ -28,7 +28,13 @@ from softsplit.support.messages import visible
 from softsplit.support.numbers import number
 from softsplit.variables import Variable
 from softsplit.variables.dates import moment_text
-from softsplit.variables.lookup import Lookup, counted_edges, rounded
+from softsplit.variables.lookup import (
+    Lookup,
+    counted_edges,
+    readable_slopes,
+    rounded,
+    threshold_of,
+)
 from softsplit.variables.variable import BOOLEAN, DATE, NUMBER, UNKNOWN
 
 # Characters of a line in a box of a picture.
@@ -165,10 +171,10 @@ class PointColumn:
 
     def _slopes(self) -> str:
         own, date = self.lookup, self.variable.kind == DATE
-        unit = self._unit_text(own.unit)
-        first, *later = own.slopes
+        slopes, width = readable_slopes(own.slopes, own.unit)
+        unit, first = self._unit_text(width), slopes[0]
         parts = [f"{first} per {unit}{f' since {self.value_text(0.0)}' * date}"] if first else []
-        for before, knot, slope in zip(own.slopes[:-1], own.knots, later, strict=True):
+        for before, slope, knot in zip(slopes[:-1], slopes[1:], own.knots, strict=True):
             if slope != before:
                 parts.append(f"from {self.value_text(knot)}: {slope} per {unit}")
         return "; ".join(parts)
@@ -301,17 +307,15 @@ class PointedQuestion:
         return [*lines, *([f"... ({left_out} more)"] if left_out else []), f"{sum_at}?"]
 
     def _of_slope(self) -> str:
-        """One threshold of a straight slope; empty if it has no short decimal, or bends."""
+        """The threshold of one number whose points only grow or fall; empty if it is no decimal."""
         (column,) = self.columns
         own = column.lookup
-        if any(slope != own.slopes[0] for slope in own.slopes) or column.variable.kind != NUMBER:
-            return ""
-        exact = Fraction(repr(self.limit)) * Fraction(repr(own.unit)) / own.slopes[0]
-        value = rounded(float(exact))
-        if Fraction(repr(value)) != exact:
+        exact = None if column.variable.kind != NUMBER else threshold_of(own, self.limit)
+        value = None if exact is None else rounded(float(exact))
+        if value is None or Fraction(repr(value)) != exact:
             return ""
         unknown = own.unknown is not None and own.unknown > self.limit
-        side = "above" if own.slopes[0] > 0 else "below"
+        side = "above" if own.direction > 0 else "below"
         return f"{column.name} is {side} {number(value, None)}{f' or {UNKNOWN}' * unknown}"
 
     def _of_conditions(self) -> str:

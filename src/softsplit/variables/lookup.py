@@ -14,6 +14,8 @@ full 20 above 60, at most 8".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,9 @@ from softsplit.support.arrays import FloatArray
 
 # Edges that are computed from a start and a width keep so many digits.
 EDGE_DIGITS = 12
+
+# Slopes are printed per 1 where none is larger.
+MOST_PER_ONE = 20
 
 # Fewer even steps are not printed as counts.
 LEAST_STEPS = 3
@@ -116,6 +121,43 @@ class Lookup:
 def counted_edges(start: float, width: float, steps: int) -> tuple[float, ...]:
     """Return where the full widths above ``start`` end."""
     return tuple(rounded(start + k * width) for k in range(1, steps + 1))
+
+
+def readable_slopes(slopes: tuple[int, ...], unit: float) -> tuple[tuple[int, ...], float]:
+    """Return the same slopes per 1 where they are small whole numbers, else without a common factor
+    if their unit stays round."""
+    ones = [Fraction(n) / Fraction(repr(unit)) for n in slopes]
+    if all(n.denominator == 1 and abs(n) <= MOST_PER_ONE for n in ones):
+        return tuple(map(int, ones)), 1.0
+    common = gcd(*slopes)
+    smaller = rounded(unit / max(common, 1))
+    if common > 1 and f"{smaller:.0e}"[0] in "125" and float(f"{smaller:.0e}") == smaller:
+        return tuple(n // common for n in slopes), smaller
+    return slopes, unit
+
+
+def threshold_of(lookup: Lookup, limit: float) -> Fraction | None:
+    """Return the value x beyond which slopes give more than ``limit`` points.
+
+    x = knot + (limit - points at the knot) unit / slope on the piece that crosses the limit; None
+    if points do not only grow or only fall, or never cross it.
+    """
+    sign, unit = lookup.direction, Fraction(repr(lookup.unit))
+    if not sign or not lookup.slopes:
+        return None
+    goal, rates = sign * Fraction(repr(limit)), [sign * n / unit for n in lookup.slopes]
+    knots = [Fraction(repr(knot)) for knot in lookup.knots]
+    start = knots[0] if knots else Fraction(0)
+    height = rates[0] * start
+    if rates[0] > 0 and (not knots or goal < height or (goal == height and sign < 0)):
+        return goal / rates[0]
+    for rate, knot, end in zip(rates[1:], knots, [*knots[1:], None], strict=True):
+        top = None if end is None else height + rate * (end - knot)
+        inside = top is None or goal < top or (goal == top and sign < 0)
+        if rate > 0 and goal >= height and inside:
+            return knot + (goal - height) / rate
+        height = height if top is None else top
+    return None
 
 
 def rounded(number: float) -> float:
