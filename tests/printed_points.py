@@ -59,6 +59,8 @@ class PrintedPoints:
                 )
             elif found := re.match(r"  chance of (.*) in %, (?:by|at) points: (.*)", line):
                 self.chances[found[1]] = [self._places(part) for part in found[2].split(", ")]
+            elif found := re.match(r"  class (.*) \(.*\) in any case$", line):
+                self.questions[at] = (*self.questions[at][:2], found[1])
             elif line.startswith("  ") and self.questions:
                 self.questions[at][2].extend(
                     re.match(r"(.*?): (.*)", part).groups() for part in line.strip().split("; ")
@@ -80,7 +82,10 @@ class PrintedPoints:
             return re.match(r"class (.*?)   \(", self.lines[0])[1]
         at = 1
         while True:
-            said, listed, ((word, yes), (_, no)) = self.questions[at]
+            said, listed, goals = self.questions[at]
+            if isinstance(goals, str):
+                return goals
+            (word, yes), (_, no) = goals
             if listed:
                 total, limit = self.total(at, row), Fraction(re.search(r"-?\d[\d.e+-]*", word)[0])
                 holds = total >= limit if word.endswith(" or more") else total > limit
@@ -251,6 +256,8 @@ class PrintedPoints:
             return levels == "unknown"
         named = [json.loads(n) if n.startswith('"') else n for n in parted(levels, ", ")]
         text = str(cell).strip()
+        if levels in ("0", "1", "0, 1"):
+            return any(float(cell) == float(n) for n in named)
         return text in named or (text.casefold() in ("true", "false") and text.casefold() in named)
 
     # --- probabilities ----------------------------------------------------------------------------

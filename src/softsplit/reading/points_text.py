@@ -15,6 +15,7 @@ continue the line before them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -22,7 +23,8 @@ import numpy as np
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import UNCOUNTED
 from softsplit.reading.outline import OutlineNode, answer_words
-from softsplit.reading.questions import PointColumn, PointedQuestion
+from softsplit.reading.point_columns import PointColumn
+from softsplit.reading.questions import PointedQuestion
 from softsplit.support.arrays import FloatArray
 from softsplit.support.lines import WIDTH, aligned, wrapped
 from softsplit.support.messages import visible
@@ -74,6 +76,8 @@ def question_lines(
         f"{word}: {goal(model, root, child, numbered)}"
         for word, child in zip(words, node.children, strict=True)
     ]
+    if len({end.classes[0][0] for end in node.ends()}) == 1 and not numbered:
+        goals = [f"class {class_text(model, node.ends())} in any case"]
     listed = [] if said else aligned([(c.name, c.entry) for c in question.columns], 4)
     return [*head, *listed, *wrapped("  ", "; ".join(goals))]
 
@@ -201,15 +205,13 @@ def _places(columns: Sequence[PointColumn]) -> tuple[PointColumn, FloatArray, np
     missing = np.zeros(len(numbers) + (unknown is not None), dtype=bool)
     missing[len(numbers) :] = True
     numbers = np.append(numbers, [variable.middle] * (len(missing) - len(numbers)))
-    return PointColumn(variable, Lookup((0,), edges), first.column, first.name), numbers, missing
+    return replace(first, lookup=Lookup((0,), edges)), numbers, missing
 
 
 def _grouped(column: PointColumn, ids: Sequence[int], n_known: int) -> list[tuple[str, int]]:
     """Words for the places of each group, by neighbours of ranges or by levels."""
     known, unknown = tuple(ids[:n_known]), ids[n_known] if len(ids) > n_known else None
-    own = PointColumn(
-        column.variable, Lookup(known, column.lookup.edges, unknown=unknown), column.column, ""
-    )
+    own = replace(column, lookup=Lookup(known, column.lookup.edges, unknown=unknown))
     if not own.ranged:
         return own.parts
     lines = []

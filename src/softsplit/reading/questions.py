@@ -5,37 +5,26 @@ levels, one threshold           sex is male or pclass is 3rd; glucose is 120 or 
 a threshold for each level      age by sex: 30 or more if male; 50 or more if female
 points                          a line for each column: below 25: 0 | from 25: 1 | unknown: 2
 
-A look-up gives points to *places*: the ranges of a number or the levels of another column, then
-levels that are not listed, where they have points of their own, then missing values, where training
-had some. A statement is a set of places for each column, of which one, or all, must hold.
+A statement is a set of values for each column, of which one, or all, must hold.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import groupby
 
 import numpy as np
 
 from softsplit.fitted.model import TreeModel
+from softsplit.fitted.summary import BINARY
+from softsplit.reading.point_columns import PointColumn, listed
 from softsplit.support.lines import cut_lines
 from softsplit.support.messages import visible
 from softsplit.support.numbers import number
-from softsplit.variables import Variable
-from softsplit.variables.dates import moment_text
-from softsplit.variables.lookup import (
-    Lookup,
-    counted_edges,
-    readable_slopes,
-    rounded,
-    threshold_of,
-)
-from softsplit.variables.variable import BOOLEAN, DATE, NUMBER, UNKNOWN
+from softsplit.variables.lookup import Lookup, rounded, threshold_of
+from softsplit.variables.variable import NUMBER, UNKNOWN
 
 # Characters of a line in a box of a picture.
 BOX_WIDTH = 48
@@ -44,190 +33,8 @@ BOX_WIDTH = 48
 MOST_COLUMNS = 3
 LONGEST_STATEMENT = 160
 
-# Levels with equal points that are listed, where none of them has to be called "other".
-LISTED_LEVELS = 3
-
 # Points of a slope are no whole numbers between its units.
 ADD, ADD_PARTS = "add the points", 'add the points ("per" counts parts too)'
-
-# Levels that could be misread between others.
-MISLEADING = re.compile(
-    r'[|:;,"]|\bor\b|\bif\b|^(other|another level|unknown|not|none)\b|^$|^\s|\s$'
-)
-
-
-@dataclass(frozen=True)
-class PointColumn:
-    """One look-up of a question.
-
-    Attributes
-    ----------
-    variable : Variable
-    lookup : Lookup
-    column : int
-        The column of the coding that holds the points.
-    name : str
-        Of the variable, as it is written.
-    """
-
-    variable: Variable
-    lookup: Lookup
-    column: int
-    name: str
-
-    @property
-    def ranged(self) -> bool:
-        """Whether places are ranges of a number or a date."""
-        return self.variable.kind in (NUMBER, DATE)
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Levels as they are written."""
-        boolean = self.variable.kind == BOOLEAN
-        return ("false", "true") if boolean else tuple(map(level_text, self.variable.levels))
-
-    @cached_property
-    def n_values(self) -> int:
-        """Ranges or listed levels."""
-        return len(self.lookup.edges) + 1 if self.ranged else len(self.levels)
-
-    @property
-    def other(self) -> int | None:
-        """The place of levels that are not listed: their own, or that of the imputed level."""
-        if self.ranged or self.variable.kind == BOOLEAN:
-            return None
-        return self.n_values if self.variable.places_others else int(self.variable.middle)
-
-    @property
-    def unknown(self) -> int | None:
-        """The place of missing values, if they have points of their own."""
-        return None if self.lookup.unknown is None else len(self.points) - 1
-
-    @cached_property
-    def points(self) -> tuple[int, ...]:
-        """Points of all places; none of slopes."""
-        if self.lookup.slopes:
-            return ()
-        points = [int(p) for p in self.lookup.points]
-        if not self.ranged:
-            n = self.n_values + self.variable.places_others
-            values = np.arange(float(n))
-            points = [int(p) for p in self.lookup.values(values, np.zeros(n, dtype=bool))]
-        return (*points, *([] if self.lookup.unknown is None else [self.lookup.unknown]))
-
-    # --- as one line of a table -------------------------------------------------------------------
-
-    @cached_property
-    def entry(self) -> str:
-        """The points of all values: "below 25: 0 | from 25: 1 | unknown: 2"."""
-        own = self._slopes() if self.lookup.slopes else self._counts()
-        if own:
-            return (
-                own if self.lookup.unknown is None else f"{own} | {UNKNOWN}: {self.lookup.unknown}"
-            )
-        return " | ".join(f"{words}: {points}" for words, points in self.parts)
-
-    @property
-    def parts(self) -> list[tuple[str, int]]:
-        """Groups of values with equal points, and these points; not of slopes."""
-        parts = self._range_parts() if self.ranged else self._level_parts()
-        return parts if self.lookup.unknown is None else [*parts, (UNKNOWN, self.lookup.unknown)]
-
-    def _range_parts(self) -> list[tuple[str, int]]:
-        ends = [self.value_text(edge) for edge in self.lookup.edges]
-        below = "before" if self.variable.kind == DATE else "below"
-        words = [f"{below} {ends[0]}", *(f"from {end}" for end in ends)] if ends else ["known"]
-        return list(zip(words, self.points[: self.n_values], strict=True))
-
-    def _level_parts(self) -> list[tuple[str, int]]:
-        """Levels with equal points; those with the points of others are called so."""
-        n = self.n_values
-        groups: dict[int, list[str]] = {}
-        for level, points in zip(self.levels, self.points[:n], strict=True):
-            groups.setdefault(points, []).append(level)
-        last = []
-        if self.other is not None:
-            points = self.points[self.other]
-            if self.other == n or len(groups[points]) > LISTED_LEVELS:
-                groups.pop(points, None)
-                last = [(self.variable.other_name if groups else "any level", points)]
-        return [*((", ".join(levels), points) for points, levels in sorted(groups.items())), *last]
-
-    def _counts(self) -> str:
-        """Even steps from 0 on, such as "1 for each full 20 above 60, at most 7"."""
-        even, points = self.lookup.counts, self.lookup.points
-        if not self.ranged or even is None or min(points[0], points[-1]) != 0:
-            return ""
-        if counted_edges(even.start, even.width, even.steps) != self.lookup.edges:
-            return ""
-        date = self.variable.kind == DATE
-        width = self._unit_text(even.width)
-        at_most = f"at most {abs(even.each) * even.steps}"
-        if even.each > 0:
-            start = f"{'after' if date else 'above'} {self.value_text(even.start)}"
-            return f"{even.each} for each full {width} {start}, {at_most}"
-        end = f"{'before' if date else 'below'} {self.value_text(self.lookup.edges[-1])}"
-        return f"{-even.each} for each {width} or part {end}, {at_most}"
-
-    def _slopes(self) -> str:
-        own, date = self.lookup, self.variable.kind == DATE
-        slopes, width = readable_slopes(own.slopes, own.unit)
-        unit, first = self._unit_text(width), slopes[0]
-        parts = [f"{first} per {unit}{f' since {self.value_text(0.0)}' * date}"] if first else []
-        for before, slope, knot in zip(slopes[:-1], slopes[1:], own.knots, strict=True):
-            if slope != before:
-                parts.append(f"from {self.value_text(knot)}: {slope} per {unit}")
-        return "; ".join(parts)
-
-    def _unit_text(self, width: float) -> str:
-        """A width of steps, or the unit of slopes."""
-        if self.variable.kind == DATE:
-            return "day" if width == 1 else f"{number(width, None)} days"
-        return "unit" if width == 1 else number(width, None)
-
-    # --- in sentences -----------------------------------------------------------------------------
-
-    def value_text(self, value: float) -> str:
-        """A number or a date with all its digits."""
-        if self.variable.kind == DATE:
-            return moment_text(value + self.variable.origin)
-        return number(value, None)
-
-    def values_text(self, places: Collection[int]) -> str:
-        """Some places as what follows "is": "30 or more", "male or unknown", "not male"."""
-        if self.ranged:
-            return " or ".join(self._range_words(places))
-        yes = [level for k, level in enumerate(self.levels) if k in places]
-        no = [level for k, level in enumerate(self.levels) if k not in places]
-        if self.unknown is not None:
-            (yes if self.unknown in places else no).append(UNKNOWN)
-        if no == [UNKNOWN]:
-            return "known"
-        fewer = len(no) < min(len(yes), LISTED_LEVELS)
-        if self.other in places and no and (self.other == self.n_values or fewer):
-            return f"not {no[0]}" if len(no) == 1 else f"none of {_listed(no)}"
-        return _listed(yes)
-
-    def _range_words(self, places: Collection[int]) -> list[str]:
-        date, edges, n = self.variable.kind == DATE, self.lookup.edges, self.n_values
-        ends = [self.value_text(edge) for edge in edges]
-        words = []
-        for chosen, run in groupby(range(n), lambda k: k in places):
-            own = list(run)
-            if not chosen:
-                continue
-            low = ends[own[0] - 1] if own[0] else ""
-            high = ends[own[-1]] if own[-1] < n - 1 else ""
-            below = f"{'before' if date else 'below'} {high}" if high else ""
-            if low and below:
-                words.append(f"{low} to {below}")
-            else:
-                words.append(
-                    below or (f"{low} or {'later' if date else 'more'}" if low else "known")
-                )
-        if self.unknown is not None and self.unknown in places:
-            words.append(UNKNOWN)
-        return words
 
 
 @dataclass(frozen=True)
@@ -290,7 +97,7 @@ class PointedQuestion:
         """The question on one line."""
         if self.statement:
             return self.statement
-        return f"points of {_listed([c.name for c in self.columns], 'and')}: {self.answers[0]}"
+        return f"points of {listed([c.name for c in self.columns], 'and')}: {self.answers[0]}"
 
     def box_lines(self, most: int | None = None) -> list[str]:
         """The question in lines for a box: the statement, or a line for each column and an end.
@@ -381,20 +188,13 @@ def read_question(
         if not variable.lookups:
             return None
         lookup = variable.lookups[j - coding.firsts[coding.homes[j]]]
-        columns.append(PointColumn(variable, lookup, j, written(variable.name)))
+        binary = model.summary.kinds[j] == BINARY and variable.kind == NUMBER
+        if binary:  # slopes too are points of 0 and of 1
+            values = lookup.values(np.arange(2.0), np.zeros(2, dtype=bool))
+            binary = bool(np.all(values == np.round(values)))
+            points = tuple(map(int, values))
+            lookup = Lookup(points, (1.0,), unknown=lookup.unknown) if binary else lookup
+        columns.append(PointColumn(variable, lookup, j, written(variable.name), binary))
     spans = [np.ptp(c.points) if c.points else np.inf for c in columns]
     order = np.argsort([-span for span in spans], kind="stable")
     return PointedQuestion(tuple(columns[i] for i in order), float(walk.thresholds[branch]))
-
-
-def level_text(level: str) -> str:
-    """A level as it is written: in quotation marks where it could be misread."""
-    if level.isprintable() and not MISLEADING.search(level):
-        return level
-    return json.dumps(level, ensure_ascii=not level.isprintable())
-
-
-def _listed(words: Sequence[str], last: str = "or") -> str:
-    """ "a, b or c"."""
-    *first, end = words
-    return f"{', '.join(first)} {last} {end}" if first else end
