@@ -180,6 +180,20 @@
     return value === null ? `unknown${counts}` : Number(value.toPrecision(6));
   };
 
+  // What the values of a row count at a question in points.
+  const added = (x, own, name, left) => {
+    const short = (number) => Number(number.toPrecision(6));
+    const total = short(own.columns.reduce((sum, [j]) => sum + x[j], 0));
+    const said = own.said[left ? 0 : 1];
+    const head = own.statement ? `${own.statement}: ${said}` : `${total} points, ${said}`;
+    const list = node("ul", undefined, "pulls");
+    own.columns.forEach(([j, column]) => {
+      const points = own.statement ? "" : `: ${short(x[j])}`;
+      list.append(node("li", `${column} ${shown(x, j)}${points}`));
+    });
+    return [node("p", `${name}: ${head}`, "head"), list];
+  };
+
   // Questions on the way of the row, with what each variable speaks for.
   const reasons = (x, found) => {
     const parts = [];
@@ -187,7 +201,9 @@
       const t = found.way[n];
       const left = found.way[n + 1] === 2 * t + 1;
       const place = tree.questions.indexOf(t);
-      if (place >= 0) {
+      if (tree.pointed[t]) {
+        parts.push(...added(x, tree.pointed[t], `Question ${place + 1}`, left));
+      } else if (place >= 0) {
         const sure = found.reach[2 * t + (left ? 1 : 2)] / found.reach[t];
         parts.push(node("p", `Question ${place + 1}: ${tree.answers[left ? 0 : 1]}, ${percent(sure)} sure${sure < 0.95 ? "; the other side counts with the rest" : ""}`, "head"));
         const list = node("ul", undefined, "pulls");

@@ -60,6 +60,7 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
         "steepness": float(model.steepness),
         "questions": [question.node for question in outline(model).questions()],
         "answers": answer_words(model.labels),
+        "pointed": _pointed_questions(model, used),
         "sides": [
             [shortened(model.labels[k], 60) for k in side_classes(model, t)]
             for t in range(len(parameters.thresholds))
@@ -74,6 +75,21 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
         "sure": _sure(data),
         "colours": [class_colour(k) for k in range(len(data.classes))],
     }
+
+
+def _pointed_questions(model: TreeModel, used: list[int]) -> dict[int, dict[str, Any]]:
+    """Of questions in points, by branch: their columns, and what is said of a sum or a row."""
+    asked = {}
+    for node in outline(model, lambda name: shortened(name, 60)).questions():
+        question = node.split.points if node.split else None
+        if question is not None:
+            said = question.statement
+            asked[node.node] = {
+                "columns": [[used.index(c.column), c.name] for c in question.columns],
+                "statement": said,
+                "said": answer_words(model.labels) if said else question.answers_in_full,
+            }
+    return asked
 
 
 def _sure(data: ReportData) -> dict[str, Any] | None:

@@ -241,6 +241,8 @@ def _terms(split: Split, words: tuple[str, str]) -> list[str]:
     """The question, a term to a line, in the units of the data."""
     if not split.features:
         return [whatever_the_row(split, words)]
+    if split.points is not None:
+        return split.terms()
     if split.lefts is not None:
         return [f"{split.names[0]}?"]
     more = len(split.features) - LAYOUT.most_terms

@@ -17,6 +17,7 @@ from softsplit.fitted.model import TreeModel
 from softsplit.fitted.summary import BINARY
 from softsplit.reading.equations import Split, holds_or_not
 from softsplit.reading.outline import answer_words, described_sides, outline
+from softsplit.reading.points_text import question_lines
 from softsplit.reading.term_curves import term_curves
 from softsplit.report.drawing import tall_curve, threshold_text, whatever_the_row
 from softsplit.report.pages import Table, capital, render
@@ -85,7 +86,8 @@ class Scales:
 
 @dataclass(frozen=True)
 class QuestionDetails:
-    """What a question weighs; ``always`` is all that is said of one that weighs nothing."""
+    """What a question weighs; ``always`` is all that is said of one that weighs nothing, and the
+    lines of ``text`` of one in points."""
 
     name: str
     number: int
@@ -97,19 +99,25 @@ class QuestionDetails:
     ranked: bool = False
     condition: str = ""
     threshold: str = ""
+    text: str = ""
 
 
 def question_details(model: TreeModel, anchor: str) -> list[QuestionDetails]:
     """What each question of a tree weighs; ``anchor`` plus its number is its name on the page."""
     words = answer_words(model.labels)
-    details = []
-    for node in outline(model).questions():
+    details, root = [], outline(model)
+    for node in root.questions():
         split = node.split
         assert split is not None
-        known = f"{anchor}{node.number}", node.number, counted(len(split.features), "term")
+        unit = "term" if split.points is None else "column"
+        known = f"{anchor}{node.number}", node.number, counted(len(split.features), unit)
         if not split.features:
             always = capital(f"{whatever_the_row(split, words)}.")
             details.append(QuestionDetails(*known, always))
+            continue
+        if split.points is not None:
+            text = "\n".join(question_lines(model, root, node, split.points))
+            details.append(QuestionDetails(*known, text=text))
             continue
         curves = tuple((curve.sentence, tall_curve(curve)) for curve in term_curves(model, split))
         details.append(
@@ -179,16 +187,8 @@ def _ends(model: TreeModel, node: int, feature: int) -> tuple[float, float]:
 
 
 def _range(model: TreeModel, feature: int) -> tuple[float, float]:
-    """The smallest and the largest value of a feature in training, or points of a look-up."""
-    low, high = float(model.summary.low[feature]), float(model.summary.high[feature])
-    lookup = model.table_coding.lookup_at(feature)
-    if lookup is None:
-        return low, high
-    known = lookup.values(
-        np.array([low, high, *lookup.knots]), np.zeros(2 + len(lookup.knots), bool)
-    )
-    points = [*lookup.all_points, *(known if lookup.slopes else ())]
-    return float(min(points)), float(max(points))
+    """The smallest and the largest value of a feature in training."""
+    return float(model.summary.low[feature]), float(model.summary.high[feature])
 
 
 def _ticks(
