@@ -39,7 +39,9 @@ class PrintedPoints:
                 lines[-1] += f" {line.strip()}"
             else:
                 lines.append(line)
-        recipe = next((i for i, s in enumerate(lines) if s.startswith("probability:")), len(lines))
+        recipe = next(
+            (i for i, s in enumerate(lines) if s.startswith(("probability:", "edits:"))), len(lines)
+        )
         lines, self.recipe = lines[:recipe], [line.strip() for line in lines[recipe:]]
         self.lines, self.questions = lines, {}
         self.chances: dict[str, list[tuple[Fraction, Fraction, str]]] = {}
@@ -94,7 +96,8 @@ class PrintedPoints:
             goal = yes if holds else no
             if not goal.startswith("question "):
                 return re.match(
-                    r"class (.*) \((\S+ rows?, .* right|no training row)\)( \[leaf \d+\])?$", goal
+                    r"class (.*) \((\S+ rows?, .* right|no training row|rows not counted .*)\)( \[leaf \d+\])?$",
+                    goal,
                 )[1]
             at = int(goal.split(" ")[1])
 
