@@ -88,11 +88,6 @@ class Lookup:
         return np.where(missing, float(self.unknown), points)
 
     @property
-    def all_points(self) -> tuple[int, ...]:
-        """Points of every step or level, and of missing values."""
-        return self.points if self.unknown is None else (*self.points, self.unknown)
-
-    @property
     def counts(self) -> Counts | None:
         """Steps of equal width and height; None for others, and for few steps."""
         if len(self.edges) < LEAST_STEPS:
