@@ -95,10 +95,8 @@ class PrintedPoints:
                 holds = self.holds(said, row)
             goal = yes if holds else no
             if not goal.startswith("question "):
-                return re.match(
-                    r"class (.*) \((\S+ rows?, .* right|no training row|rows not counted .*)\)( \[leaf \d+\])?$",
-                    goal,
-                )[1]
+                counted = r"\S+ rows?, .* right|no training row|rows not counted .*"
+                return re.match(rf"class (.*) \(({counted})\)( \[leaf \d+\])?$", goal)[1]
             at = int(goal.split(" ")[1])
 
     def total(self, at: int, row: dict) -> Fraction:
