@@ -135,7 +135,8 @@ class PointColumn:
             if self.other == n or len(groups[points]) > LISTED_LEVELS:
                 groups.pop(points, None)
                 last = [(self.variable.other_name if groups else "any level", points)]
-        return [*((", ".join(levels), points) for points, levels in sorted(groups.items())), *last]
+        listed = list(groups.items()) if self.binary else sorted(groups.items())
+        return [*((", ".join(levels), points) for points, levels in listed), *last]
 
     def _counts(self) -> str:
         """Even steps from 0 on, such as "1 for each full 20 above 60, at most 7"."""

@@ -39,6 +39,9 @@ MOST_CLASSES = 4
 # A class whose chance is smaller throughout is not listed.
 LEAST_CHANCE = 0.01
 
+# Smaller chances are "under 0.1" per cent.
+LEAST_TOLD = 0.00095
+
 # Widths of the gate around its centre at which chances of sums that are not whole are printed.
 GATE_PLACES = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
 
@@ -146,12 +149,15 @@ def _told(model: TreeModel) -> list[int]:
 
 
 def chance_text(share: float) -> str:
-    """A probability in whole per cent, near 0 and 1 with the digits that tell it from them."""
+    """A probability in whole per cent, near 0 and 1 to a tenth."""
     if share > 0.5:
-        rest = chance_text(1.0 - share)
-        places = len(rest.partition(".")[2])
-        return f"{100 - float(rest):.{places}f}"
-    return f"{100 * share:.0f}" if share >= 0.00995 else f"{100 * share:.1g}" if share else "0"
+        rest = chance_text(1.0 - share).replace("under", "over")
+        word, _, size = rest.rpartition(" ")
+        places = len(size.partition(".")[2])
+        return f"{word} {100 - float(size):.{places}f}".lstrip()
+    if share < LEAST_TOLD:
+        return "under 0.1"
+    return f"{100 * share:.0f}" if share >= 0.0095 else f"{100 * share:.1f}"
 
 
 def _table(model: TreeModel, root: OutlineNode, questions: Sequence[PointedQuestion]) -> list[str]:

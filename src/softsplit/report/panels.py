@@ -122,8 +122,9 @@ def panel(data: ReportData, point: int) -> Panel:
 
 
 def _facts(data: ReportData, point: int) -> list[Fact]:
-    tree = data.trees[point]
-    right = float(np.mean(tree.tree_.predict_index(data.matrix_of(point)) == data.labels))
+    tree, model = data.trees[point], data.trees[point].tree_
+    weights = f"{np.count_nonzero(tree.weights_)} of {tree.weights_.size}"
+    right = float(np.mean(model.predict_index(data.matrix_of(point)) == data.labels))
     whose = f" of {data.own_title}" if data.edited and point == data.chosen else ""
     figure = with_interval(data.lead(data.metrics(point)))
     used = f"{len(tree.selected_features_)} of {data.n_variables}"
@@ -131,7 +132,7 @@ def _facts(data: ReportData, point: int) -> list[Fact]:
         Fact(f"{data.measure.capitalize()}{whose} on held-out rows", figure, "accuracy"),
         Fact("Accuracy on training rows", percent(right)),
         Fact("Features", used, "features"),
-        Fact("Coefficients", f"{np.count_nonzero(tree.weights_)} of {tree.weights_.size}"),
+        *([] if model.table_coding.pointed else [Fact("Coefficients", weights)]),
         Fact("Strength", strength_text(tree), "strength"),
     ]
 

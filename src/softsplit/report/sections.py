@@ -210,9 +210,9 @@ def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
 
 
 GLOSSARY = {
-    "question": "What a box of the tree asks of a row: is a weighted sum of some features above "
-    "(or below) a number? If it is, the answer is {yes} and the row goes left, otherwise right. "
-    "A sum equal to the number is {no}.",
+    "question": "What a box of the tree asks of a row: is a sum of points, or a weighted sum of "
+    "some features, above (or below) a number? If it is, the answer is {yes} and the row goes "
+    "left, otherwise right. A sum equal to the number is {no}.",
     "walk": "The way of one row through the tree: {yes} or {no} at every question, down to a leaf. "
     "The class of that leaf is predicted.",
     "leaf": "Where a walk ends. It has a class, a number of training rows, and their shares by "
