@@ -5,6 +5,7 @@ from scipy.special import expit
 
 from softsplit.points.cells import cells_of
 from softsplit.points.question import Effect
+from softsplit.points.terms import Term
 from softsplit.points.tree import SoftQuestion, from_zero, node_answers, pointed
 from softsplit.variables.variable import NUMBER, Cells, Variable
 
@@ -103,3 +104,20 @@ def test_an_effect_against_its_direction_gets_no_points():
     assert free.lookups[0].direction == 1
     assert 0 not in bound.lookups
     assert bound.lookups[1].direction == -1
+
+
+def test_levels_that_are_coded_by_class_shares_have_points_by_groups():
+    """Out-of-fold shares do not tell levels apart: those of alike shares have the same points."""
+    rng = np.random.default_rng(0)
+    shares = np.sort(rng.uniform(size=40))
+    names = tuple(f"s{k}" for k in range(40))
+    table = (*((float(s),) for s in shares), (0.5,))
+    variable = Variable("store", "category", levels=names, classes=("yes",), shares=table)
+    numbers = rng.integers(0, 40, 400).astype(float)
+    none = np.zeros(400, dtype=bool)
+    column = cells_of(variable, Cells(numbers, none, none))
+    assert column.n_cells <= 8
+    groups = column.groups[:40]
+    assert np.all(np.diff(groups) >= 0) or np.all(np.diff(groups) <= 0)
+    term = Term(column, np.arange(column.n_cells + 1.0), 0.0)
+    np.testing.assert_array_equal(term.lookup.values(numbers), term.points)

@@ -23,6 +23,10 @@ from softsplit.variables.variable import CATEGORY, Cells, Variable
 DIGITS = 13
 
 
+# Cells of a category of many levels, of about as many rows each.
+GROUPS = 8
+
+
 @dataclass(frozen=True)
 class CellColumn:
     """One variable of the training rows, cell by cell.
@@ -41,6 +45,8 @@ class CellColumn:
         The range between readable cuts in which each cell lies; each level has its own.
     counts : array of shape (n_widths, n_cells)
         Of a number: full widths below each cell, for each width of counted steps.
+    groups : array of int, optional
+        Of a category that is coded by class shares: the cell of each level.
     """
 
     variable: Variable
@@ -50,6 +56,7 @@ class CellColumn:
     edges: FloatArray
     segments: NDArray[np.intp]
     counts: NDArray[np.int64]
+    groups: NDArray[np.intp] | None = None
 
     @property
     def n_cells(self) -> int:
@@ -90,11 +97,15 @@ def cells_of(variable: Variable, cells: Cells) -> CellColumn:
     """Cut the values of a variable into cells."""
     numbers, missing = known_numbers(variable, cells)
     if variable.kind == CATEGORY:
+        groups, places = None, numbers.astype(np.intp)
         n_cells = len(variable.levels) + int(variable.places_others)
-        codes = np.where(missing, n_cells, numbers).astype(np.intp)
+        if variable.shares:
+            groups = _level_groups(variable, places, n_cells)
+            places, n_cells = groups[places], int(groups.max()) + 1
+        codes = np.where(missing, n_cells, places)
         return CellColumn(
             variable, numbers, missing, codes, np.zeros(0), np.arange(n_cells),
-            np.zeros((0, n_cells), dtype=np.int64),
+            np.zeros((0, n_cells), dtype=np.int64), groups,
         )  # fmt: skip
     ordered = np.sort(numbers[~missing])
     # 1. Cells between readable cuts and the edges of all counts.
@@ -117,6 +128,19 @@ def known_numbers(variable: Variable, cells: Cells) -> tuple[FloatArray, NDArray
     if variable.kind != CATEGORY:
         numbers = _without_errors(numbers)
     return numbers, cells.missing & variable.has_missing
+
+
+def _level_groups(variable: Variable, places: NDArray[np.intp], n_levels: int) -> NDArray[np.intp]:
+    """The cell of each level of a category that is coded by class shares.
+
+    The shares of training rows are those of other rows, and so tell levels apart no better than
+    cells of levels with alike shares do; points of each level would be fitted to single rows.
+    """
+    shares = np.array(variable.shares)[:n_levels]
+    centred = shares - shares.mean(axis=0)
+    scores = centred @ np.linalg.svd(centred, full_matrices=False)[2][0]
+    edges = np.unique(np.quantile(scores[places], np.arange(1, GROUPS) / GROUPS))
+    return np.unique(np.searchsorted(edges, scores, side="right"), return_inverse=True)[1]
 
 
 def _without_errors(numbers: FloatArray) -> FloatArray:

@@ -103,7 +103,8 @@ class Term:
         *known, last = (int(p) for p in self.cells)
         unknown = last if self.column.has_missing else None
         if self.column.has_levels:
-            return Lookup(points=tuple(known), unknown=unknown)
+            groups = range(len(known)) if self.column.groups is None else self.column.groups
+            return Lookup(points=tuple(known[group] for group in groups), unknown=unknown)
         begins = [j for j in range(1, len(known)) if known[j] != known[j - 1]]
         edges = tuple(float(self.column.edges[j - 1]) for j in begins)
         return Lookup((known[0], *(known[j] for j in begins)), edges, unknown=unknown)
