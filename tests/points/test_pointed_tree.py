@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import expit
 
 from softsplit.points.cells import cells_of
-from softsplit.points.question import Effect
+from softsplit.points.likelihood import Gate
+from softsplit.points.question import Effect, Question, sums_of
 from softsplit.points.terms import Term
 from softsplit.points.tree import SoftQuestion, from_zero, node_answers, pointed
 from softsplit.variables.variable import NUMBER, Cells, Variable
@@ -61,6 +62,18 @@ def test_points_begin_at_zero_and_speak_for_yes():
         np.testing.assert_allclose(values, question.terms[variable].points, atol=1e-9)
     again = from_zero(question)
     np.testing.assert_allclose(again.scores, question.scores, atol=1e-12)
+
+
+def test_points_of_tables_have_no_common_factor():
+    _, columns, *_ = soft_tree(1)
+    terms = {
+        j: Term(columns[j], np.where(np.arange(columns[j].n_cells + 1) > 3, high, 6.0), 0.0)
+        for j, high in enumerate((12.0, 15.0))
+    }
+    question = Question(terms, Gate(-2.0, 0.25, 0.0), sums_of(terms))
+    smaller = from_zero(question)
+    assert [lookup.points for lookup in smaller.lookups.values()] == [(0, 2), (0, 3)]
+    np.testing.assert_allclose(smaller.scores, question.scores)
 
 
 def test_rows_of_weight_two_count_twice_and_the_same_rows_give_the_same_points():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,16 +132,19 @@ def refitted_leaves(
 
 
 def from_zero(question: Question) -> Question:
-    """Return the same question with the lowest points of each table 0.
+    """Return the same question with the lowest points of each table 0, without a common factor.
 
-    The centre of the gate takes up the difference. Slopes stay as they are.
+    The gate takes up the difference. Slopes stay as they are, and then the factor too.
     """
-    terms, shift = {}, 0.0
+    tables, shift, common = {}, 0.0, 0
     for variable, term in question.terms.items():
-        own = len(term.cells) - (not term.column.has_missing)
-        lowest = 0.0 if term.slopes else float(term.cells[:own].min())
-        terms[variable] = replace(term, cells=term.cells - lowest)
+        own = term.cells[: len(term.cells) - (not term.column.has_missing)]
+        lowest = 0.0 if term.slopes else float(own.min())
+        tables[variable] = term.cells - lowest
         shift += lowest
+        common = 1 if term.slopes else gcd(common, *(own - lowest).astype(int).tolist())
+    common = max(common, 1)
+    terms = {v: replace(question.terms[v], cells=cells / common) for v, cells in tables.items()}
     gate = question.gate
-    gate = gate._replace(centre=gate.centre + gate.slope * shift)
+    gate = gate._replace(centre=gate.centre + gate.slope * shift, slope=gate.slope * common)
     return Question(terms, gate, sums_of(terms) if terms else question.sums)
