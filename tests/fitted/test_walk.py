@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.fitted.leaf_shares import decision_gains
-from softsplit.fitted.walk import Arriving, arrivals
+from softsplit.fitted.walk import Arriving, Walk, arrivals
 from softsplit.fitted.walk_choice import best_cut, choose_walk, chosen_walk
 from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, significant
 from softsplit.reading.text import FORMULA
@@ -174,3 +174,25 @@ def test_sides_are_the_same_in_every_text():
     assert told.branches[0].condition == condition
     words = tree_outline(tree.tree_).striptags()
     assert f"is {condition}?" in words and FORMULA in words
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e300])
+def test_compiled_walks_take_the_way_of_single_questions(largest):
+    """Sums at a threshold included, which are no yes, and values whose sums would overflow."""
+    rng = np.random.default_rng(4)
+    X = np.round(rng.normal(size=(40_000, 6)), 1) * largest
+    coefficients = np.round(rng.normal(size=(7, 6)), 1) * (rng.random((7, 6)) < 0.8)
+    thresholds = np.round(rng.normal(size=7), 1) * largest
+    upwards, ranked = rng.random(7) < 0.5, np.zeros(7, dtype=bool)
+    walk = Walk(
+        coefficients, thresholds, upwards, ranked, np.zeros((2, 8)), np.zeros(8, dtype=np.intp)
+    )
+    scaling = LinearScaling(np.zeros(6), np.ones(6))
+    leaves = walk.leaves(X, scaling)
+    holds = np.array([walk.holds(t, X) for t in range(7)])
+    assert_array_equal(leaves, arrivals(holds))
+    assert_array_equal(leaves[:10], walk.leaves(X[:10], scaling))
+    rows = Arriving(X.T, rng.integers(2, size=len(X)), rng.random(len(X)))
+    expected = np.zeros((2, 8))
+    np.add.at(expected, (rows.labels, leaves), rows.weights)
+    assert_array_equal(walk.arriving(rows, scaling), expected)

@@ -23,6 +23,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.bent_rows import Recipe, make_line
 from softsplit.support.hinged_table import CHUNK_CELLS, HingedTable
 from softsplit.tree.scaling import LinearScaling
 
@@ -58,8 +59,19 @@ class HingedLines(NDArrayOperatorsMixin):
         step = CHUNK_CELLS // max(len(values), 1) + 1
         for begin in range(0, len(rows), step):
             values[:, begin : begin + step] = table.values[rows[begin : begin + step]].T
-        knots = table.knots.astype(table.dtype).astype(float)
-        return cls(values, table.homes, knots, scaling.low, scaling.span)
+        return cls.scaled(values, table.homes, table.knots, scaling)
+
+    @classmethod
+    def scaled(
+        cls,
+        values: FloatArray,
+        homes: NDArray[np.intp],
+        knots: FloatArray,
+        scaling: LinearScaling,
+    ) -> HingedLines:
+        """Return scaled lines of ``values`` (n_values, n_rows); homes and knots as of a table."""
+        knots = knots.astype(values.dtype).astype(float)
+        return cls(values, homes, knots, scaling.low, scaling.span)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,25 +112,14 @@ class HingedLines(NDArrayOperatorsMixin):
         return self._lines(chosen, rows)
 
     def _lines(self, columns: NDArray[np.intp], rows: Any) -> FloatArray:
-        n_rows = np.arange(self.values.shape[1])[rows].shape
-        lines = np.zeros((len(columns), *n_rows), dtype=self.dtype)
-        home, values = -1, lines[:0]
-        for line, j in zip(lines, columns, strict=True):
-            if self.homes[j] < 0:
-                continue
-            # 1. The value, in the units of the table.
-            if self.homes[j] != home:  # a value and its hinges follow one another
-                home = int(self.homes[j])
-                values = self.values[home, rows]
-            # 2. Its hinge, and the scaled line.
-            x = values
-            if self.knots[j] > -np.inf:
-                x = values - values.dtype.type(self.knots[j])
-                np.maximum(x, 0.0, out=x)
-            scaled = x.astype(float, copy=False) - self.low[j]
-            scaled /= self.span[j]
-            np.add(scaled, 0.0, out=line, casting="same_kind")  # -0.0 becomes 0.0
-        return lines
+        at = np.arange(self.values.shape[1])[rows]
+        lines = np.zeros((len(columns), at.size), dtype=self.dtype)
+        recipe = Recipe.of(self.homes[columns], self.knots[columns], self.dtype)
+        ends = self.low[columns], self.span[columns]
+        for line, home, *made in zip(lines, *recipe, *ends, strict=True):
+            if home >= 0:
+                make_line(self.values[home], at.ravel(), *made, line)
+        return lines.reshape(len(columns), *at.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return all lines as an array."""

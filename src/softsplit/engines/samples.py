@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Self, cast
 from weakref import WeakValueDictionary
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from softsplit.engines.gram import Gram
 from softsplit.engines.hinged import HingedLines
 from softsplit.support.arrays import FloatArray
+from softsplit.support.bent_rows import by_pieces, fixed, hashes
 from softsplit.support.compiling import compiled
 from softsplit.support.hinged_table import CHUNK_CELLS, HingedTable
 from softsplit.support.row_budgets import ROWS
@@ -149,7 +150,7 @@ class Samples:
             return None
         # 1. Equal rows by their hashes.
         pieces = [slice(low, low + CHUNK) for low in range(0, self.n_rows, CHUNK)]
-        keys = np.concatenate([_row_hashes(_fixed(self.features[:, some].T)) for some in pieces])
+        keys = np.concatenate([hashes(self.features[:, some].T) for some in pieces])
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         same = (
             np.array_equal(self.features[:, some], self.features[:, first[place[some]]])
@@ -236,7 +237,10 @@ class Samples:
 
     def of_group(self, k: int) -> Samples:
         """Return the rows of group ``k`` as views; the other groups are empty."""
-        low, high = self.starts[k], self.starts[k + 1]
+        return self.between(int(self.starts[k]), int(self.starts[k + 1]))
+
+    def between(self, low: int, high: int) -> Samples:
+        """Return rows ``low`` .. ``high`` - 1 as views; ``group_totals`` is unchanged."""
         lines = self.features
         return Samples(
             lines.between(low, high) if isinstance(lines, HingedLines) else lines[:, low:high],
@@ -447,11 +451,7 @@ def _canonical_order(
     X: NDArray[np.floating] | HingedTable, y: NDArray[np.integer], weight: FloatArray
 ) -> NDArray[np.intp]:
     keep = np.flatnonzero(weight > 0)
-    begins = range(0, max(len(X), 1), CHUNK)
-    pieces = [slice(begin, begin + CHUNK) for begin in begins]
-    if isinstance(X, HingedTable):
-        pieces = list(X.pieces())
-    keys = np.concatenate([_row_hashes(_fixed(X[piece])) for piece in pieces])[keep]
+    keys = hashes(X)[keep]
     # Weights of equal rows are added in ascending order: the bits of the sum depend on the order.
     return keep[np.lexsort((weight[keep], keys, y[keep]))]
 
@@ -460,34 +460,8 @@ def _first_of_equal(
     X: NDArray[np.floating], y: NDArray[np.integer], order: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
     first = np.ones(len(order), dtype=bool)
-    _mark_repeats(_fixed(X), _fixed(y), order, first)
+    _mark_repeats(fixed(X), fixed(y), order, first)
     return first
-
-
-def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: numba would compile for writeable and read-only arrays each."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-@compiled
-def _row_hashes(X):  # type: ignore[no-untyped-def]
-    """Return a 64-bit hash of each row: multiply and xor-shift, with constants of SplitMix64."""
-    n_rows, n_features = X.shape
-    hashes = np.empty(n_rows, dtype=np.uint64)
-    cell = np.empty(1)
-    bits = cell.view(np.uint64)
-    for i in range(n_rows):
-        state = np.uint64(0x9E3779B97F4A7C15)
-        for j in range(n_features):
-            cell[0] = X[i, j]
-            if bits[0] == np.uint64(0x8000000000000000):
-                bits[0] = np.uint64(0)  # -0.0 and 0.0 are the same number
-            state = (state ^ bits[0]) * np.uint64(0xBF58476D1CE4E5B9)
-            state ^= state >> np.uint64(29)
-        hashes[i] = state
-    return hashes
 
 
 @compiled
@@ -521,6 +495,17 @@ class OfSamples:
 
     def of_group(self, k: int) -> Self:
         return self.with_samples(self.samples.of_group(k))
+
+    def summed(self, work: Callable[[Samples], FloatArray]) -> FloatArray:
+        """The sum of ``work`` over pieces of the rows, which threads share, in their order."""
+        samples = self.samples
+        sums = {0: np.zeros(0)}
+
+        def add(some: slice) -> None:
+            sums[some.start] = work(samples.between(some.start, some.stop))
+
+        by_pieces(samples.n_rows, add)
+        return reduce(np.add, [sums[begin] for begin in sorted(sums)])
 
     @property
     def n_rows(self) -> int:

@@ -23,7 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.fitted.walk_pass import walk_lines
 from softsplit.support.arrays import FloatArray
+from softsplit.support.bent_rows import AT_ONCE, by_pieces
+from softsplit.support.compiling import can_compile
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import Scaling
 
@@ -57,8 +60,9 @@ SHARE_DIGITS = 3
 LARGE_VALUE = 1e250
 """Sums of larger values are made in other units, so that they do not overflow."""
 
-ROWS_AT_ONCE = 65_536
-"""Rows that walk together: their columns are copied for each question."""
+FEW_CELLS = 131_072
+"""Rows times columns of questions up to which numpy answers: in a new process the first compiled
+call takes a third of a second."""
 
 LEVEL_SLOPE = 1e-9
 """Slopes of a monotone variable that are smaller than this part of a coefficient are none."""
@@ -151,22 +155,78 @@ class Walk:
 
     def leaves(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
         """The leaf of each row, counted from the left; ``X`` in original units."""
+        leaves = np.zeros(len(X), dtype=np.intp)
+        used = np.flatnonzero(np.any(self.coefficients, axis=0))
+        if np.any(self.ranked) or len(X) * len(used) <= FEW_CELLS:
+            for begin in range(0, len(X), AT_ONCE):
+                some = slice(begin, begin + AT_ONCE)
+                leaves[some] = self._asked(X[some], scaling)
+            return leaves
+
+        def walk(some: slice) -> None:
+            lines = np.ascontiguousarray(X[some][:, used].T, dtype=float)
+            leaves[some] = self._passed(lines, used, scaling)
+
+        by_pieces(len(X), walk)
+        return leaves
+
+    def _asked(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
+        """As ``leaves``, question by question."""
         n_branches = len(self.thresholds)
-        nodes = np.zeros(len(X), dtype=np.intp)
-        for begin in range(0, len(X), ROWS_AT_ONCE):
-            rows, node = X[begin : begin + ROWS_AT_ONCE], nodes[begin : begin + ROWS_AT_ONCE]
-            for t in range(n_branches):
-                there = np.flatnonzero(node == t)
-                if not len(there):
-                    continue
-                some = there if len(there) < len(rows) else None
-                if self.ranked[t]:
-                    asked = rows if some is None else rows[some]
-                    holds = self.holds(t, scaling.transform(asked, self.coefficients[t] != 0))
-                else:
-                    holds = self.holds(t, rows, some)
-                node[there] = 2 * t + 2 - holds
-        return nodes - n_branches
+        node = np.zeros(len(X), dtype=np.intp)
+        for t in range(n_branches):
+            there = np.flatnonzero(node == t)
+            if not len(there):
+                continue
+            some = there if len(there) < len(X) else None
+            if self.ranked[t]:
+                asked = X if some is None else X[some]
+                holds = self.holds(t, scaling.transform(asked, self.coefficients[t] != 0))
+            else:
+                holds = self.holds(t, X, some)
+            node[there] = 2 * t + 2 - holds
+        return node - n_branches
+
+    def _passed(
+        self, lines: FloatArray, used: NDArray[np.intp], scaling: Scaling
+    ) -> NDArray[np.intp]:
+        """As ``leaves`` of the ``used`` columns, (n_used, n_rows), in compiled code where it can.
+
+        Sums of the largest values, questions on ranks and few rows are left to numpy.
+        """
+        questions = self.coefficients[:, used]
+        if (
+            np.any(self.ranked) or lines.size <= FEW_CELLS or not can_compile()
+            or np.abs(lines).max() > LARGE_VALUE
+        ):  # fmt: skip
+            few = replace(self, coefficients=questions)
+            return few._asked(lines.T, scaling.of_columns(used))
+        branches, columns = np.nonzero(questions)
+        leaves = np.empty(lines.shape[1], dtype=np.intp)
+        walk_lines(
+            lines, np.searchsorted(branches, np.arange(len(questions) + 1)),
+            np.ascontiguousarray(columns), questions[branches, columns], self.thresholds,
+            self.upwards, TIE, leaves,
+        )  # fmt: skip
+        return leaves
+
+    def arriving(self, rows: Arriving, scaling: Scaling) -> FloatArray:
+        """Weight of each class of training rows that arrives in each leaf, (n_classes, n_leaves).
+
+        Of the rows only the columns of questions are read, some rows at a time.
+        """
+        used = np.flatnonzero(np.any(self.coefficients, axis=0))
+        shape = self.counts.shape
+        counts, cells = np.zeros(shape), shape[0] * shape[1]
+        for begin in range(0, len(rows.labels), AT_ONCE):
+            part = slice(begin, begin + AT_ONCE)
+            scaled = rows.features[used, part].astype(float, copy=False)
+            lines = np.empty(scaled.shape)
+            for line, j, values in zip(lines, used.tolist(), scaled, strict=True):
+                line[:] = scaling.restored(j, values)
+            places = shape[1] * rows.labels[part] + self._passed(lines, used, scaling)
+            counts += np.bincount(places, rows.weights[part], cells).reshape(shape)
+        return counts
 
     def counted(
         self,
@@ -175,25 +235,18 @@ class Walk:
         gains: FloatArray | None,
         factors: FloatArray | None = None,
     ) -> Walk:
-        """The walk with the training rows that arrive in its leaves, and the classes they decide.
+        """The walk with the training rows that arrive in its leaves; see ``with_counts``."""
+        return self.with_counts(self.arriving(rows, scaling), gains, factors)
+
+    def with_counts(
+        self, counts: FloatArray, gains: FloatArray | None, factors: FloatArray | None = None
+    ) -> Walk:
+        """The walk with counts of ``arriving``, and the classes they decide.
 
         A leaf predicts what is worth most for its rows by ``gains``, as of ``fit_walk``; one at
         which no row arrives keeps its class, and so do all if there are no gains. ``factors`` are
         those of class weights in the weights of the rows: they decide, but are no rows.
         """
-        used = np.flatnonzero(np.any(self.coefficients, axis=0))
-        used = used if len(used) else np.array([0])
-        few, scales = (
-            replace(self, coefficients=self.coefficients[:, used]),
-            scaling.of_columns(used),
-        )
-        counts = np.zeros(self.counts.shape)
-        for begin in range(0, len(rows.labels), ROWS_AT_ONCE):
-            part = slice(begin, begin + ROWS_AT_ONCE)
-            scaled = rows.features[used, part].astype(float, copy=False)
-            X = np.array([scales.restored(i, values) for i, values in enumerate(scaled)]).T
-            X = X.reshape(scaled.shape[1], len(used))
-            np.add.at(counts, (rows.labels[part], few.leaves(X, scales)), rows.weights[part])
         classes = self.classes
         if gains is not None:
             worth = gains.T @ counts

@@ -6,7 +6,8 @@ warp a program, whose threads hold all features of their rows: scores are sums i
 derivative by the splits is a product of (branches, rows) with (rows, features) on tensor units,
 three products of half the digits each, which has the precision of float32.
 
-The feature after the last one is 1, so that intercepts are weights. Each program writes
+The feature after the last one is 1, so that intercepts are weights. Columns that bend are made of
+the values of a row as they are read (bent.py). Each program writes
 
     splits (branches, features)   mass (leaves)   table (leaves)   value
 
@@ -93,8 +94,9 @@ def _halved(matrices, COUNT: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[
 @triton.jit
 def _pass(  # type: ignore[no-untyped-def]
     features, weights, groups, filled, splits, leaves, out, n_features, width,
+    homes, shifts, floors, factors, offsets,
     DEPTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr,
-    OUTER: tl.constexpr,
+    OUTER: tl.constexpr, BENT: tl.constexpr,
 ):  # fmt: skip
     BRANCHES: tl.constexpr = 2**DEPTH - 1
     LEAVES: tl.constexpr = 2**DEPTH
@@ -106,8 +108,15 @@ def _pass(  # type: ignore[no-untyped-def]
     first = piece.to(tl.int64) * PIECE
     features += first
     weights += first
-    at = feature[:, None] * width + row[None, :]  # below 2^31: see pieces.py
-    given = (feature < n_features)[:, None]
+    home, known = feature, feature < n_features
+    if BENT:
+        home = tl.load(homes + feature, mask=known, other=0)
+        shift = tl.load(shifts + feature, mask=known, other=0.0)[:, None]
+        floor = tl.load(floors + feature, mask=known, other=0.0)[:, None]
+        factor = tl.load(factors + feature, mask=known, other=0.0)[:, None]
+        offset = tl.load(offsets + feature, mask=known, other=0.0)[:, None]
+    at = home[:, None] * width + row[None, :]  # below 2^31: see pieces.py
+    given = known[:, None]
     one = tl.where(feature == n_features, 1.0, 0.0)[:, None]
 
     leaf = ()
@@ -126,7 +135,10 @@ def _pass(  # type: ignore[no-untyped-def]
 
     for begin in range(0, n_rows, ROWS):
         # 2. Scores and gates of a tile.
-        x = tl.load(features + begin + at, mask=given, other=0.0) + one
+        x = tl.load(features + begin + at, mask=given, other=0.0)
+        if BENT:
+            x = tl.maximum(x - shift, floor) * factor + offset
+        x = x + one
         weight = tl.load(weights + begin + row)
         scores = tl.trans(tl.dot(lines, x, input_precision="ieee"))
         columns = (scores,)
@@ -190,13 +202,14 @@ def fused_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
     rows, warps = SHALLOW if tree.depth <= 2 else DEEP
     splits = torch.nn.functional.pad(tree.splits, (0, width - pieces.n_features - 1))
     end = n_branches * width
+    bent = (pieces.weights,) * 5 if pieces.bent is None else pieces.bent.parts
     out = torch.empty((pieces.n_pieces, end + 2 * n_leaves + 1), device=pieces.features.device)
     _pass[(pieces.n_pieces,)](
         pieces.features, pieces.weights, pieces.groups, pieces.filled,
         splits.to(torch.float32).contiguous(), tree.leaves.to(torch.float32).contiguous(), out,
-        pieces.n_features, pieces.width, DEPTH=tree.depth, WIDTH=width,
+        pieces.n_features, pieces.width, *bent, DEPTH=tree.depth, WIDTH=width,
         ROWS=max(16, rows * 32 // max(width, 32)), PIECE=pieces.piece_rows, OUTER=outer,
-        num_warps=warps, num_stages=1,
+        BENT=pieces.bent is not None, num_warps=warps, num_stages=1,
     )  # fmt: skip
     whole = out.sum(dim=0, dtype=torch.float64)
     by_group = pieces.by_group(out[:, end:-1])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
 from softsplit.on_torch.backend import enough_memory
+from softsplit.on_torch.bent import BentTable
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling
@@ -22,7 +23,7 @@ AT_ONCE = 2**20
 """Rows that are scaled at a time."""
 
 SEED, FACTOR, SHIFT = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 29
-"""Those of the hash in engines/samples.py."""
+"""Those of the hash in support/bent_rows.py."""
 
 SIGN = -(2**63)
 """The bits of -0.0; as integers with this one turned over, unsigned numbers have their order."""
@@ -40,10 +41,10 @@ def grouped_samples(
 ) -> Samples:
     """Scaled rows in canonical form; see ``Samples.from_arrays``."""
     with enough_memory(f"the ordering of {len(X)} rows"):
-        values = torch.from_numpy(np.ascontiguousarray(X)).to(device)
-        rows, starts, weights, totals = grouped(values, y, n_groups, weight)
+        table = BentTable.of(np.ascontiguousarray(X), device)
+        rows, starts, weights, totals = grouped(table, y, n_groups, weight)
         single = stay_single and X.dtype == np.float32 and len(X) > ROWS.double_precision
-        features = _scaled(values, rows, scaling, torch.float32 if single else torch.float64)
+        features = _scaled(table.values, rows, scaling, torch.float32 if single else torch.float64)
     return Samples(features, starts, weights, totals)
 
 
@@ -57,16 +58,17 @@ class GroupedPairs(NamedTuple):
 
 
 def grouped(
-    values: torch.Tensor, y: NDArray[np.int64], n_groups: int, weight: FloatArray
+    table: BentTable, y: NDArray[np.int64], n_groups: int, weight: FloatArray
 ) -> GroupedPairs:
     """Rows of positive weight by group, hash and weight; equal ones are merged."""
+    values = table.values
     groups = torch.from_numpy(y).to(values.device)
     weights = torch.from_numpy(weight).to(values.device)
     # 1. By weight, then by hash, then by group: sorting is stable.
     order = torch.nonzero(weights > 0).flatten()
     if bool((weights[order] != weights[order[0]]).any()):
         order = order[torch.sort(weights[order], stable=True).indices]
-    order = order[torch.sort(_hashes(values)[order] ^ SIGN, stable=True).indices]
+    order = order[torch.sort(_hashes(table)[order] ^ SIGN, stable=True).indices]
     order = order[torch.sort(groups[order], stable=True).indices]
     # 2. A row equal to the one before it adds its weight to that one.
     same = groups[order[1:]] == groups[order[:-1]]
@@ -83,11 +85,12 @@ def grouped(
     return GroupedPairs(rows, starts, merged, np.add.reduceat(merged, starts[:-1]))
 
 
-def _hashes(values: torch.Tensor) -> torch.Tensor:
+def _hashes(table: BentTable) -> torch.Tensor:
     """64-bit hash of every row; products of integers wrap around."""
-    state = torch.full((len(values),), _signed(SEED), dtype=torch.int64, device=values.device)
-    for j in range(values.shape[1]):
-        bits = values[:, j].to(torch.float64).contiguous().view(torch.int64)
+    device = table.values.device
+    state = torch.full((len(table),), _signed(SEED), dtype=torch.int64, device=device)
+    for j in range(table.n_columns):
+        bits = table.column(j).to(torch.float64).contiguous().view(torch.int64)
         bits = torch.where(bits == SIGN, torch.zeros_like(bits), bits)
         state = (state ^ bits) * _signed(FACTOR)
         state ^= (state >> SHIFT) & ((1 << (64 - SHIFT)) - 1)

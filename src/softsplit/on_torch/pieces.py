@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
+from softsplit.on_torch.bent import BentLines
 
 TILE = 128
 """Rows that go through a tree together."""
@@ -62,6 +63,8 @@ class Pieces:
         Rows of a piece up to the last one, in whole tiles.
     n_groups : int
     n_rows : int
+    bent : BentLines, optional
+        How columns are made of ``features``, which are then the values of rows that bend.
     """
 
     features: torch.Tensor
@@ -70,10 +73,24 @@ class Pieces:
     filled: torch.Tensor
     n_groups: int
     n_rows: int
+    bent: BentLines | None = None
 
     @property
     def n_features(self) -> int:
-        return int(self.features.shape[0])
+        return int(self.features.shape[0]) if self.bent is None else len(self.bent)
+
+    def lines(self, low: int, high: int) -> torch.Tensor:
+        """All columns of some rows, (n_features, high - low)."""
+        values = self.features[:, low:high]
+        return values if self.bent is None else self.bent.made(values)
+
+    def of_columns(self, columns: torch.Tensor) -> Pieces:
+        """The same rows with some of their columns; of rows that bend nothing is copied."""
+        if self.bent is not None:
+            return replace(self, bent=self.bent.chosen(columns))
+        return replace(
+            self, features=self.features.index_select(0, columns.to(self.features.device))
+        )
 
     @property
     def width(self) -> int:

@@ -83,7 +83,7 @@ class DeviceRows(OfSamples):
             # A piece of every group may be filled up with rows of weight zero.
             size = max(PIECE, most - PIECE * samples.n_groups)
             for low in range(0, samples.n_rows, size):
-                part = _rows_of(samples, low, min(low + size, samples.n_rows))
+                part = samples.between(low, min(low + size, samples.n_rows))
                 home = "cpu" if streamed else device
                 slabs.append(_pinned(Pieces.of(part, home, dtype), device))
         return cls(samples, tuple(slabs), device)
@@ -121,8 +121,7 @@ class DeviceRows(OfSamples):
         slabs = []
         with enough_memory("some columns of all rows"):
             for slab in self.slabs:
-                features = slab.features.index_select(0, chosen.to(slab.features.device))
-                slabs.append(_pinned(replace(slab, features=features), self.device))
+                slabs.append(_pinned(slab.of_columns(chosen), self.device))
         of_samples = columns if self.columns is None else self.columns[columns]
         return replace(self, slabs=tuple(slabs), columns=of_samples)
 
@@ -188,9 +187,9 @@ class DeviceRows(OfSamples):
         n_features = self.n_features
         gram = torch.zeros((n_features + 1,) * 2, dtype=torch.float64, device=self.device)
         for slab in self._on_device():
-            features, weights = slab.features, slab.weights
+            weights = slab.weights
             for low in range(0, slab.width, GRAM_ROWS):
-                x = features[:, low : low + GRAM_ROWS].to(torch.float64) / n_features
+                x = slab.lines(low, low + GRAM_ROWS).to(torch.float64) / n_features
                 moves = torch.cat([x, -torch.ones_like(x[:1])])
                 gram += (moves * weights[low : low + GRAM_ROWS]) @ moves.T
         return Metric.of(gram.cpu().numpy())
@@ -203,7 +202,7 @@ class DeviceRows(OfSamples):
         """The same rows on the device with the weights of ``samples``."""
         low, slabs = 0, []
         for slab in self.slabs:
-            part = _rows_of(samples, low, low + slab.n_rows)
+            part = samples.between(low, low + slab.n_rows)
             slabs.append(_pinned(slab.with_weights(part), self.device))
             low += slab.n_rows
         return replace(self, samples=samples, slabs=tuple(slabs))
@@ -227,16 +226,6 @@ def _kernel() -> ModuleType | None:
     except ImportError:
         return None
     return fused_pass
-
-
-def _rows_of(samples: Samples, low: int, high: int) -> Samples:
-    """Rows from ``low`` on and below ``high``, without copies."""
-    return Samples(
-        samples.features[:, low:high],
-        np.clip(samples.starts - low, 0, high - low),
-        samples.weights[low:high],
-        samples.group_totals,
-    )
 
 
 def _pinned(slab: Pieces, device: Any) -> Pieces:

@@ -39,7 +39,7 @@ def tensor_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
         leaves = tree.leaves[group].to(splits.dtype)  # (n_leaves,)
         for begin in range(low, high, at_once):
             rows = slice(begin, min(begin + at_once, high))
-            x = pieces.features[:, rows]
+            x = pieces.lines(rows.start, rows.stop)
             scores = torch.addmm(splits[:, -1:], splits[:, :-1], x)
             total, slopes, leaf_mass, leaf_table = _nodes(
                 scores, leaves, pieces.weights[rows], outer

@@ -29,6 +29,10 @@ FEASIBLE = 1e-6
 """A solution that violates a constraint by more than this is not a solution."""
 
 
+PROMOTED = "promoted"
+"""Rule of a start that is a tree of fewer rows, from which a solver that eliminates goes on."""
+
+
 class Status(Enum):
     """How a run ended, and what to do about it."""
 

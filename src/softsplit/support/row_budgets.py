@@ -43,6 +43,9 @@ class RowBudgets:
     importances: ClassVar[int] = 100_000
     """Most rows from which the importances of features are computed."""
 
+    knots: ClassVar[int] = 100_000
+    """Most distinct rows from which the knots and medians of numbers are learned."""
+
     walk: ClassVar[int] = 20_000
     """Most rows on which the questions of a walk are chosen and rounded (fitted/walk.py)."""
 

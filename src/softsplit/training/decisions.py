@@ -68,14 +68,13 @@ SEARCHES = 3
 def decided_cells(walk: Walk, limits: RateLimits, scaling: Scaling, n_classes: int) -> FloatArray:
     """Weight of each cell for which the walk predicts each class, (n_cells, n_classes)."""
     empty = replace(walk, counts=np.zeros((len(limits.labels), len(walk.classes))))
-    counts = summed(limits.rows, partial(_arriving, empty, scaling))
+    counts = summed(limits.rows, partial(arriving, empty, scaling))
     return counts @ np.eye(n_classes)[walk.classes]
 
 
-def _arriving(walk: Walk, scaling: Scaling, samples: Samples) -> FloatArray:
-    """Weight of each cell that arrives in each leaf."""
-    rows = Arriving(samples.features, samples.labels, samples.weights)
-    return walk.counted(rows, scaling, None).counts
+def arriving(walk: Walk, scaling: Scaling, samples: Samples) -> FloatArray:
+    """Weight of each group of rows that arrives in each leaf, (n_groups, n_leaves)."""
+    return walk.arriving(Arriving(samples.features, samples.labels, samples.weights), scaling)
 
 
 def decided_by_mixture(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.base import drawn_from
+from softsplit.engines.base import drawn_from, summed
 from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.engines.samples import Samples
 from softsplit.engines.sparse import SparseRows
 from softsplit.fitted.importance import feature_importances
 from softsplit.fitted.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
@@ -23,7 +25,7 @@ from softsplit.fitted.monotone import (
 )
 from softsplit.fitted.pruning import oriented, simplified
 from softsplit.fitted.rates import RateRecord
-from softsplit.fitted.walk import Walk
+from softsplit.fitted.walk import Arriving, Walk
 from softsplit.fitted.walk_choice import FixedParts
 from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, whole_walk
 from softsplit.formulations import formulation_of
@@ -31,7 +33,13 @@ from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training import points
-from softsplit.training.decisions import decided_by_mixture, decided_cells, rated_walk, worst
+from softsplit.training.decisions import (
+    arriving,
+    decided_by_mixture,
+    decided_cells,
+    rated_walk,
+    worst,
+)
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
 from softsplit.variables import MonotoneEffects
@@ -147,8 +155,10 @@ def _pointed_tree(
     gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
     # 1. The walk.
     tree, walk = points.decisive_walk(parts, few, steepness, gains)
-    counted = few if rows.n_rows <= ROWS.walk else parts.values(prepared, prepared.arriving())
-    walk = walk.counted(counted, parts.scaling, gains, prepared.class_factors)
+    work = partial(_arriving_in_points, prepared, parts, walk)
+    here = prepared.labelled or (None if hasattr(rows, "samples") else rows.sample())
+    counts = summed(rows, work) if here is None else work(here)
+    walk = walk.with_counts(counts, gains, prepared.class_factors)
     tree, walk = parts.in_order(tree, walk, gains)
     # 2. What else is known of the rows.
     measured = feature_importances(tree, steepness, few.features, few.weights)
@@ -174,6 +184,14 @@ def _pointed_tree(
         column_costs=None if prepared.rules is None else prepared.rules.costs,
         monotone=None if prepared.monotone is None else prepared.monotone.on(parts.coding),
     )
+
+
+def _arriving_in_points(
+    prepared: Prepared, parts: points.PointedParts, walk: Walk, samples: Samples
+) -> FloatArray:
+    """Weight of each class that arrives in each leaf of a walk in points."""
+    rows = Arriving(samples.features, samples.labels, samples.weights)
+    return walk.arriving(parts.values(prepared, rows), parts.scaling)
 
 
 def _rates(
@@ -259,11 +277,10 @@ def fitted_walk(
     3. Errors of classes that it finds too rarely cost half as much again.
     4. Cuts and classes of leaves move where other requirements are missed.
     """
-    rows, rates = prepared.problem.rows, prepared.problem.minimum_rates
+    rates = prepared.problem.minimum_rates
     limits = prepared.problem.rate_limits
     constrained = prepared.problem.rated
     few = prepared.arriving(ROWS.walk, np.any(tree.weights, axis=1))
-    counted = few if rows.n_rows <= ROWS.walk else prepared.arriving()
     best, least = None, np.inf
     for _ in range(RAISES):
         # 1. the walk
@@ -278,7 +295,7 @@ def fitted_walk(
                 constrained=constrained, monotone=_bent_columns(prepared.monotone), fixed=fixed,
             )  # fmt: skip
         decided = None if constrained else gains
-        walk = walk.counted(counted, prepared.scaling, decided, prepared.class_factors)
+        walk = counted_walk(prepared, walk, decided)
         walk = walk if fixed is None else replace(walk, classes=fixed.kept(walk.classes))
         if prepared.monotone is not None:
             votes = gains.T @ rounded.leaf_values
@@ -305,8 +322,17 @@ def fitted_walk(
         walk = rated_walk(
             walk, rounded, prepared.problem.steepness, prepared.scaling, limits, gains, in_order_of
         )
-        walk = walk.counted(counted, prepared.scaling, None, prepared.class_factors)
+        walk = counted_walk(prepared, walk, None)
     return rounded, walk, costs
+
+
+def counted_walk(prepared: Prepared, walk: Walk, gains: FloatArray | None) -> Walk:
+    """Return the walk with the training rows that arrive in its leaves; see ``Walk.counted``."""
+    if prepared.labelled is None:
+        counts = summed(prepared.problem.rows, partial(arriving, walk, prepared.scaling))
+    else:
+        counts = arriving(walk, prepared.scaling, prepared.labelled)
+    return walk.with_counts(counts, gains, prepared.class_factors)
 
 
 def _order_of(monotone: MonotoneEffects | None, walk: Walk) -> Callable[[NDArray[np.intp]], bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from joblib import Parallel, delayed
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import (
     FEASIBLE,
+    PROMOTED,
     Budget,
     Solution,
     Solver,
@@ -57,12 +58,16 @@ good: with costs of features the one is taken whose cases cost least."""
 
 
 class StartJob(NamedTuple):
-    """A start to run; with ``leaves``, it puts the classes on the same leaves as that tree."""
+    """A start to run; with ``leaves``, it puts the classes on the same leaves as that tree.
+
+    A ``promoted`` one begins at that tree.
+    """
 
     number: int
     child: np.random.SeedSequence
     rule: str
     leaves: FloatArray | None = None
+    promoted: TreeParameters | None = None
 
 
 class NoFeasibleTreeError(ValueError):
@@ -79,10 +84,12 @@ def multistart(
     n_jobs: int | None = None,
     observer: Observer | None = None,
     numbers: Sequence[int] | None = None,
+    promoted: Mapping[int, TreeParameters] | None = None,
 ) -> list[Solution]:
     """Run ``solver`` from ``n_starts`` starts and return one Solution each, in their order.
 
-    With ``numbers``, run only the starts with these numbers. The time limit of ``budget`` covers
+    With ``numbers``, run only the starts with these numbers; those that are ``promoted`` go on from
+    their trees of fewer rows. The time limit of ``budget`` covers
     all starts together; those that would begin after it are not run, except the first.
     """
     refuse_unsupported(solver, problem)
@@ -93,7 +100,11 @@ def multistart(
     # Monotone effects on the expected cost fix the classes of all leaves.
     fixed = problem.order is not None and problem.anchor is not None
     leaves = problem.anchor.leaf_values if fixed and problem.anchor is not None else None
-    jobs = [StartJob(i, children[i], solver.start_rule(problem, i), leaves) for i in chosen]
+    known = promoted or {}
+    jobs = [
+        StartJob(i, children[i], solver.start_rule(problem, i), leaves, known.get(i))
+        for i in chosen
+    ]
     explorers = len(jobs)
     if numbers is None:
         explorers = solver.n_exploring(problem) or explorers
@@ -217,7 +228,9 @@ def _drawn(
     problem: TrainingProblem, solver: Solver, job: StartJob, candidates: int | None = None
 ) -> Start:
     rng = np.random.default_rng(job.child)
-    if job.leaves is None:
+    if job.promoted is not None:
+        start = Start(job.promoted, PROMOTED)
+    elif job.leaves is None:
         further = solver.n_candidates(problem) if candidates is None else candidates
         start = draw_start(job.rule, problem, rng, further)
     else:

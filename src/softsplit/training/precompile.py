@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 
 from softsplit.engines.compiled import CompiledRows, ThreadedRows
+from softsplit.engines.hinged import HingedLines
 from softsplit.engines.samples import Samples
 from softsplit.fitted.row_pass import RowPlan
+from softsplit.fitted.walk import FEW_CELLS, Walk
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, counting, exponential
@@ -49,6 +51,7 @@ from softsplit.solvers.elimination.splicing import Splicing
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options, processes
+from softsplit.support.bent_rows import AT_ONCE, exact_means
 from softsplit.support.compiling import place_on_disk
 from softsplit.support.messages import announce
 from softsplit.training.multistart import multistart, search_around
@@ -348,6 +351,15 @@ def _predictions() -> None:
     )  # fmt: skip
     for kind in (np.float64, np.float32):
         plan.class_proba(np.zeros((200_000, 1), dtype=kind), np.eye(2))
+    _walks()
+
+
+def _walks() -> None:
+    """Walk with so many rows that compiled code is used."""
+    none, n_columns = np.zeros(1), FEW_CELLS // AT_ONCE + 1
+    asked, units = np.ones((1, n_columns)), LinearScaling(np.zeros(n_columns), np.ones(n_columns))
+    walk = Walk(asked, none, none == 0, none == 1, np.zeros((2, 2)), np.arange(2))
+    walk.leaves(np.zeros((AT_ONCE, n_columns)), units)
 
 
 def _row_sums(kind: type[np.floating[Any]]) -> ThreadedRows:
@@ -358,6 +370,10 @@ def _row_sums(kind: type[np.floating[Any]]) -> ThreadedRows:
     function = EngineFunction(replace(descents.problem, rows=rows), support)
     function.smooth(Shrinkage(1.0, 1.0, 1.0), support.free)(support.vector)
     shorter(1.0, 1.0, -1.0)
+    ones, table = np.ones(1), np.zeros((1, 1), dtype=kind)
+    exact_means(table, (ones, ones), ones, ones, 1.0, 1.0, squared=False)
+    HingedLines(table, np.zeros(1, dtype=np.intp), ones, ones, ones)[0]
+    _walks()
     return rows
 
 

@@ -12,7 +12,7 @@ rows, so that objectives are comparable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from softsplit.training.multistart import (
     search_around,
 )
 from softsplit.training.observer import Observer
+from softsplit.tree.parameters import TreeParameters
 
 PROMOTED = 5, 3
 """Starts that are made again on the second sample, and on the third."""
@@ -87,6 +88,7 @@ def progressive_sampling(
         ends = multistart(
             few, solver, n_starts=n_starts, seed=seed, budget=part, n_jobs=threads,
             observer=observer if size == sizes[0] else None, numbers=numbers,
+            promoted=_trees(kept) if solver.eliminates else None,
         )  # fmt: skip
         trees = dict(zip(numbers, ends, strict=False))
         # 2. trees of fewer rows may have come further, or be all there is
@@ -117,6 +119,11 @@ def progressive_sampling(
         whole.append(finished_on_all_rows(problem, solver, other, budget, n_jobs))
     best = replace(min(whole, key=_rank), search=best.search)
     return best, [kept[number] for number in sorted(kept)]
+
+
+def _trees(solutions: Mapping[int, Solution]) -> dict[int, TreeParameters]:
+    """Trees of starts that ask something, from which they go on."""
+    return {number: one.parameters for number, one in solutions.items() if _asks(one)}
 
 
 def _rank_of_cut(solution: Solution) -> tuple[bool, bool, float]:

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.bent_rows import exact_means
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import TreeParameters
 
@@ -54,10 +55,6 @@ LARGEST_END = 1e307
 
 MOST_KNOTS = 500
 """Knots per feature of the quantile scaling; with fewer distinct values each is a knot."""
-
-CHUNK_CELLS = 300_000
-"""Cells processed at a time where means are summed without sorting: sums are exact, so that
-the bits do not depend on it."""
 
 EXACT_BITS = 52.0
 """Integers up to 2^52 add up exactly in double precision."""
@@ -360,30 +357,17 @@ def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray
 def _standard_of_many(
     frame: LinearScaling, X: FloatArray, weight: FloatArray | None
 ) -> LinearScaling:
-    """Return the standard scaling of many rows, in chunks, without sorting columns.
+    """Return the standard scaling of many rows, in pieces, without sorting columns.
 
     The terms are rounded to multiples of a power of two that makes all sums exact: the result does
     not depend on the order of the rows nor, for integer weights, on whether rows are repeated.
     """
     weight = np.ones(len(X)) if weight is None else weight
-    counts = bool(np.all(weight == np.rint(weight)))
     total = math.fsum(weight)
-    unit = exact_unit(total)
-    step = CHUNK_CELLS // max(X.shape[1], 1) + 1
-
-    def mean(centre: FloatArray | float, power: int) -> FloatArray:
-        sums = np.zeros(X.shape[1])
-        for begin in range(0, len(X), step):
-            rows = slice(begin, begin + step)
-            values = unit * (frame.transform(X[rows].astype(float)) - centre) ** power
-            if counts:
-                sums += weight[rows] @ np.rint(values)
-            else:
-                sums += np.sum(np.rint(weight[rows, None] * values), axis=0)
-        return sums / (unit * total)
-
-    means = mean(0.0, 1)
-    return frame.standardised(means, np.sqrt(mean(means, 2)))
+    known = weight, exact_unit(total), total
+    ends = frame.low, frame.span
+    means = exact_means(X, ends, np.zeros(frame.n_features), *known, squared=False)
+    return frame.standardised(means, np.sqrt(exact_means(X, ends, means, *known, squared=True)))
 
 
 def rank_curve(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:

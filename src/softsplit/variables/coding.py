@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.bent_rows import sampled_rows
 from softsplit.support.hinged_table import HingedTable
 from softsplit.support.messages import nearest, shown
 from softsplit.support.row_budgets import ROWS
@@ -68,16 +69,20 @@ class CodedRows:
         )
 
     def bent(self, n_knots: int, weight: FloatArray) -> CodedRows:
-        """Return training rows whose numbers bend at ``n_knots`` knots, learned from these rows."""
-        coding, counted = self.coding, weight > 0
+        """Return training rows whose numbers bend at ``n_knots`` knots, learned from these rows.
+
+        Many rows are sampled for it.
+        """
+        some = sampled_rows(self.X, weight > 0, ROWS.knots)
+        coding, few, weight = self.coding, self.X[some], weight[some]
         knots: list[tuple[float, ...]] = []
         for i, variable in enumerate(coding.variables):
             columns = coding.columns_of(i)
             if variable.kind != NUMBER:
                 knots.append(())
                 continue
-            known = counted & (self.X[:, columns[-1]] == 0) if variable.has_missing else counted
-            knots.append(learn_knots(self.X[known, columns[0]], weight[known], n_knots))
+            known = few[:, columns[-1]] == 0 if variable.has_missing else slice(None)
+            knots.append(learn_knots(few[known, columns[0]], weight[known], n_knots))
         return self.with_knots(knots, held=len(self.X) <= ROWS.row_sums)
 
     def with_knots(self, knots: Sequence[tuple[float, ...]], *, held: bool = True) -> CodedRows:

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.bent_rows import sampled_rows
 from softsplit.support.messages import ParameterError, shown, warn_user
 from softsplit.support.row_budgets import ROWS
 from softsplit.variables.coding import CodedRows, Coding, call_for_each
@@ -137,7 +138,7 @@ def bent_matrix(
     Parameters
     ----------
     X : array of shape (n_rows, n_columns)
-        Without missing values. Many rows keep their precision.
+        Without missing values. Many rows keep their precision, and knots are learned from a sample.
     names : sequence of str or None
         Names of the columns, if they have any.
     n_knots : int
@@ -145,13 +146,12 @@ def bent_matrix(
     """
     if len(X) <= ROWS.double_precision:
         X = X.astype(float, copy=False)
-    counted = weight > 0
-    some = slice(None) if np.all(counted) else counted
-    weight = weight[some]
+    some = sampled_rows(X, weight > 0, ROWS.knots)
+    few, weight = X[some], weight[some]
     knots: list[tuple[float, ...]] = []
     middles = np.empty(X.shape[1])
     for j in range(X.shape[1]):  # one sorted column at a time
-        column = Ordered.of(X[some, j].astype(float, copy=False), weight)
+        column = Ordered.of(few[:, j].astype(float, copy=False), weight)
         knots.append(knots_of(column, n_knots))
         middles[j] = column.quantile(0.5)
     if not any(knots):

@@ -402,6 +402,20 @@ class EngineFunction:
         return leaves, self.sums(splits, table, IDENTITY).mass
 
 
+ENOUGH, CLOSE = 0.01, 0.003
+"""Decreases that end a descent over a sample, and over all rows, in units of the sampling error."""
+
+LONG_PASS = 2e7
+"""Rows times parameters from which a descent over all rows ends by its decrease alone: derivatives
+of single parameters would take dozens of passes more, and change no prediction."""
+
+
+def _sampling_error(tree: SupportTree, n_rows: int) -> float:
+    """By which part the log-loss of a tree of so many rows exceeds its least value elsewhere:
+    about half a unit for each free parameter, where a row counts one."""
+    return 0.5 * float(np.count_nonzero(tree.free)) / n_rows
+
+
 class EngineDescents:
     """Descents over all rows of a problem, which begin where those over ``few`` of them end.
 
@@ -444,8 +458,11 @@ class EngineDescents:
     ) -> DescentEnd:
         """Descend over all rows; ``decrease`` and ``tol`` are those of ``newton_on_sample``.
 
-        1. On the first sample, whose sampling error is larger than what such a descent leaves. A
-           quick engine is asked at once: steps on all rows cost less than elsewhere.
+        A descent over a sample ends where it is closer to the end than that is to the minimum on
+        all rows, and one over all rows, where each pass takes long, well below the sampling error.
+
+        1. On the first sample. A quick engine is asked at once: steps on all rows cost less than
+           elsewhere.
         2. On a middle sample, with the Hessian of the first.
         3. On all rows, with the Hessian of a part of the middle sample.
         """
@@ -455,7 +472,8 @@ class EngineDescents:
         if getattr(self.problem.rows, "quick", False) and not bounds.finite:
             return self._newton_steps(everywhere, tree, few, shrinkage, limit, decrease, tol)
         # 1. the first sample
-        rough = 1e-7 * self.few.decrease_factor(tree, shrinkage)
+        factor = self.few.decrease_factor(tree, shrinkage)
+        rough = max(1e-7, ENOUGH * _sampling_error(tree, self.few.n_rows)) * factor
         tree, _, _ = self.few.descend_to_tolerance(tree, shrinkage, min(300, max_iter), rough, 0.0)
         if bounds.finite:
             end = descent_within(
@@ -473,9 +491,11 @@ class EngineDescents:
         if len(middle.weights) >= self.n_rows:
             return self._newton_steps(near, tree, curved, shrinkage, limit, decrease, tol)
         if middle.weights is not self.few.frame.weights:
-            rough = max(decrease, 1e-6)
+            rough = max(decrease, 1e-6, ENOUGH * _sampling_error(tree, len(middle.weights)))
             tree, _, _ = self._newton_steps(near, tree, few, shrinkage, limit, rough, 0.0)
         # 3. all rows
+        if self.n_rows * int(tree.free.sum()) > LONG_PASS:
+            decrease, tol = max(decrease, CLOSE * _sampling_error(tree, self.n_rows) * factor), 0.0
         return self._newton_steps(everywhere, tree, curved, shrinkage, limit, decrease, tol)
 
     def _newton_steps(

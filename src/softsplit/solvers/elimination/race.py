@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -50,13 +51,15 @@ class Entrants(NamedTuple):
     With ``grow`` a grown tree does. One that is grown from ``shallower``, a fitted tree of fewer
     levels, has a head start and would win the first rung against better ones: it joins the
     finalists. With ``grown_only`` no start takes part; the first is returned only if the budget
-    ends before a tree is grown.
+    ends before a tree is grown. A start that is ``promoted`` has won on fewer rows, and has no
+    rivals.
     """
 
     starts: Sequence[SupportTree]
     grow: bool = False
     shallower: SupportTree | None = None
     grown_only: bool = False
+    promoted: bool = False
 
     def on_columns(self, columns: NDArray[np.intp]) -> Entrants:
         """The same trees on some columns."""
@@ -79,6 +82,12 @@ def race(descents: RowDescents, entrants: Entrants) -> SupportTree:
     strength = race_strength(descents, n_branches)
     shrinkage = _shrinkage(descents, strength)
     part = 0.5 if descents.compared else 1.0
+    weak = _shrinkage(descents, 0.2 * strength)
+    if entrants.promoted:
+        tree = replace(starts[0], support=np.ones_like(starts[0].support))
+        for terms, steps in ((shrinkage, 80), (weak, 40)):
+            tree = descents.descend(tree, terms, int(part * steps), LATER_DECREASE)[0]
+        return tree
     # 1. the first rung
     first: list[tuple[float, SupportTree]] = []
     with suppress(OutOfBudget):
@@ -107,8 +116,7 @@ def race(descents: RowDescents, entrants: Entrants) -> SupportTree:
     _, winner = min(second or first[:1], key=lambda candidate: candidate[0])
     # 3. the winner, under a fifth of the strength
     with suppress(OutOfBudget):
-        shrinkage = _shrinkage(descents, 0.2 * strength)
-        winner = descents.descend(winner, shrinkage, int(part * 40), LATER_DECREASE)[0]
+        winner = descents.descend(winner, weak, int(part * 40), LATER_DECREASE)[0]
     return winner
 
 

@@ -27,7 +27,16 @@ from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import SizeLimits
-from softsplit.solvers.base import Budget, OutOfBudget, Path, Solution, Solver, Start, Status
+from softsplit.solvers.base import (
+    PROMOTED,
+    Budget,
+    OutOfBudget,
+    Path,
+    Solution,
+    Solver,
+    Start,
+    Status,
+)
 from softsplit.solvers.elimination.bounded import sharpened
 from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, group_shares
 from softsplit.solvers.elimination.objective import Shrinkage
@@ -259,11 +268,13 @@ class EliminationRun:
         if rule == "given" and len(self._starts) == 1:
             return self._starts[0]
         below = None if shallower is None else SupportTree.of(shallower, self.problem)
-        entrants = Entrants(self._starts, rule == "growth", below, rule == "grown")
+        entrants = Entrants(
+            self._starts, rule == "growth", below, rule == "grown", rule == PROMOTED
+        )
         screened: SupportTree | None = None
         if self.problem.penalties.counts:
             always = np.zeros(self.problem.n_features, dtype=bool)
-            if rule == "given":
+            if rule in ("given", PROMOTED):
                 always = np.any([tree.support.any(axis=0) for tree in self._starts], axis=0)
             if self.problem.rules is not None:
                 always = always | np.isin(self.problem.rules.of, self.problem.rules.required)

@@ -119,7 +119,7 @@ def newton_on_sample(
         small = fall <= max(decrease, rounding) * max(abs(lower), least)
         x, value, gradient, steep = moved, lower, fresh, _largest(fresh)
         # 4. progress
-        far = fall > max(FAR, rounding) * abs(value) and steep > SLOW * steepest
+        far = fall > max(FAR, rounding, decrease) * abs(value) and steep > SLOW * steepest
         nearer = tol > 0.0 and steep <= 0.5 * steepest
         stalled = stalled + 1 if small and not nearer else 0
         if stalled >= (PATIENCE if tol > 0.0 else STALLS):
