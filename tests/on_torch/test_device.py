@@ -9,14 +9,16 @@ torch = pytest.importorskip("torch", reason="PyTorch (softsplit[gpu]) is not ins
 
 from softsplit import SoftTreeClassifier  # noqa: E402
 from softsplit.engines.compiled import CompiledRows  # noqa: E402
-from softsplit.engines.outer import IDENTITY, OUTERS  # noqa: E402
+from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS  # noqa: E402
 from softsplit.engines.samples import Samples  # noqa: E402
 from softsplit.fitted.summary import FeatureSummary  # noqa: E402
 from softsplit.on_torch.arrival import arrive  # noqa: E402
 from softsplit.on_torch.backend import find_device  # noqa: E402
 from softsplit.on_torch.grouping import grouped_samples  # noqa: E402
 from softsplit.on_torch.rows import DeviceRows  # noqa: E402
+from softsplit.support.hinged_table import HingedTable  # noqa: E402
 from softsplit.tree.scaling import fit_scaling  # noqa: E402
+from softsplit.variables import bent_matrix  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -109,6 +111,31 @@ def test_rows_that_arrive_are_measured_and_scaled_to_the_bit(kind, weighted):
     np.testing.assert_allclose(told.scaled_mean, summary.scaled_mean, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_rows_that_bend_arrive_without_their_hinges(kind):
+    """Values lie far from zero, where single precision has few digits to lose."""
+    rng = np.random.default_rng(7)
+    X = (2000.0 + rng.normal(size=(60_000, 3))).astype(kind)
+    y, weight = rng.integers(0, 3, len(X)), np.ones(len(X))
+    table = bent_matrix(X, None, 3, weight).X
+    assert isinstance(table, HingedTable)
+    found = arrive(table, y, 3, weight, "standard", CPU, counts=weight)
+    scaling = fit_scaling("standard", table, weight)
+    expected = Samples.from_hinged(table, y, 3, weight, scaling)
+    assert np.array_equal(found.scaling.span, scaling.span)
+    assert found.rows.slabs[0].features.shape[0] == 3 and found.rows.n_features == 12
+    some = found.rows.sample(1000), expected.stratified(1000)
+    assert np.array_equal(*(one.features for one in some))
+    np.testing.assert_allclose(found.scaled_mean, expected.mean, rtol=1e-6)
+    splits, leaves = rng.normal(size=(3, 13)), rng.dirichlet(np.ones(3), 4).T.copy()
+    asked = leaves, LOGARITHM, 20.0
+    tol = 1e-4 if kind is np.float32 else 1e-9
+    close(found.rows.evaluate(splits, *asked), CompiledRows(expected).evaluate(splits, *asked), tol)
+    columns = np.array([0, 2, 7])
+    few = found.rows.of_columns(columns), CompiledRows(expected).of_columns(columns)
+    close(*(one.evaluate(splits[:, :4], *asked) for one in few), tol)
+
+
 @pytest.mark.parametrize("name", ["tpu", 3, "", "cuda:99"])
 def test_devices_that_are_not_there(name):
     with pytest.raises((ValueError, RuntimeError), match="device") as said:
@@ -139,6 +166,11 @@ def test_tensors_of_many_rows_are_taken_where_they_lie(monkeypatch):
     X, y = table(120_000)
     X = X.astype(np.float32)
     known = {"n_starts": 1, "random_state": 0, "depth": 2, "time_limit": 60, "device": "cpu"}
+    bent = SoftTreeClassifier(**known).fit(X, y)
+    apart = {**known, "device": None}
+    assert bent.objective_ == pytest.approx(
+        SoftTreeClassifier(**apart).fit(X, y).objective_, rel=1e-4
+    )
     here = SoftTreeClassifier(**known, curves=False).fit(X, y)  # tensors do not bend
     tensor = torch.tensor(X)
     monkeypatch.setattr("softsplit.training.rows.on_host", None)  # no whole table

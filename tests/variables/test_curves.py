@@ -22,6 +22,7 @@ from softsplit import (
     loads_model,
 )
 from softsplit.persistence import ModelFileError
+from softsplit.support.row_budgets import RowBudgets
 from softsplit.variables import Coding, Variable
 from softsplit.variables.curves import hinges, knot_text, learn_knots, slopes
 from softsplit.variables.learning import bent_matrix
@@ -282,3 +283,21 @@ def test_what_a_unit_counts_is_told_from_knot_to_knot():
     (line,) = [line for line in told.splitlines() if line.startswith("dose in question 1: ")]
     below, above = line.removeprefix("dose in question 1: ").split(" per unit up to 5, then ")
     assert float(below) * float(above) < 0
+
+
+def test_knots_of_many_rows_come_from_a_sample_that_knows_no_order(monkeypatch):
+    """Neither the order of the rows nor copies of them matter, and quantiles are close."""
+    monkeypatch.setattr(RowBudgets, "knots", 2_000)
+    rng = np.random.default_rng(1)
+    X, order = rng.normal(size=(9_000, 2)), rng.permutation(9_000)
+    ones = np.ones(len(X))
+    few = bent_matrix(X, None, 3, ones).coding
+    assert few == bent_matrix(X[order], None, 3, ones).coding
+    twice = np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 2)
+    repeated = bent_matrix(X[twice], None, 3, np.ones(len(twice))).coding
+    assert repeated == bent_matrix(X, None, 3, 1.0 + np.arange(len(X)) % 2).coding
+    monkeypatch.undo()
+    whole = bent_matrix(X, None, 3, ones).coding
+    assert few != whole
+    for one, other in zip(few.variables, whole.variables, strict=True):
+        np.testing.assert_allclose(one.knots, other.knots, atol=0.15)

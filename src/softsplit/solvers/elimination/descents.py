@@ -61,6 +61,7 @@ from softsplit.solvers.elimination.subsampled_newton import (
 )
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
+from softsplit.support.parallel import n_threads
 
 DescentEnd = tuple[SupportTree, float, bool]
 """The tree at the end of a descent, its value, and whether the descent ended by itself."""
@@ -402,7 +403,7 @@ class EngineFunction:
         return leaves, self.sums(splits, table, IDENTITY).mass
 
 
-ENOUGH, CLOSE = 0.01, 0.003
+ENOUGH, CLOSE = 0.01, 0.01
 """Decreases that end a descent over a sample, and over all rows, in units of the sampling error."""
 
 LONG_PASS = 2e7
@@ -430,6 +431,8 @@ class EngineDescents:
         self.steps = 0
         self._sampled: RowDescents | None = None
         self._rounding = float(getattr(problem.rows, "rounding", ROUNDING))
+        threads: int | None = getattr(problem.rows, "threads", None)
+        self._threads = n_threads(None, self.n_rows) if threads is None else threads
 
     @property
     def n_rows(self) -> int:
@@ -458,8 +461,8 @@ class EngineDescents:
     ) -> DescentEnd:
         """Descend over all rows; ``decrease`` and ``tol`` are those of ``newton_on_sample``.
 
-        A descent over a sample ends where it is closer to the end than that is to the minimum on
-        all rows, and one over all rows, where each pass takes long, well below the sampling error.
+        Where each pass over all rows takes long, it ends well below the sampling error, and a
+        descent over a sample where the rest is small beside what all rows will change.
 
         1. On the first sample. A quick engine is asked at once: steps on all rows cost less than
            elsewhere.
@@ -473,7 +476,9 @@ class EngineDescents:
             return self._newton_steps(everywhere, tree, few, shrinkage, limit, decrease, tol)
         # 1. the first sample
         factor = self.few.decrease_factor(tree, shrinkage)
-        rough = max(1e-7, ENOUGH * _sampling_error(tree, self.few.n_rows)) * factor
+        long = self.n_rows * int(tree.free.sum()) > LONG_PASS
+        enough, close = (ENOUGH, CLOSE) if long else (0.0, 0.0)
+        rough = max(1e-7, enough * _sampling_error(tree, self.few.n_rows)) * factor
         tree, _, _ = self.few.descend_to_tolerance(tree, shrinkage, min(300, max_iter), rough, 0.0)
         if bounds.finite:
             end = descent_within(
@@ -491,11 +496,11 @@ class EngineDescents:
         if len(middle.weights) >= self.n_rows:
             return self._newton_steps(near, tree, curved, shrinkage, limit, decrease, tol)
         if middle.weights is not self.few.frame.weights:
-            rough = max(decrease, 1e-6, ENOUGH * _sampling_error(tree, len(middle.weights)))
+            rough = max(decrease, 1e-6, enough * _sampling_error(tree, len(middle.weights)))
             tree, _, _ = self._newton_steps(near, tree, few, shrinkage, limit, rough, 0.0)
         # 3. all rows
-        if self.n_rows * int(tree.free.sum()) > LONG_PASS:
-            decrease, tol = max(decrease, CLOSE * _sampling_error(tree, self.n_rows) * factor), 0.0
+        decrease = max(decrease, close * _sampling_error(tree, self.n_rows) * factor)
+        tol = 0.0 if long else tol
         return self._newton_steps(everywhere, tree, curved, shrinkage, limit, decrease, tol)
 
     def _newton_steps(
@@ -512,6 +517,7 @@ class EngineDescents:
         end = newton_on_sample(
             function, tree, sample, shrinkage.ridge, self.budget,
             max_iter=max_iter, decrease=decrease, tol=tol, rounding=self._rounding,
+            threads=self._threads,
         )  # fmt: skip
         self.steps += end.steps
         return end.tree, end.value, end.over

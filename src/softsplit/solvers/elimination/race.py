@@ -41,6 +41,9 @@ to 4 leaves; deeper trees get less, as a coefficient there serves fewer rows."""
 RIDGE = 0.1
 """Ridge of the race, in row weights."""
 
+NOISY_ROWS = 8_000
+"""Rows from which on a promoted start needs less than the strength: it fits less noise."""
+
 FIRST_DECREASE, LATER_DECREASE = 1e-4, 3e-5
 """Decreases that end descents of the first rung, and of later ones."""
 
@@ -85,7 +88,8 @@ def race(descents: RowDescents, entrants: Entrants) -> SupportTree:
     weak = _shrinkage(descents, 0.2 * strength)
     if entrants.promoted:
         tree = replace(starts[0], support=np.ones_like(starts[0].support))
-        for terms, steps in ((shrinkage, 80), (weak, 40)):
+        some = _shrinkage(descents, strength * min(1.0, max(0.2, NOISY_ROWS / descents.n_rows)))
+        for terms, steps in ((some, 80), (weak, 40)):
             tree = descents.descend(tree, terms, int(part * steps), LATER_DECREASE)[0]
         return tree
     # 1. the first rung

@@ -55,10 +55,14 @@ from softsplit.solvers.elimination.support_tree import SupportTree, subtree
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.support.linear_algebra import invert_positive
+from softsplit.support.parallel import in_threads
 from softsplit.tree.routing import gate_probabilities, node_reach
 
 CHUNK = 4096
 """Rows handled at a time by ``hessian``: its temporary arrays stay in the cache."""
+
+BLOCK = 32_768
+"""Rows of one class that a thread takes; the bits of the sums depend on it."""
 
 DAMPING = 1e-6
 """Added to the diagonal of the Fisher information, as a part of its mean."""
@@ -67,10 +71,13 @@ DAMPING = 1e-6
 # --- Hessian --------------------------------------------------------------------------------------
 
 
-def hessian(tree: SupportTree, rows: StandardisedRows, ridge: float) -> FloatArray:
+def hessian(
+    tree: SupportTree, rows: StandardisedRows, ridge: float, threads: int = 1
+) -> FloatArray:
     """Return the Hessian of log-loss, prior and ridge by the free parameters of ``tree``.
 
-    ``rows`` has the columns of the tree.
+    ``rows`` has the columns of the tree. The ``threads`` share blocks of rows of one class, whose
+    sums are added in their order.
     """
     n_branches, n_groups = tree.shape
     leaves = np.empty(tree.log_odds.shape)
@@ -78,17 +85,29 @@ def hessian(tree: SupportTree, rows: StandardisedRows, ridge: float) -> FloatArr
     used = np.column_stack([tree.support, ~tree.saturated])
     ends = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
     n_splits = int(ends[-1])
+    size = n_splits + n_branches + 1
     total = np.zeros((n_splits + leaves.size, n_splits + leaves.size))
-    for k in range(n_groups):
-        part = np.zeros((n_splits + n_branches + 1, n_splits + n_branches + 1))
-        mass = np.zeros(n_branches + 1)
-        for begin in range(rows.starts[k], rows.starts[k + 1], CHUNK):
-            some = slice(begin, min(begin + CHUNK, rows.starts[k + 1]))
+    blocks = [
+        (k, low, min(low + BLOCK, int(rows.starts[k + 1])))
+        for k in range(n_groups)
+        for low in range(int(rows.starts[k]), int(rows.starts[k + 1]), BLOCK)
+    ]
+    found: dict[tuple[int, int, int], tuple[FloatArray, FloatArray]] = {}
+
+    def add(block: tuple[int, int, int]) -> None:
+        k, low, high = block
+        part, mass = np.zeros((size, size)), np.zeros(n_branches + 1)
+        for begin in range(low, high, CHUNK):
+            some = slice(begin, min(begin + CHUNK, high))
             _add(
                 tree.splits, rows.features[:, some], rows.weights[some], leaves[k], used, ends,
                 part, mass,
             )  # fmt: skip
-        total += _spread(part, mass, leaves, k, n_splits)
+        found[block] = part, mass
+
+    in_threads(add, blocks, min(threads, len(blocks)), lambda: None)
+    for block in blocks:
+        total += _spread(*found.pop(block), leaves, block[0], n_splits)
     curvature = leaves[:, None, :] * (np.eye(n_groups)[:, :, None] - leaves[None, :, :])
     _add_by_leaf(total, rows.pseudo.sum() * curvature, n_splits)
     weights = np.flatnonzero(np.column_stack([tree.support, np.zeros(n_branches, bool)])[used])

@@ -47,6 +47,10 @@ FLATTER = 0.9
 """A step that leaves the value at the same level must lower the size of the slope along it by this
 factor."""
 
+FURTHEST = 3.0
+"""Largest change of a parameter in a step: where a gate is nearly shut the Hessian says nothing,
+and a longer step would only be cut."""
+
 PAIRS = 60
 """Pairs of steps and gradient changes that are kept."""
 
@@ -77,8 +81,9 @@ def newton_on_sample(
     tol: float = 0.0,
     renewals: int = 8,
     rounding: float = ROUNDING,
+    threads: int = 1,
 ) -> NewtonEnd:
-    """Descend ``function`` from ``tree`` with the Hessian of ``sample``.
+    """Descend ``function`` from ``tree`` with the Hessian of ``sample``, made by ``threads``.
 
     1. The Hessian is computed, ``renewals`` times at most.
     2. A step is taken. Where none leads lower, the pairs are dropped, then the descent ends.
@@ -98,7 +103,8 @@ def newton_on_sample(
             return NewtonEnd(tree.moved_to(x), value, True, steps)
         # 1. Hessian
         if curved and renewals and far:
-            model = Curvature(damped_inverse(hessian(tree.moved_to(x), sample, ridge), damping))
+            found = hessian(tree.moved_to(x), sample, ridge, threads)
+            model = Curvature(damped_inverse(found, damping))
             renewals -= 1
         # 2. step
         steepest = min(steepest, steep)
@@ -146,7 +152,7 @@ def _step(
         model.pairs = ()
         direction[free] = model.direction(gradient[free])
         fall = float(gradient @ direction)
-    length = 1.0
+    length = min(1.0, FURTHEST / max(_largest(direction), 1e-300))
     if model.inverse is None and not model.pairs:
         length = min(1.0, LBFGS.first_move / max(_largest(direction), 1e-300))
     for _ in range(LBFGS.max_cuts):
