@@ -119,7 +119,12 @@ BENCHMARKS = {
         "faults put into the mathematics, which the tests must notice", ("mutation.py ARGS",)
     ),
     "exports": Benchmark("exported code beside its tree: agree or million", ("exports.py ARGS",)),
-    "device": Benchmark("rows on a GPU: evaluate, stream or fit", ("device.py ARGS",), ("torch",)),
+    "device": Benchmark(
+        "rows on a GPU: evaluate, bent, stream or fit", ("device.py ARGS",), ("torch",)
+    ),
+    "promises": Benchmark(
+        "figures of speed that documents state: what has become slower", ("promises.py check ARGS",)
+    ),
     "dask": Benchmark(
         "tables on a local Dask cluster (half an hour, 15 GB of disk): large, overhead or workers",
         ("dask_rows.py ARGS",),

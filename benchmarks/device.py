@@ -1,6 +1,7 @@
-"""Rows on a GPU, measured: ARGS=evaluate, stream or fit.
+"""Rows on a GPU, measured: ARGS=evaluate, bent, stream or fit.
 
     evaluate   one evaluation of a tree of depth 3 over rows x 30 in single precision
+    bent       the same of rows that bend at three knots, over all columns and over 60 of them
     stream     the same where only a part of the rows may be on the device
     fit        SoftTreeClassifier with its defaults over the same rows: twice, the second time with
                kernels made, and from a tensor on the device; beside device=None
@@ -14,17 +15,20 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from functools import partial
 
 import numpy as np
 import torch
-from common import arguments
+from common import arguments, timed
 
 from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
+from softsplit.on_torch.arrival import arrive
 from softsplit.on_torch.backend import find_device
 from softsplit.on_torch.rows import DeviceRows
+from softsplit.variables import bent_matrix
 
 N_FEATURES, N_CLASSES = 30, 4
 
@@ -87,6 +91,36 @@ def evaluate(args: argparse.Namespace) -> dict[str, object]:
     return found
 
 
+def bent(args: argparse.Namespace) -> dict[str, object]:
+    """Rows that bend arrive on the device, and an evaluation over them."""
+    device = find_device(args.device)
+    X, y = overlapping(args.rows)
+    coded = bent_matrix(X, None, 3, np.ones(len(X)))
+    assert coded is not None
+    given = coded.X, y, N_CLASSES, np.ones(len(X)), "standard", device
+    arrive(*given, counts=np.ones(len(X)))
+    arrived, seconds = timed(lambda: arrive(*given, counts=np.ones(len(X))))
+    assert arrived is not None
+    found: dict[str, object] = {"arrival": seconds["seconds"]}
+    host = Samples.from_hinged(coded.X, *given[1:4], arrived.scaling)
+    rng = np.random.default_rng(2)
+    for columns in (np.arange(coded.X.shape[1]), np.sort(rng.permutation(120)[:60])):
+        rows = arrived.rows.of_columns(columns)
+        splits, leaves = 0.3 * rng.normal(size=(7, len(columns) + 1)), question()[1]
+        asked = splits, leaves, LOGARITHM, float(len(columns))
+        expected = CompiledRows(host).of_columns(columns).in_threads(16).evaluate(*asked)
+        answer, times = rows.evaluate(*asked), []
+        for _ in range(20):
+            times.append(timed(partial(rows.evaluate, *asked))[1]["seconds"])
+        off = np.abs(answer.splits - expected.splits).max() / np.abs(expected.splits).max()
+        found[f"{len(columns)} columns"] = {
+            "caller_ms": 1e3 * float(np.median(times)),
+            "value_off": abs(answer.value / expected.value - 1),
+            "gradient_off": float(off),
+        }
+    return found
+
+
 def stream(args: argparse.Namespace) -> dict[str, object]:
     """The same rows, of which a tenth may be on the device."""
     device, samples = find_device(args.device), grouped(args.rows)
@@ -129,7 +163,7 @@ def fit(args: argparse.Namespace) -> dict[str, object]:
     return found
 
 
-PARTS = {"evaluate": evaluate, "stream": stream, "fit": fit}
+PARTS = {"evaluate": evaluate, "bent": bent, "stream": stream, "fit": fit}
 
 
 def main() -> None:

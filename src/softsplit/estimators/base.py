@@ -136,15 +136,18 @@ def profiled(tree: TreeModel, rows: TrainingRows) -> TreeModel:
     """Return the tree with a summary of its training table, if that is dense and in memory."""
     if type(rows) is not Rows:
         return tree
-    few, most = rows.counted(), ROWS.profile
+    whole, most = rows.counted(), ROWS.profile
+    few = whole
     if len(few.labels) > most:
         few = few.many(np.arange(0, len(few.labels), -(-len(few.labels) // most)))
     count = few.weight / min(1.0, float(few.weight.mean()))
     classes = np.bincount(few.labels, count, len(tree.classes)).astype(float)
     trained = few.coding or tree.table_coding.with_lookups({})
-    leaves = np.bincount(
-        _arrived(tree, tree.recoded(few.X, trained)), count, tree.topology.n_leaves
-    ).astype(float)
+    if tree.walk is None or few is whole:
+        arrived = _arrived(tree, tree.recoded(few.X, trained))
+        leaves = np.bincount(arrived, count, tree.topology.n_leaves).astype(float)
+    else:  # all rows are counted
+        leaves = count.sum() * tree.walk.counts.sum(axis=0) / tree.walk.counts.sum()
     profile = TableProfile.of(
         trained, tree.selected_variables, few.X, few.shared, count, classes, leaves
     )

@@ -121,7 +121,10 @@ class TableProfile:
         places = {levels.first: levels.places for levels in shared}
         columns: list[ColumnProfile | None] = [None] * n
         for i in asked:
-            own = X[:, coding.columns_of(i)]
+            columns_of = coding.columns_of(i)
+            if coding.variables[i].kind != CATEGORY:  # hinges say nothing more
+                columns_of = columns_of[[0, -1]]
+            own = X[:, columns_of]
             cells = _cells(coding.variables[i], own, places.get(coding.firsts[i]))
             if cells is not None:
                 columns[i] = ColumnProfile.learned(coding.variables[i], cells, rows)
@@ -160,12 +163,15 @@ def _edges(values: FloatArray, rows: FloatArray) -> FloatArray:
     """Distinct training values at even quantiles, the largest of all left out."""
     if not len(values):
         return np.zeros(0)
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(rows[order])
+    if np.all(rows == 1.0):
+        values, reached = np.sort(values), np.arange(1.0, len(values) + 1.0)
+    else:
+        order = np.argsort(values, kind="stable")
+        values, reached = values[order], np.cumsum(rows[order])
     levels = reached[-1] * np.arange(1, BINS) / BINS
     at = np.searchsorted(reached, levels - 1e-9 * reached[-1])
-    edges = np.unique(values[order][at].astype(float) + 0.0)
-    return edges[edges < values[order[-1]]]
+    edges = np.unique(values[at].astype(float) + 0.0)
+    return edges[edges < values[-1]]
 
 
 def _cells(variable: Variable, coded: FloatArray, places: NDArray[np.intp] | None) -> Cells | None:

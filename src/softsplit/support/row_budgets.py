@@ -41,13 +41,14 @@ class RowBudgets:
     """From so many rows on a report holds out a fifth of them, and has no folds."""
 
     importances: ClassVar[int] = 100_000
-    """Most rows from which the importances of features are computed."""
+    """Most rows on which columns and branches are scored."""
 
     knots: ClassVar[int] = 100_000
     """Most distinct rows from which the knots and medians of numbers are learned."""
 
     walk: ClassVar[int] = 20_000
-    """Most rows on which the questions of a walk are chosen and rounded (fitted/walk.py)."""
+    """Most rows on which the questions of a walk are chosen and rounded (fitted/walk.py), and from
+    which the importances of features are computed."""
 
     compared_walk: ClassVar[int] = 2_000
     """The same for trees that are compared on folds: hundreds of them."""

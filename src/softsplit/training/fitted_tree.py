@@ -90,7 +90,7 @@ def fitted_tree(
     shares = leaf_shares(prepared, parameters) if assigned else None
     weights = mass.sum(axis=0)
     parameters, shares = ordered_tree(prepared, parameters, shares, weights, walk is not None)
-    drawn = drawn_from(problem.rows, ROWS.importances)
+    drawn = drawn_from(problem.rows, ROWS.walk)
     lines = drawn.lines_in_use(np.any(parameters.weights, axis=1))
     measured = feature_importances(parameters, steepness, lines, drawn.weights)
     return TreeModel(
