@@ -6,7 +6,7 @@
     python benchmarks/promises.py take FILE           keep the figures of such a file
 
 docs/results/promises.json holds for each figure what it is of, its unit, the command, the machine,
-the commit, and where documents state it: words with {} in place of the figure. A test compares the
+the commit, and where documents state it: words with {} in place of its text. A test compares the
 documents with the file. Seconds are those of all processors where a figure says so, which other
 work on the machine hardly changes; ratios compare two methods that ran one after the other.
 """
@@ -98,14 +98,19 @@ def keep(name: str, figure: float, known: dict[str, Promise], machine: str) -> N
     promise = known[name]
     for place, words in promise["said"]:
         path = ROOT / place
-        text, old = path.read_text(encoding="utf-8"), words.format(shown(promise["figure"]))
+        text, old = path.read_text(encoding="utf-8"), words.format(promise["text"])
         if old not in text:
             raise SystemExit(f"{place} does not say {old!r}.")
         path.write_text(text.replace(old, words.format(shown(figure))), encoding="utf-8")
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT
     )
-    promise |= {"figure": figure, "machine": machine, "commit": commit.stdout.strip()}
+    promise |= {
+        "figure": figure,
+        "text": shown(figure),
+        "machine": machine,
+        "commit": commit.stdout.strip(),
+    }
     STORE.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import pkgutil
 import re
 from decimal import ROUND_HALF_UP, Decimal
@@ -112,18 +113,6 @@ QUOTED = {
         "solver.md", "is # times IPOPT's in the median of 48 runs, between # and #",
         "native-solver.md", "is # times IPOPT's in the median, between # and #",
     ),
-    "scaling: a million rows": (
-        "scaling.md", "train to depth 3 in # s on two cores",
-        "scaling.md", "30 features, certificate met | 1,000,000 | #",
-    ),
-    "scaling: boosting": (
-        "scaling.md", "histogram boosting takes # s",
-        "scaling.md", "`HistGradientBoostingClassifier()` | 1,000,000 | #",
-    ),
-    "gpu: a fit": (
-        "gpu.md", "rows in single precision takes # s",
-        "gpu.md", "1e7 x 30, rows in the memory of the host | # s",
-    ),
     "dask: workers": ("dask.md", "take # times as long", "dask.md", "against 20.3 s, # times"),
     "ensembles: features": (
         "ensembles.md", "uses # features on average, twenty bagged",
@@ -149,6 +138,10 @@ QUOTED = {
 """Page, sentence with # for a figure, page of results, where it is measured."""
 
 
+SETTINGS = (r"\(45 seconds, 0 for none\)", r"15 to 60 seconds", r"to 1\.5 seconds, because")
+"""Seconds that are no figures of one machine: defaults, and limits that are kept."""
+
+
 @pytest.mark.parametrize("name", QUOTED)
 def test_quoted_figures_are_those_of_the_results(name: str) -> None:
     """To the digits that the page shows."""
@@ -156,6 +149,26 @@ def test_quoted_figures_are_those_of_the_results(name: str) -> None:
     shown = figures_in(ROOT / "docs" / page, sentence)
     measured = figures_in(ROOT / "docs" / "results" / results, place)
     assert shown == [m.quantize(s, ROUND_HALF_UP) for s, m in zip(shown, measured, strict=True)]
+
+
+def test_figures_of_speed_are_promises() -> None:
+    """What README and documents say of seconds is a promise, quoted from results, or a setting."""
+    known: dict[str, list[str]] = {}
+    for promise in json.loads((ROOT / "docs" / "results" / "promises.json").read_text()).values():
+        for page, words in promise["said"]:
+            said = words.format(promise["text"])
+            assert float(promise["text"]) == pytest.approx(promise["figure"], rel=0.05)
+            assert said in (ROOT / page).read_text(encoding="utf-8"), f"{page}: {said}"
+            known.setdefault(page, []).append(re.escape(said))
+    for page, sentence, *_ in QUOTED.values():
+        pattern = NUMBER.join(re.escape(part) for part in sentence.split("#"))
+        known.setdefault(f"docs/{page}", []).append(pattern.replace(r"\ ", r"\s+"))
+    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        page = path.relative_to(ROOT).as_posix()
+        text = path.read_text(encoding="utf-8")
+        for pattern in (*known.get(page, ()), *SETTINGS):
+            text = re.sub(pattern, "", text)
+        assert re.search(r"\d[\d.,]* (s|ms|seconds)\b", text) is None, page
 
 
 def figures_in(page: Path, sentence: str) -> list[Decimal]:
