@@ -12,6 +12,7 @@ from softsplit.engines.compiled import CompiledRows  # noqa: E402
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS  # noqa: E402
 from softsplit.engines.samples import Samples  # noqa: E402
 from softsplit.fitted.summary import FeatureSummary  # noqa: E402
+from softsplit.fitted.walk import Walk  # noqa: E402
 from softsplit.on_torch.arrival import arrive  # noqa: E402
 from softsplit.on_torch.backend import find_device  # noqa: E402
 from softsplit.on_torch.grouping import grouped_samples  # noqa: E402
@@ -109,6 +110,25 @@ def test_rows_that_arrive_are_measured_and_scaled_to_the_bit(kind, weighted):
     for part in ("low", "high", "kinds"):
         np.testing.assert_array_equal(getattr(told, part), getattr(summary, part))
     np.testing.assert_allclose(told.scaled_mean, summary.scaled_mean, rtol=1e-6)
+
+
+@pytest.mark.parametrize("knots", [0, 3])
+def test_rows_walk_where_they_are(knots):
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(60_000, 3)), rng.integers(0, 2, 60_000)
+    weight = 1.0 + np.arange(len(X)) % 3
+    table = bent_matrix(X, None, knots, weight).X if knots else X
+    found = arrive(table, y, 2, weight, "standard", CPU, counts=weight)
+    n = table.shape[1]
+    coefficients = np.round(rng.normal(size=(3, n)), 2) * (rng.random((3, n)) < 0.6)
+    walk = Walk(
+        coefficients, np.array([0.1, -0.3, 0.2]), np.array([True, False, True]),
+        np.zeros(3, dtype=bool), np.zeros((2, 4)), np.zeros(4, dtype=np.intp),
+    )  # fmt: skip
+    expected = np.zeros((2, 4))
+    np.add.at(expected, (y, walk.leaves(np.asarray(table), found.scaling)), weight)
+    counts = found.rows.arriving(walk, found.scaling)
+    assert np.array_equal(counts, expected) and np.count_nonzero(counts) > 4
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -127,6 +127,11 @@ class BentLines:
         """Those of some columns."""
         return BentLines(*(part[columns.to(part.device)] for part in self.parts))
 
+    def column(self, values: torch.Tensor, j: int, low: int, high: int) -> torch.Tensor:
+        """A column of some rows in its own units, from lines of values."""
+        line, floor = values[int(self.homes[j]), low:high], float(self.floors[j])
+        return line if floor == -np.inf else torch.clamp(line - self.shifts[j], min=floor)
+
     def made(self, values: torch.Tensor) -> torch.Tensor:
         """Scaled lines (n_columns, n) from lines of values (n_values, n)."""
         ends = (part[:, None] for part in self.parts[1:])

@@ -24,11 +24,14 @@ from numpy.typing import NDArray
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.samples import OfSamples, Samples
+from softsplit.fitted.walk import Walk
 from softsplit.on_torch.backend import enough_memory
 from softsplit.on_torch.pieces import LARGEST, PIECE, DeviceSums, DeviceTree, Pieces
 from softsplit.on_torch.recording import Recorder
 from softsplit.on_torch.tensor_pass import OUTERS_ON_DEVICE, tensor_sums
+from softsplit.on_torch.walks import arriving
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.scaling import LinearScaling
 
 SHARE = 0.8
 """Part of the free memory of a device that rows may take."""
@@ -193,6 +196,11 @@ class DeviceRows(OfSamples):
                 moves = torch.cat([x, -torch.ones_like(x[:1])])
                 gram += (moves * weights[low : low + GRAM_ROWS]) @ moves.T
         return Metric.of(gram.cpu().numpy())
+
+    def arriving(self, walk: Walk, scaling: LinearScaling) -> FloatArray:
+        """Weight of each group of rows that arrives in each leaf of a walk, all columns here."""
+        with enough_memory("a walk of all rows"):
+            return arriving(walk, scaling, self._on_device())
 
     def of_group(self, k: int) -> DeviceRows:
         slabs = tuple(slab.of_group(k) for slab in self.slabs)

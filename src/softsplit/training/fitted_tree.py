@@ -328,10 +328,14 @@ def fitted_walk(
 
 def counted_walk(prepared: Prepared, walk: Walk, gains: FloatArray | None) -> Walk:
     """Return the walk with the training rows that arrive in its leaves; see ``Walk.counted``."""
-    if prepared.labelled is None:
-        counts = summed(prepared.problem.rows, partial(arriving, walk, prepared.scaling))
+    rows, scaling = prepared.problem.rows, prepared.scaling
+    there: Callable[..., FloatArray] | None = getattr(rows, "arriving", None)
+    if prepared.labelled is not None:
+        counts = arriving(walk, scaling, prepared.labelled)
+    elif there is not None and scaling.linear:
+        counts = there(walk, scaling)
     else:
-        counts = arriving(walk, prepared.scaling, prepared.labelled)
+        counts = summed(rows, partial(arriving, walk, scaling))
     return walk.with_counts(counts, gains, prepared.class_factors)
 
 
