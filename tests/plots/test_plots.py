@@ -317,6 +317,16 @@ def test_regions_predict_over_the_plane(wine):
     assert auto.names == tuple(tree.feature_names_in_[best])
 
 
+def test_regions_of_a_tree_in_points_are_over_values():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"dose": rng.normal(5, 2, 200), "town": rng.choice(list("abc"), 200)})
+    y = X["dose"] + 3 * (X["town"] == "b") + rng.normal(size=200) > 6
+    tree = SoftTreeClassifier(points=True, n_starts=1, random_state=0).fit(X, y)
+    display = DecisionRegionsDisplay.from_estimator(tree, X, y, features=(0, 1), resolution=9)
+    doses = pd.DataFrame({"dose": display.grid[0], "town": "a"})
+    np.testing.assert_allclose(display.probabilities[0], tree.predict_proba(doses))
+
+
 @pytest.mark.parametrize("features", [("proline", "nonsense"), (0, 99), (1, 1), (1,)])
 def test_regions_need_two_columns(wine, features):
     tree, X, _ = wine

@@ -89,11 +89,12 @@ class StrengthPathDisplay:
         columns = {name: frame[name].to_numpy(dtype=float) for name in shown}
         if X is not None:
             columns["accuracy"] = _accuracies(path, X, y)
-        weights = np.array([np.abs(p.classifier.weights_).max(axis=1) for p in path.points]).T
-        coding = path[0].classifier.tree_.table_coding
-        sizes = np.zeros((len(coding.variables), len(path.points)))
-        np.maximum.at(sizes, coding.homes, weights)
-        names = [variable.name for variable in coding.variables]
+        variables = path[0].classifier.tree_.table_coding.variables
+        sizes = np.zeros((len(variables), len(path.points)))
+        for own, point in zip(sizes.T, path.points, strict=True):
+            weights = np.abs(point.classifier.weights_).max(axis=1)
+            np.maximum.at(own, point.classifier.tree_.table_coding.homes, weights)
+        names = [variable.name for variable in variables]
         strengths = frame[walked[-1]].to_numpy(dtype=float)
         return cls(strengths, columns, sizes, names, walked[-1]).plot(ax)
 

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.estimators.row_reading import read_rows
-from softsplit.fitted.model import holder_of
+from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.fitted.summary import NUMBER
 from softsplit.plots.canvas import INK, axes, class_colours, plain
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.variables import CodedRows
+from softsplit.variables.variable import CATEGORY
 
 MARKERS = "osD^vP*X"
 FURTHEST = 1e307
@@ -81,7 +82,7 @@ class DecisionRegionsDisplay:
         tree = holder_of(estimator)
         model = tree.tree_
         read = read_rows(tree, X, whole=True)
-        numbers = read.X if isinstance(read, CodedRows) else read
+        numbers = _numbers(read) if isinstance(read, CodedRows) else read
         rows = np.clip(numbers.astype(np.float64, copy=False), -FURTHEST, FURTHEST)
         if not isinstance(resolution, int) or resolution < 2:
             raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
@@ -89,7 +90,10 @@ class DecisionRegionsDisplay:
         grid = _range(model, rows, first, resolution), _range(model, rows, second, resolution)
         plane = np.repeat(np.median(rows, axis=0)[None, :], len(grid[0]) * len(grid[1]), axis=0)
         plane[:, first], plane[:, second] = (part.ravel() for part in np.meshgrid(*grid))
-        if model.coding is not None:
+        names = _names(model)
+        if model.table_coding.pointed:
+            plane = _points(model, plane)
+        elif model.coding is not None:
             model.coding.fill_hinges(plane)
         shape = len(grid[1]), len(grid[0]), len(model.classes)
         points = rows[:, [first, second]]
@@ -104,7 +108,7 @@ class DecisionRegionsDisplay:
             grid,
             model.predict_proba(plane).reshape(shape),
             model.labels,
-            (model.feature_names[first], model.feature_names[second]),
+            (names[first], names[second]),
             points,
             known,
             model.predict_index(plane).reshape(shape[:2]),
@@ -153,20 +157,50 @@ class DecisionRegionsDisplay:
         return handles
 
 
+def _numbers(read: CodedRows) -> FloatArray:
+    """Coded rows, for a tree in points the numbers, or places of levels, of all variables."""
+    if not read.coding.pointed:
+        return read.X
+    pairs = zip(read.coding.variables, read.cells, strict=True)
+    return np.column_stack([variable.imputed(cells) for variable, cells in pairs])
+
+
+def _points(model: TreeModel, values: FloatArray) -> FloatArray:
+    """The coded columns of a tree in points for values of all variables."""
+    coding, none = model.table_coding, np.zeros(len(values), dtype=bool)
+    coded: FloatArray = np.zeros((len(values), len(coding.homes)))
+    for i, variable in enumerate(coding.variables):
+        for lookup, j in zip(variable.lookups, coding.columns_of(i), strict=False):
+            known = values[:, i]
+            if variable.kind == CATEGORY:
+                known = np.clip(np.rint(known), 0.0, len(lookup.points) - 1.0)
+            coded[:, j] = lookup.values(known, none)
+    return coded
+
+
+def _names(model: TreeModel) -> tuple[str, ...]:
+    """What axes may show: the columns of the coding, of a tree in points its variables."""
+    coding = model.table_coding
+    pointed = tuple(variable.name for variable in coding.variables)
+    return pointed if coding.pointed else model.feature_names
+
+
 def _pair(tree: Any, features: Any) -> tuple[int, int]:
     """Numbers of the two columns; hinges belong to that of their number."""
     model = tree.tree_
-    hinges = model.table_coding.hinges
+    coding = model.table_coding
+    hinges = np.zeros(len(coding.variables), dtype=bool) if coding.pointed else coding.hinges
     columns = np.flatnonzero(~hinges)
     if len(columns) < 2:
         raise ValueError("decision regions need at least two features.")
     if features is None:
         shares: FloatArray = np.zeros(len(columns))
         if model.importances is not None:
-            shares = np.bincount(np.cumsum(~hinges) - 1, model.importances).astype(float)
+            homes = coding.homes if coding.pointed else np.cumsum(~hinges) - 1
+            shares = np.bincount(homes, model.importances).astype(float)
         order = columns[np.argsort(-shares, kind="stable")]
         return int(order[0]), int(order[1])
-    names = [model.feature_names[j] for j in columns]
+    names = [_names(model)[j] for j in columns]
     pair = []
     for feature in features:
         column = names.index(feature) if feature in names else feature
@@ -184,5 +218,6 @@ def _range(model: Any, rows: FloatArray, j: int, resolution: int) -> FloatArray:
     if low == high:
         half = max(0.5, 0.04 * abs(low))
         low, high = low - half, high + half
+    j = model.table_coding.firsts[j] if model.table_coding.pointed else j
     share = 0.04 if model.summary.kinds[j] == NUMBER else 0.08
     return np.linspace(low - share * (high - low), high + share * (high - low), resolution)
