@@ -160,7 +160,7 @@ class Walk:
         if np.any(self.ranked) or len(X) * len(used) <= FEW_CELLS:
             for begin in range(0, len(X), AT_ONCE):
                 some = slice(begin, begin + AT_ONCE)
-                leaves[some] = self._asked(X[some], scaling)
+                leaves[some] = self.asked(X[some], scaling)
             return leaves
 
         def walk(some: slice) -> None:
@@ -170,7 +170,7 @@ class Walk:
         by_pieces(len(X), walk)
         return leaves
 
-    def _asked(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
+    def asked(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
         """As ``leaves``, question by question."""
         n_branches = len(self.thresholds)
         node = np.zeros(len(X), dtype=np.intp)
@@ -200,7 +200,7 @@ class Walk:
             or np.abs(lines).max() > LARGE_VALUE
         ):  # fmt: skip
             few = replace(self, coefficients=questions)
-            return few._asked(lines.T, scaling.of_columns(used))
+            return few.asked(lines.T, scaling.of_columns(used))
         branches, columns = np.nonzero(questions)
         leaves = np.empty(lines.shape[1], dtype=np.intp)
         walk_lines(

@@ -119,7 +119,7 @@ class CodedRows:
             return self
         if coding.pointed or old.pointed:
             X = coding.recoded(self.X, old, self.cells)
-            shared = coding._shared(self.cells) if self.shared and not coding.pointed else ()
+            shared = coding.shared_levels(self.cells) if self.shared and not coding.pointed else ()
             return CodedRows(X, coding, self.cells, shared, self.apart)
         return self.with_knots([variable.knots for variable in coding.variables])
 
@@ -357,7 +357,7 @@ class Coding:
         for i, read in cells_by_variable.items():
             block = self.variables[i].coded(read)
             coded[:, self.firsts[i] : self.firsts[i] + block.shape[1]] = block
-        shared = self._shared(cells) if needed is None else ()
+        shared = self.shared_levels(cells) if needed is None else ()
         return CodedRows(coded, self, tuple(cells), shared)
 
     @cached_property
@@ -366,7 +366,7 @@ class Coding:
         none = Cells.of(np.full(1, np.nan))
         return np.hstack([variable.coded(none) for variable in self.variables])[0]
 
-    def _shared(self, cells: Sequence[Cells]) -> tuple[Shared, ...]:
+    def shared_levels(self, cells: Sequence[Cells]) -> tuple[Shared, ...]:
         """Return the categories encoded by class shares, for rows that are trained on."""
         if not any(variable.shares for variable in self.variables):
             return ()
