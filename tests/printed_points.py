@@ -292,3 +292,9 @@ class PrintedPoints:
         steps = PrintedTree("")
         steps.last = last
         return steps.last_step(found, self.class_of(row))
+
+
+def printed_text(text: str, columns: list[str]) -> PrintedPoints | PrintedTree:
+    """The reader of a text, whatever its form."""
+    pointed = text.startswith(("question ", "by "))
+    return PrintedPoints(text, columns) if pointed else PrintedTree(text)

@@ -331,7 +331,9 @@ def test_replacing_a_split_by_a_coin_moves_answers_by_its_importance():
 def test_units_do_not_matter_and_paths_have_importances():
     X, y = load_iris(return_X_y=True)
     # Enough starts for both to end in the best tree: units change the order of the rows.
-    tree = SoftTreeClassifier(global_strength=4.0, random_state=0, curves=False).fit(X, y)
+    tree = SoftTreeClassifier(global_strength=4.0, random_state=0, curves=False, points=False).fit(
+        X, y
+    )
     other = clone(tree).fit(X * 1024.0, y)
     # Questions are rounded to decimal numbers in the units of the data, and so are knots.
     np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-3)
@@ -511,13 +513,14 @@ def test_a_question_with_one_class_on_both_sides_is_said_to_change_the_probabili
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"arrears": rng.normal(size=2000)})
     y = np.where(rng.random(2000) < np.where(X["arrears"] > 0, 0.3, 0.02), "late", "paid")
-    tree = SoftTreeClassifier(depth=1, random_state=0).fit(X, y)
+    one = {"depth": 1, "random_state": 0, "points": False}
+    tree = SoftTreeClassifier(**one).fit(X, y)
     assert set(tree.predict(X)) == {"paid"}
     note = "question 1 changes the probability only: the class is paid on both sides"
     for text in (export_text(tree), export_markdown(tree)):
         assert note in text
     assert "changes the probability only" not in export_text(
-        SoftTreeClassifier(depth=1, random_state=0).fit(X, X["arrears"] > 0)
+        SoftTreeClassifier(**one).fit(X, X["arrears"] > 0)
     )
 
 
@@ -525,6 +528,11 @@ def test_nearly_all_rows_of_a_leaf_are_not_told_as_all():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(0, 1, (3000, 1)), rng.normal(9, 1, (40, 1))]).round(3)
     y = np.array(["common"] * 2995 + ["rare"] * 45)
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
-    text = export_text(tree)
-    assert "3000 rows: common 99.8 %)" in text and "40 rows: rare 100 %)" in text
+    told = {
+        False: ("3000 rows: common 99.8 %)", "40 rows: rare 100 %)"),
+        True: ("class common (3000 rows, 99.8 % right)", "class rare (40 rows, 100 % right)"),
+    }
+    for points, said in told.items():
+        tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, points=points).fit(X, y)
+        text = export_text(tree)
+        assert all(one in text for one in said)

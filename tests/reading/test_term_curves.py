@@ -25,7 +25,7 @@ def bent():
     X = pd.DataFrame({"hill": rng.normal(50, 20, 900), "slope": rng.integers(-2, 3, 900)})
     X.loc[::9, "hill"] = np.nan
     y = np.abs(X["hill"].fillna(0) - 50) / 15 + X["slope"] + 0.3 * rng.normal(size=900) > 1
-    return SoftTreeClassifier(depth=1, curves=3, random_state=0, n_starts=2).fit(X, y)
+    return SoftTreeClassifier(points=False, depth=1, curves=3, random_state=0, n_starts=2).fit(X, y)
 
 
 def curves_of(tree):
@@ -62,11 +62,13 @@ def test_a_curve_is_what_the_number_adds_to_the_score_of_the_tree(bent):
 def test_only_terms_that_bend_have_a_curve():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 2))
-    straight = SoftTreeClassifier(random_state=0, n_starts=2).fit(X, X[:, 0] + X[:, 1] > 0)
+    straight = SoftTreeClassifier(points=False, random_state=0, n_starts=2).fit(
+        X, X[:, 0] + X[:, 1] > 0
+    )
     assert straight.coding_.bends and not curves_of(straight)
     # One hinge alone bends as well: nothing up to its knot.
     y = np.maximum(X[:, 0], 0) + 0.05 * rng.normal(size=400) > 0.5
-    hinge = SoftTreeClassifier(depth=1, random_state=0, n_starts=2).fit(X, y)
+    hinge = SoftTreeClassifier(points=False, depth=1, random_state=0, n_starts=2).fit(X, y)
     for _, curve in curves_of(hinge):
         assert curve.terms.start < len(hinge.tree_.feature_names)
         assert curve.heights[0] == curve.heights[1] != curve.heights[2] or len(curve.terms) > 1

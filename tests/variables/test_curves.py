@@ -40,7 +40,7 @@ def curved(n=400, seed=0):
     return X, np.abs(X[:, 0] - 5) + 0.3 * rng.normal(size=n) > 1.3
 
 
-FAST = {"random_state": 0, "n_starts": 1, "depth": 1}
+FAST = {"random_state": 0, "n_starts": 1, "depth": 1, "points": False}
 
 
 # --- knots ----------------------------------------------------------------------------------------
@@ -261,12 +261,19 @@ def test_explanations_move_a_number_with_its_hinges():
 
 def test_the_choice_bends_without_ranks():
     X, y = curved()
-    chosen = SoftTreeClassifierCV(cv=3, n_strengths=4, ridges=(1.0,), random_state=0).fit(X, y)
+    chosen = SoftTreeClassifierCV(
+        cv=3, n_strengths=4, ridges=(1.0,), random_state=0, points=False
+    ).fit(X, y)
     assert chosen.best_params_["scale"] == "standard" and chosen.coding_.bends
     assert set(chosen.cv_results_["param_scale"]) == {"standard"}
     assert "rank(" not in export_text(chosen) and chosen.score(X, y) > 0.85
     again = SoftTreeClassifierCV(
-        cv=3, n_strengths=4, ridges=(1.0,), random_state=0, scales=("standard", "quantile")
+        cv=3,
+        n_strengths=4,
+        ridges=(1.0,),
+        random_state=0,
+        points=False,
+        scales=("standard", "quantile"),
     ).fit(X, y)
     assert not hasattr(again, "coding_")
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from printed_points import printed_text
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model
 from softsplit.variables import learn
@@ -43,10 +44,12 @@ def trips(n_rows: int = 400, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     return X, np.where(score + rng.logistic(0, 0.3, n_rows) > 3.2, "late", "in time")
 
 
-@pytest.fixture(scope="module")
-def tree():
+@pytest.fixture(scope="module", params=[False, True], ids=["weights", "points"])
+def tree(request):
     X, y = trips()
-    return SoftTreeClassifier(depth=2, n_starts=1, random_state=0, feature_types=PARTS).fit(X, y)
+    return SoftTreeClassifier(
+        depth=2, n_starts=1, random_state=0, feature_types=PARTS, points=request.param
+    ).fit(X, y)
 
 
 def names_of(X, **feature_types):
@@ -103,7 +106,7 @@ def test_the_text_is_walked_by_hand_also_with_unknown_dates(tree):
     X, _ = trips(60, seed=5)
     X.loc[3, "pickup"], X.loc[4, "end"], X.loc[5, "size"] = pd.NaT, pd.NaT, "huge"
     known = X.drop(index=[3, 4, 5])
-    printed = PrintedTree(export_text(tree))
+    printed = printed_text(export_text(tree), list(X.columns))
     said = [printed.class_of(row) for row in known.to_dict("records")]
     assert said == tree.predict(known).tolist()
     assert "was not seen in training" in str(tree.explain(X.iloc[[5]]))
@@ -111,11 +114,14 @@ def test_the_text_is_walked_by_hand_also_with_unknown_dates(tree):
     assert len(tree.predict(X)) == 60
 
 
-def test_unknown_dates_of_training_count_as_the_text_says():
+@pytest.mark.parametrize("points", [False, True])
+def test_unknown_dates_of_training_count_as_the_text_says(points):
     X, y = trips()
     X.loc[::9, "pickup"] = pd.NaT
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, feature_types=PARTS).fit(X, y)
-    printed = PrintedTree(export_text(tree))
+    tree = SoftTreeClassifier(
+        depth=1, n_starts=1, random_state=0, feature_types=PARTS, points=points
+    ).fit(X, y)
+    printed = printed_text(export_text(tree), list(X.columns))
     assert [printed.class_of(row) for row in X.to_dict("records")] == tree.predict(X).tolist()
 
 
@@ -207,7 +213,7 @@ def test_texts_with_an_order_are_one_column_and_the_text_says_their_numbers():
     X["mood"] = np.random.default_rng(1).choice(["grim", "fine", "merry"], len(X))
     types = {"mood": "ordered: grim < fine < merry", "pickup": "drop", "end": "drop"}
     tree = SoftTreeClassifier(
-        depth=1, n_starts=1, feature_types=types, local_strength=0, global_strength=0
+        depth=1, n_starts=1, feature_types=types, local_strength=0, global_strength=0, points=False
     ).fit(X, y)
     assert [v.levels for v in tree.coding_.variables if v.kind == "ordered"] == [
         ("small", "medium", "large"), ("grim", "fine", "merry"),
