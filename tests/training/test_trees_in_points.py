@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softsplit import SoftTreeClassifier
+from softsplit import Parity, RateConstraint, SoftTreeClassifier
 from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.training.points import in_points
@@ -66,6 +66,35 @@ def test_a_fitted_tree_in_points_reads_tables_as_its_training_rows():
     assert len(set(walk.classes.tolist())) == 2
     assert np.any(walk.coefficients)
     assert tree.tree_.profile.columns[2] is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "pointed"),
+    [
+        ({"min_class_rate": {0: 0.8}}, True),
+        ({"constraints": [RateConstraint(None, of=1, at_most=0.4)]}, True),
+        ({"fairness": Parity("colour", 0.05)}, None),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_rates_hold_in_points_or_weights_stay(asked, pointed):
+    X, labels = learnable_table()
+    tree = SoftTreeClassifier(points=True, depth=1, n_starts=1, random_state=0, **asked)
+    tree.fit(X, labels)
+    assert pointed is None or tree.coding_.pointed == pointed
+    called, proba = tree.predict(X), tree.leaf_proba(X) @ tree.tree_.leaf_shares.T
+    slack = 1.0 / np.bincount(labels).min()
+    if "min_class_rate" in asked:
+        assert np.mean(called[labels == 0] == 0) >= 0.8 - slack
+        assert proba[labels == 0, 0].mean() >= 0.8 - 1e-4
+    elif "constraints" in asked:
+        assert called.mean() <= 0.4 + slack
+        assert proba[:, 1].mean() <= 0.4 + 1e-4
+    else:
+        by_group = pd.Series(called).groupby(X["colour"].to_numpy()).mean()
+        assert np.ptp(by_group) <= 0.05 + 2.0 / X["colour"].value_counts().min()
+    for record in tree.tree_.rates:
+        assert record.decisions_hold
 
 
 def test_a_tree_without_questions_has_no_points():

@@ -61,6 +61,8 @@ class ProblemParameters:
     points : bool, default=False
         Whether the questions of a tree by likelihood are whole points, which a person adds up by
         hand: points for ranges of a number or for levels, found on the likelihood after training.
+        Where points would miss a requirement on rates, or be right on clearly fewer rows under it,
+        the questions keep their weights.
         Otherwise, under requirements on rates and monotone effects, and where ``decision`` is
         "mixture", questions are sums of weights.
     sharpness : float, default=5.0

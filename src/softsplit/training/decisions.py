@@ -27,11 +27,13 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from softsplit.engines.base import summed
 from softsplit.engines.samples import Samples
 from softsplit.fitted.walk import Arriving, Walk, arrivals
 from softsplit.fitted.walk_rounding import shortest
+from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.rates import RateLimits
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
@@ -59,6 +61,9 @@ SINGLE_MARGIN = 0.1
 
 ALIKE = 0.995
 """A walk that is right on this part of the rows on which the mixture is gives up little."""
+
+LEAST_WEIGHT = 1e-3
+"""Weight of leaves at which no rows arrive, as a part of all rows."""
 
 SEARCHES = 3
 """Times that a walk is searched on a sample of rows that are elsewhere: the error of a rate on
@@ -98,6 +103,33 @@ def _mixed(
 def worst(limits: RateLimits, decided: FloatArray) -> float:
     """Largest violation of the limits by decisions, beyond one row of the smallest group."""
     return float(np.max(limits.shortfalls(decided) - limits.line_grains, initial=0.0))
+
+
+def leaves_within(
+    limits: RateLimits, tree: TreeParameters, steepness: float
+) -> TreeParameters | None:
+    """Return a tree whose expected rates are within the limits, by the least change of its leaves.
+
+    Changes are squared and weighed by the rows of a leaf. None if no leaves are within.
+    """
+    mass, start = limits.mass(tree, steepness), tree.leaf_values.ravel()
+    lines = limits.on_leaves(mass).reshape(len(limits), -1)
+    if np.all(lines @ start >= limits.least - RATE_SLACK):
+        return tree
+    weights = np.tile(mass.sum(axis=0) / mass.sum(), len(tree.leaf_values)) + LEAST_WEIGHT
+    sums = np.tile(np.eye(tree.leaf_values.shape[1]), len(tree.leaf_values))
+    end = minimize(
+        lambda x: (weights @ (x - start) ** 2, 2.0 * weights * (x - start)), start, jac=True,
+        method="SLSQP", bounds=[(0.0, 1.0)] * len(start),
+        constraints=[
+            {"type": "ineq", "fun": lambda x: lines @ x - limits.least, "jac": lambda x: lines},
+            {"type": "eq", "fun": lambda x: sums @ x - 1.0, "jac": lambda x: sums},
+        ],
+    )  # fmt: skip
+    leaves = np.clip(end.x, 0.0, 1.0).reshape(tree.leaf_values.shape)
+    leaves /= leaves.sum(axis=0)
+    within = np.all(lines @ leaves.ravel() >= limits.least - 10 * RATE_SLACK)
+    return replace(tree, leaf_values=leaves) if within else None
 
 
 def rated_walk(

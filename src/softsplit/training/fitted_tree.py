@@ -40,6 +40,7 @@ from softsplit.training.decisions import (
     rated_walk,
     worst,
 )
+from softsplit.training.pointed_rates import right_as_often, within_rates
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
 from softsplit.variables import MonotoneEffects
@@ -82,11 +83,16 @@ def fitted_tree(
     costs = None if assigned else prepared.settings.cost_matrix
     costs = None if costs is None else np.array(costs, dtype=float)
     parts = pointed_parts(prepared, solution.parameters) if points.wanted(prepared) else None
+    pointed = None
     if parts is not None:
-        return _pointed_tree(prepared, solution, parts, costs, zero_threshold)
+        pointed = _pointed_tree(prepared, solution, parts, costs, zero_threshold)
+        if pointed is not None and not problem.rated:
+            return pointed
     walk = None
     if prepared.settings.decision == "walk" and not assigned:
         parameters, walk, costs = fitted_walk(prepared, parameters, costs, zero_threshold)
+        if pointed is not None and right_as_often(pointed.walk, walk):
+            return pointed
     shares = leaf_shares(prepared, parameters) if assigned else None
     weights = mass.sum(axis=0)
     parameters, shares = ordered_tree(prepared, parameters, shares, weights, walk is not None)
@@ -143,24 +149,31 @@ def _pointed_tree(
     parts: points.PointedParts,
     costs: FloatArray | None,
     zero_threshold: float,
-) -> TreeModel:
-    """Return the fitted tree in whole points.
+) -> TreeModel | None:
+    """Return the fitted tree in whole points; None where it misses a requirement on rates.
 
     1. The walk on some rows, without questions that decide nothing; then counts of all rows.
-    2. Importances and summary from the same rows, all on the columns of a coding with look-ups.
+    2. Leaves and walk within requirements on rates.
+    3. Importances and summary from the same rows, all on the columns of a coding with look-ups.
     """
-    rows, steepness = prepared.problem.rows, prepared.problem.steepness
+    steepness = prepared.problem.steepness
     used = np.isin(parts.trained.homes, [i for i, _ in parts.lookups])
     few = parts.values(prepared, prepared.arriving(ROWS.walk, used))
     gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
     # 1. The walk.
     tree, walk = points.decisive_walk(parts, few, steepness, gains)
-    work = partial(_arriving_in_points, prepared, parts, walk)
-    here = prepared.labelled or (None if hasattr(rows, "samples") else rows.sample())
-    counts = summed(rows, work) if here is None else work(here)
-    walk = walk.with_counts(counts, gains, prepared.class_factors)
+    walk = _counted_in_points(prepared, parts, walk, gains)
     tree, walk = parts.in_order(tree, walk, gains)
-    # 2. What else is known of the rows.
+    # 2. Rates.
+    rates: tuple[RateRecord, ...] = ()
+    if prepared.problem.rated:
+        rated = within_rates(prepared, parts, tree, walk, gains)
+        if rated is None:
+            return None
+        here, tree, walk = rated
+        walk = _counted_in_points(prepared, parts, walk, None)
+        rates = _rates(here, tree, solution, walk, costs)
+    # 3. What else is known of the rows.
     measured = feature_importances(tree, steepness, few.features, few.weights)
     parameters, walk = parts.on_all_columns(tree, walk)
     shares = np.zeros(len(parameters.weights))
@@ -183,7 +196,18 @@ def _pointed_tree(
         walk=walk,
         column_costs=None if prepared.rules is None else prepared.rules.costs,
         monotone=None if prepared.monotone is None else prepared.monotone.on(parts.coding),
+        rates=rates,
     )
+
+
+def _counted_in_points(
+    prepared: Prepared, parts: points.PointedParts, walk: Walk, gains: FloatArray | None
+) -> Walk:
+    """Return a walk in points with the training rows that arrive in its leaves."""
+    rows, work = prepared.problem.rows, partial(_arriving_in_points, prepared, parts, walk)
+    here = prepared.labelled or (None if hasattr(rows, "samples") else rows.sample())
+    counts = summed(rows, work) if here is None else work(here)
+    return walk.with_counts(counts, gains, prepared.class_factors)
 
 
 def _arriving_in_points(

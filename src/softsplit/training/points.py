@@ -155,13 +155,9 @@ def identity(n_columns: int) -> LinearScaling:
 
 
 def wanted(prepared: Prepared) -> bool:
-    """Whether the fitted tree is to be in points.
-
-    Requirements on rates hold for the weights that were trained for them.
-    """
-    settings, problem = prepared.settings, prepared.problem
-    walks = settings.points and settings.decision == "walk" and not prepared.assigned
-    return bool(walks and not problem.rated and problem.rate_limits is None)
+    """Whether the fitted tree is to be in points."""
+    settings = prepared.settings
+    return bool(settings.points and settings.decision == "walk" and not prepared.assigned)
 
 
 def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
