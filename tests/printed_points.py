@@ -43,6 +43,15 @@ class PrintedPoints:
             (i for i, s in enumerate(lines) if s.startswith(("probability:", "edits:"))), len(lines)
         )
         lines, self.recipe = lines[:recipe], [line.strip() for line in lines[recipe:]]
+        counted = (
+            re.match(rf"({self.name}): (.*) counts as (.*?)(?:; levels of training: (.*))?$", line)
+            for line in self.recipe
+        )
+        self.imputed = {
+            found[1]: (found[3], parted(found[4], ", ") if found[4] else [], "unknown" in found[2])
+            for found in counted
+            if found
+        }
         self.lines, self.questions = lines, {}
         self.chances: dict[str, list[tuple[Fraction, Fraction, str]]] = {}
         self.table: list[list[str]] = []
@@ -223,11 +232,14 @@ class PrintedPoints:
 
     # --- cells ------------------------------------------------------------------------------------
 
-    @staticmethod
-    def cell(name: str, row: dict) -> object:
-        """The cell of a column; blank texts are missing."""
+    def cell(self, name: str, row: dict) -> object:
+        """The cell of a column; blank texts are missing, others may count as a value."""
         cell = PrintedTree.cell(name, row)
-        return None if isinstance(cell, str) and not cell.strip() else cell
+        cell = None if isinstance(cell, str) and not cell.strip() else cell
+        value, levels, missing = self.imputed.get(name, (None, [], False))
+        if pd.isna(cell):
+            return value if missing else None
+        return value if levels and not self.listed(", ".join(levels), cell) else cell
 
     @staticmethod
     def mark(text: str) -> Fraction:

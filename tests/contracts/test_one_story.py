@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from printed_points import printed_text
 from printed_tree import PrintedTree
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, export_onnx, export_text, load_model, save_model
@@ -73,9 +74,10 @@ def new_rows(seed: int) -> pd.DataFrame:
     n_classes=st.sampled_from([2, 3]),
     costly=st.booleans(),
     balanced=st.booleans(),
+    points=st.booleans(),
 )
 def test_everything_that_is_shown_says_what_predict_says(
-    tmp_path_factory, seed, depth, n_classes, costly, balanced
+    tmp_path_factory, seed, depth, n_classes, costly, balanced, points
 ):
     X, y = made_table(seed, 150, n_classes)
     costs = None
@@ -83,7 +85,7 @@ def test_everything_that_is_shown_says_what_predict_says(
         costs = np.arange(1, n_classes + 1)[:, None] * (1.0 - np.eye(n_classes))
     tree = SoftTreeClassifier(
         depth=depth, n_starts=1, random_state=0, cost_matrix=costs,
-        class_weight="balanced" if balanced else None,
+        class_weight="balanced" if balanced else None, points=points,
         feature_types={
             "joined": "date: days, hour, weekday, month", "left": "date since joined",
             "loan": "ordered: rent < own",
@@ -91,12 +93,12 @@ def test_everything_that_is_shown_says_what_predict_says(
     ).fit(X, y)  # fmt: skip
     asked = pd.concat([X.iloc[:40], new_rows(seed)], ignore_index=True)
     predicted, proba = tree.predict(asked), tree.predict_proba(asked)
-    printed = PrintedTree(export_text(tree))
+    printed = printed_text(export_text(tree, detail=True), list(X.columns))
     rows = asked.to_dict("records")
     assert [printed.class_of(row) for row in rows] == predicted.tolist()
     found = [printed.probabilities(row) for row in rows]
     by_hand = np.array([[p.get(label, 0.0) for label in tree.classes_] for p in found])
-    if printed.gates:
+    if tree.selected_features_.size:
         # What a missing value counts as is printed to six digits, or to the minute.
         assert_allclose(by_hand, proba, atol=1e-5)
     path = tmp_path_factory.mktemp("story") / "tree.json"
@@ -109,7 +111,7 @@ def test_everything_that_is_shown_says_what_predict_says(
     for i in (0, 7, 43, 44, 45):
         told = tree.explain(asked.iloc[[i]])
         assert told.label == predicted[i]
-        assert told.leaf_label.split("   (")[0] == predicted[i]
+        assert re.split(r" +\(", told.leaf_label)[0] == predicted[i]
         assert_allclose(list(told.probabilities.values()), proba[i], atol=1e-12)
 
 
@@ -147,7 +149,9 @@ def test_the_last_step_by_hand_gives_the_probabilities(n_classes, costs, told):
     X, y = made_table(7, 300, n_classes)
     X = X[["income", "level", "member"]]
     given = None if costs is None else np.array(costs)[:, None] * (1 - np.eye(n_classes))
-    tree = SoftTreeClassifier(depth=2, n_starts=1, random_state=0, cost_matrix=given).fit(X, y)
+    tree = SoftTreeClassifier(
+        depth=2, n_starts=1, random_state=0, cost_matrix=given, points=False
+    ).fit(X, y)
     model, rows = tree.tree_, X.to_dict("records")
     mixture = model.leaf_proba(model.coding.code(X).X) @ model.leaf_shares.T
     width = np.array([q.split.gate_width for q in outline(model).questions()])[0]
@@ -190,7 +194,7 @@ def test_ties_go_to_the_side_that_the_printed_sign_says():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 30, size=(400, 2)) / 10
     y = (X.sum(axis=1) > 2.9).astype(int)
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, points=False).fit(X, y)
     printed = PrintedTree(export_text(tree))
     grid = np.array([(a / 10, b / 10) for a in range(30) for b in range(30)])
     said = [printed.class_of({"x0": a, "x1": b}) for a, b in grid]
@@ -204,7 +208,7 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     score = 2.0 * (X["home"] == "own") + 2.0 * (X["job"] == "cook") - (X["job"] == "pilot")
     y = np.where(score + rng.logistic(0, 0.4, 400) > 1.2, "yes", "no")
     X.loc[rng.random(400) < 0.1, "job"] = None
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, points=False).fit(X, y)
     text = export_text(tree)
     assert "home: unknown or a level other than own and rent counts as rent" in text
     assert "job: unknown or new counts as none of the levels" in text
@@ -214,7 +218,9 @@ def test_the_lines_below_a_tree_say_what_unknown_and_new_levels_count_as():
     by_hand = [printed.class_of(row) for row in asked.to_dict("records")]
     assert by_hand == tree.predict(asked).tolist() and len(set(by_hand)) == 2
     full = X.assign(job=X["job"].fillna("pilot"))  # training rows without a gap
-    text = export_text(SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(full, y))
+    text = export_text(
+        SoftTreeClassifier(depth=1, n_starts=1, random_state=0, points=False).fit(full, y)
+    )
     assert re.search("job: unknown counts as .*; a new level counts as none of the levels", text)
 
 
@@ -224,7 +230,7 @@ def test_a_level_that_no_question_asks_for_is_none_of_the_levels_of_a_negated_on
     job[:2] = ["diver", "guard"]  # rare levels
     X = pd.DataFrame({"job": job})
     y = np.where((X["job"] == "cook") ^ (rng.random(300) < 0.1), "yes", "no")
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, points=False).fit(X, y)
     text = export_text(tree)
     assert text.startswith("if job is not cook ")
     assert "; a rare or new level counts as other: none of the levels asked for" in text

@@ -6,8 +6,10 @@ import numpy as np
 
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.monotone import monotone_lines
+from softsplit.reading.point_columns import level_text
 from softsplit.support.messages import visible
-from softsplit.variables.variable import CATEGORY, NO_LEVEL, ORDERED
+from softsplit.support.numbers import number
+from softsplit.variables.variable import CATEGORY, NO_LEVEL, ORDERED, UNKNOWN
 
 
 def tree_notes(model: TreeModel) -> list[str]:
@@ -46,6 +48,23 @@ def decision_notes(model: TreeModel) -> list[str]:
     if abs(least - 0.5) < 1e-9:
         return []
     return [f"{visible(labels[k])} is predicted from a probability of {100 * least:.3g} % on"]
+
+
+def imputation_notes(model: TreeModel) -> list[str]:
+    """What values count as for which a tree in points has no points of their own."""
+    assert model.coding is not None
+    notes = []
+    for i in map(int, model.selected_variables):
+        v = model.coding.variables[i]
+        words, levels = [] if v.has_missing or not model.coding.named else [UNKNOWN], ""
+        if v.kind in (CATEGORY, ORDERED) and not v.places_others and not v.part:
+            words.append("new")
+            levels = f"; levels of training: {', '.join(map(level_text, v.levels))}"
+        if words:
+            value = v.display(v.middle)
+            shown = value if isinstance(value, str) else number(value, None)
+            notes.append(f"{visible(v.name)}: {' or '.join(words)} counts as {shown}{levels}")
+    return notes
 
 
 def _missing_notes(model: TreeModel) -> list[str]:

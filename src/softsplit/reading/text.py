@@ -11,7 +11,7 @@ import numpy as np
 from softsplit.fitted.model import TreeModel, tree_of
 from softsplit.reading.case_costs import cost_notes
 from softsplit.reading.equations import Split, rank_places
-from softsplit.reading.notes import tree_notes, value_notes
+from softsplit.reading.notes import imputation_notes, tree_notes, value_notes
 from softsplit.reading.outline import OutlineNode, answer_words, outline
 from softsplit.reading.points_text import pointed_lines
 from softsplit.reading.term_curves import term_curves
@@ -37,7 +37,8 @@ def tree_text(
     root = outline(model)
     pointed = pointed_lines(model, root, detail)
     if pointed is not None:
-        below = [*(probability_lines(model, root) if detail else []), *notes_below(model)]
+        recipe = [*probability_lines(model, root), *imputation_notes(model)] if detail else []
+        below = [*recipe, *notes_below(model)]
         for line in below:
             said = line.lstrip()
             pointed += wrapped(" " * (len(line) - len(said)), said)
@@ -329,7 +330,8 @@ def export_text(
         digits the printed tree may answer otherwise. Of a tree that predicts by mixture it is 4.
         Trees in points are always written with all columns and digits.
     detail : bool, default=False
-        Of a tree in points, how ``predict_proba`` follows from the points of all questions.
+        Of a tree in points, how ``predict_proba`` follows from the points of all questions, and
+        what values count as that training did not have.
     """
     model = tree_of(classifier).with_names(feature_names, class_names)
     return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision), detail)
