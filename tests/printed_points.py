@@ -48,7 +48,11 @@ class PrintedPoints:
             for line in self.recipe
         )
         self.imputed = {
-            found[1]: (found[3], parted(found[4], ", ") if found[4] else [], "unknown" in found[2])
+            found[1]: (
+                json.loads(found[3]) if found[3].startswith('"') else found[3],
+                parted(found[4], ", ") if found[4] else [],
+                "unknown" in found[2],
+            )
             for found in counted
             if found
         }

@@ -75,7 +75,7 @@ def test_questions_and_leaves_have_the_numbers_of_the_printed_tree():
     X = np.arange(256.0).reshape(-1, 1) % 16
     X = np.hstack([X, np.arange(256).reshape(-1, 1) // 16.0])
     y = (X[:, 0] > 7) * 4 + (X[:, 1] > np.where(X[:, 0] > 7, 4, 10)) * 2
-    tree = SoftTreeClassifier(depth=2, n_starts=2, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(depth=2, n_starts=2, random_state=0, points=False).fit(X, y)
     printed = export_text(tree)
     conditions = dict(re.findall(r"if (.+?)   (\[question \d+\])", printed))
     leaves = re.findall(r"class (.+?)   \[leaf (\d+)\]", printed)

@@ -87,9 +87,9 @@ def tree(request):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(size=(90, 3)), columns=[f"{n} feature" for n in EVIL])
     y = np.array(EVIL)[np.digitize(X.iloc[:, 0] + X.iloc[:, 1] + 0.3 * X.iloc[:, 2], [0.9, 1.3])]
-    made = SoftTreeClassifier(curves=False, n_starts=1, random_state=0, scale=request.param).fit(
-        X, y
-    )
+    made = SoftTreeClassifier(
+        curves=False, n_starts=1, random_state=0, scale=request.param, points=False
+    ).fit(X, y)
     return made, X
 
 
@@ -122,6 +122,16 @@ def test_a_tree_as_text_holds_no_more_lines_than_the_tree(tree, through_a_file):
     assert made.classes_.tolist() == sorted(EVIL)
     assert made.feature_names_in_.tolist() == list(X.columns)
     assert set(made.predict(X)) <= set(EVIL)
+
+
+def test_points_of_forged_levels_and_names_hold_no_more_lines():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({f"{FORGED} level": rng.choice(EVIL, 300), TURNED: rng.uniform(size=300)})
+    y = np.array(EVIL)[np.digitize(X[TURNED] + (X.iloc[:, 0] == FORGED), [0.5, 1.2])]
+    made = SoftTreeClassifier(n_starts=1, random_state=0, points=True).fit(X, y)
+    for text in (export_text(made, detail=True), export_markdown(made), str(made.explain(X[:1]))):
+        assert is_calm(text) and "SAFE" in text
+        assert not any(line.lstrip().startswith("|") for line in text.splitlines())
 
 
 def test_an_explanation_shows_escapes_and_holds_the_true_names(tree):

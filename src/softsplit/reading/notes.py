@@ -63,6 +63,7 @@ def imputation_notes(model: TreeModel) -> list[str]:
         if words:
             value = v.display(v.middle)
             shown = value if isinstance(value, str) else number(value, None)
+            shown = level_text(shown) if v.levels else shown
             notes.append(f"{visible(v.name)}: {' or '.join(words)} counts as {shown}{levels}")
     return notes
 

@@ -122,6 +122,10 @@ FORMULA = (
 )
 """How probabilities follow from what is printed; ``sum`` is the left-hand side of a question."""
 
+FORMULA_OF_POINTS = FORMULA.replace("is true", "has its first answer").replace(
+    ', for "<" with 1 - p', ""
+)
+
 LOWERED = (
     "lower each {what} above that of the class reached to that value; divide {then}all by their sum"
 )
@@ -153,7 +157,7 @@ def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     """The gates of all questions and the class probabilities of all leaves of a walk."""
     if model.walk is None or root.split is None:
         return []
-    lines = [FORMULA]
+    lines = [FORMULA if root.split.points is None else FORMULA_OF_POINTS]
     lines += [
         f"    question {question.number}: {question.split.gate()}"
         for question in root.questions()
