@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ from softsplit.solvers.elimination.objective import (
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
 from softsplit.solvers.elimination.second_order import hessian, inverse_fisher, row_function
 from softsplit.solvers.elimination.subsampled_newton import (
+    DAMPING,
+    FAR,
     MOST_PARAMETERS,
     ROUNDING,
     newton_on_sample,
@@ -513,11 +515,15 @@ class EngineDescents:
         decrease: float,
         tol: float,
     ) -> DescentEnd:
-        """Descend as ``newton_on_sample`` does, and count the steps."""
+        """Descend as ``newton_on_sample`` does, and count the steps.
+
+        Where the last digits are not wanted, steps are damped, and few Hessians do.
+        """
+        cautious: dict[str, Any] = {"damping": DAMPING, "renewals": NEWTON_RENEWALS}
         end = newton_on_sample(
             function, tree, sample, shrinkage.ridge, self.budget,
             max_iter=max_iter, decrease=decrease, tol=tol, rounding=self._rounding,
-            threads=self._threads,
+            threads=self._threads, **(cautious if decrease > 2.0 * FAR else {}),
         )  # fmt: skip
         self.steps += end.steps
         return end.tree, end.value, end.over

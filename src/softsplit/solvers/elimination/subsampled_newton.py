@@ -81,11 +81,12 @@ def newton_on_sample(
     tol: float = 0.0,
     renewals: int = 8,
     rounding: float = ROUNDING,
+    damping: float = 0.0,
     threads: int = 1,
 ) -> NewtonEnd:
     """Descend ``function`` from ``tree`` with the Hessian of ``sample``, made by ``threads``.
 
-    1. The Hessian is computed, ``renewals`` times at most.
+    1. The Hessian is computed, ``renewals`` times at most, the first one with this ``damping``.
     2. A step is taken. Where none leads lower, the pairs are dropped, then the descent ends.
     3. The step becomes a pair.
     4. A descent ends when no derivative is larger than ``tol``, or after STALLS steps in a row that
@@ -94,7 +95,7 @@ def newton_on_sample(
     """
     free, x = np.flatnonzero(tree.free), tree.vector
     curved = len(free) <= MOST_PARAMETERS
-    model, far, stalled, damping = Curvature(), True, 0, 0.0
+    model, far, stalled = Curvature(), True, 0
     value, gradient = function(x)
     steep = steepest = _largest(gradient)
     least = min(1.0, float(sample.weights.sum()))
