@@ -140,7 +140,7 @@ def test_an_empty_number_is_a_missing_value(opened, gaps):  # noqa: F811
     if gaps == "tell something":
         table["risk"] = np.where(table["age"].isna(), "high", table["risk"])
     rows = learn(Table("people", table), "risk")
-    tree = fit_tree(rows, FitOptions(depth=1, strength=1.0)).tree
+    tree = fit_tree(rows, FitOptions(depth=1, strength=1.0, points=False)).tree
     columns = tree.tree_.coding.columns_of(0)
     indicator = gaps != "in no training row" and tree.weights_[columns[-1]].any()
     assert indicator == (gaps == "tell something") and tree.weights_[columns[0]].any()
@@ -185,8 +185,9 @@ def test_reasons_name_the_value_where_the_tree_uses_a_hinge_alone(opened):  # no
     X = rng.uniform(0, 10, (800, 2)).round(2)
     y = np.maximum(X[:, 0] - 5, 0) + 0.5 * X[:, 1] + rng.normal(0, 0.3, 800) > 4
     tree = SoftTreeClassifier(
-        curves=1, depth=1, n_starts=1, random_state=0, local_strength=10.0, global_strength=1.0
-    ).fit(X, y)
+        points=False, curves=1, depth=1, n_starts=1, random_state=0,
+        local_strength=10.0, global_strength=1.0,
+    ).fit(X, y)  # fmt: skip
     value, hinge = tree.tree_.coding.columns_of(0)
     assert not tree.weights_[value].any() and tree.weights_[hinge].any()
     page = opened(unjudged_page(*labelled_rows(tree, X, y)))

@@ -23,7 +23,7 @@ from softsplit.tree.scaling import KINDS
 def fitted():
     X, y = load_iris(return_X_y=True, as_frame=True)
     given = {"global_strength": 1.0, "curves": False, "n_starts": 2, "random_state": 0}
-    return SoftTreeClassifier(**given).fit(X, y)
+    return SoftTreeClassifier(**given, points=False).fit(X, y)
 
 
 def test_text_names_features_and_classes(fitted):
