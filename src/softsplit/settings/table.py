@@ -58,7 +58,7 @@ class ProblemParameters:
         leaf, so that the tree can be followed by hand; questions and probabilities are rounded to
         the digits that are printed. "mixture": the most probable class, over all leaves. "auto" is
         "walk" with loss "log", and "mixture", the rule of the paper, with loss "cost".
-    points : bool, default=False
+    points : bool, default=True
         Whether the questions of a tree by likelihood are whole points, which a person adds up by
         hand: points for ranges of a number or for levels, found on the likelihood after training.
         Where points would miss a requirement on rates, or be right on clearly fewer rows under it,
@@ -124,7 +124,7 @@ class ProblemParameters:
         flag="--cost",
     )
     decision: str = "auto"
-    points: bool = parameter(False, check=truth)
+    points: bool = parameter(True, check=truth)
     sharpness: float = 5.0
     exponent: float = 0.5
     offset: float = 1e-5
