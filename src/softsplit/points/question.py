@@ -7,6 +7,7 @@
    or none, accepted if f, with centre and slope refitted, and prices fall.
 3. Add the first that pays of the further look-ups that promise most.
 4. Repeat 2 and 3 until little is gained; the best of all starts.
+5. Terms that decide nothing go.
 """
 
 from __future__ import annotations
@@ -79,6 +80,10 @@ LEAST_GAIN = 1e-6
 
 LEAST_WEIGHT = 1e-12
 
+# A term goes whose removal changes the class of so few rows, and the likelihood by so small a part
+# of that without features; it is tried if it seems to lose no more than a few times that.
+CHANGED, WORTH, ROUGHLY = 0.01, 0.0025, 3.0
+
 # A change is tried that loses at most so much under the quadratic model.
 SLACK = 1.0
 
@@ -137,7 +142,8 @@ class QuestionSearch:
         else:
             starts = [self._fitted(known.terms, known.sums, known.gate)]
         searched = [self._climb(start, effects) for start in starts]
-        return min(searched, key=lambda question: question.objective, default=None)
+        best = min(searched, key=lambda question: question.objective, default=None)
+        return best if best is None else self._trimmed(best)
 
     def _starts(self, effects: Mapping[int, Effect], centre: float) -> list[Question]:
         """Return the effects in points: in tables, and slopes where the soft tree has them."""
@@ -205,7 +211,22 @@ class QuestionSearch:
     def _changed(
         self, question: Question, variable: int, term: Term | None, second: FloatArray
     ) -> Question | None:
-        """Return the question with another term of a variable if it is better, else None.
+        """Return the question with another term of a variable if it is better, else None."""
+        if term is None and len(question.terms) == 1:
+            return None
+        needed = question.objective - LEAST_GAIN
+        changed = self._with(question, variable, term, second, needed)
+        return changed if changed.objective < needed else None
+
+    def _with(
+        self,
+        question: Question,
+        variable: int,
+        term: Term | None,
+        second: FloatArray,
+        needed: float = np.inf,
+    ) -> Question:
+        """Return the question with another term of a variable, or none.
 
         ``second`` (n_rows,) weighs the rows: their mean score stays.
         """
@@ -214,13 +235,9 @@ class QuestionSearch:
         if term is not None:
             terms[variable] = term
             added = added + term.points
-        if not terms:
-            return None
         shift = question.gate.slope * float(added @ second) / float(second.sum() + LEAST_WEIGHT)
         gate = question.gate._replace(centre=question.gate.centre - shift)
-        needed = question.objective - LEAST_GAIN
-        changed = self._fitted(terms, question.sums + added, gate, needed)
-        return changed if changed.objective < needed else None
+        return self._fitted(terms, question.sums + added, gate, needed)
 
     def _climb(self, question: Question, effects: Mapping[int, Effect]) -> Question:
         """Return the question after rounds of steps 2 to 4 of the module."""
@@ -254,6 +271,33 @@ class QuestionSearch:
                 better = self._changed(question, variable, term, second)
                 if better is not None:
                     return better
+        return question
+
+    def _trimmed(self, question: Question) -> Question:
+        """Return the question without terms that decide nothing, one after the other.
+
+        Without such a term fewer than ``CHANGED`` of the rows get another class, and f rises by
+        less than ``WORTH`` of what it is where nothing is known.
+        """
+        worth = WORTH * self.rows.nothing_known
+        while len(question.terms) > 1:
+            first, second = derivatives(self.rows, question.sums, question.gate)
+            classes, shorter = self.rows.classes(question.scores), []
+            for variable, term in question.terms.items():
+                sums = term.column.sums(first), term.column.sums(second)
+                target = target_of(*sums, term.cells, question.gate.slope)
+                lost = target.cost(np.zeros(len(term.cells))) - target.cost(term.cells)
+                if lost < ROUGHLY * worth:
+                    shorter.append(self._with(question, variable, None, second))
+            shorter = [
+                other for other in shorter
+                if other.gate.value < question.gate.value + worth
+                and (self.rows.classes(other.scores) != classes) @ self.rows.weights
+                < CHANGED * self.rows.weights.sum()
+            ]  # fmt: skip
+            if not shorter:
+                break
+            question = min(shorter, key=lambda other: other.gate.value)
         return question
 
     def _extended(self, question: Question) -> Question:

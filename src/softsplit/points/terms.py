@@ -64,7 +64,7 @@ class Prices(NamedTuple):
     slope: float = 2.0
     segment: float = 0.25
     unknown: float = 0.3
-    point: float = 0.025
+    point: float = 0.05
     most_points: int = 10
     most_blocks: int = 4
     most_terms: int = 8
