@@ -82,7 +82,7 @@ LEAST_WEIGHT = 1e-12
 
 # A term goes whose removal changes the class of so few rows, and the likelihood by so small a part
 # of that without features; it is tried if it seems to lose no more than a few times that.
-CHANGED, WORTH, ROUGHLY = 0.01, 0.0025, 3.0
+CHANGED, WORTH, ROUGHLY = 0.01, 0.005, 2.0
 
 # A change is tried that loses at most so much under the quadratic model.
 SLACK = 1.0
