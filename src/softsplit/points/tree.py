@@ -68,12 +68,14 @@ def pointed(
     weights: FloatArray,
     options: SearchOptions = DEFAULTS,
     directions: Sequence[Mapping[int, int]] = (),
+    rounds: int = ROUNDS,
 ) -> PointedTree:
     """Return a soft tree in whole points.
 
     ``soft`` are its questions in heap order, ``leaves`` (n_classes, n_leaves) its class shares,
     ``labels`` positions of classes. ``directions`` says by question of variables whether their
-    points may only grow (1) or fall (-1) with the value; those of missing values are free.
+    points may only grow (1) or fall (-1) with the value; those of missing values are free. Of
+    ``rounds`` those after the first find a little more.
     """
     gates = expit(np.array([question.scores for question in soft]))
     # 1. Classes mixed with what the soft tree says.
@@ -82,7 +84,7 @@ def pointed(
     means = [float(np.average(question.scores, weights=weights)) for question in soft]
     nowhere = np.zeros(len(labels))
     questions = [Question({}, Gate(mean, 0.0, np.inf), nowhere) for mean in means]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         # 2. Questions, from the root.
         for t, question in enumerate(soft):
             if not question.effects:

@@ -361,12 +361,12 @@ class FoldTrainer:
         began = time.perf_counter()
         prepared, tested = self._on_fold(candidate.family, fold, once=True)
         coding = self.coding if prepared.coding is None else prepared.coding
-        parts = pointed_parts(replace(prepared, coding=coding), score.tree)
+        parts = pointed_parts(replace(prepared, coding=coding), score.tree, rounds=1)
         if parts is None:
             return score
         tree = tested.pointed(parts)
         value, samples = tested.judged(tree)
-        asked = tree.walked()[1].coefficients != 0.0
+        asked = tree.plain[1].coefficients != 0.0
         used = parts.marks(asked.T) > 0
         problem, choice = prepared.problem, candidate.formulation.choice
         return FoldScore(

@@ -318,9 +318,16 @@ class PointedRows(TestedTree):
         steepness = self.prepared.problem.steepness
         return mixed_values(self.walked(costs)[0], self.points, steepness)
 
-    def walked(self, costs: FloatArray | None = None) -> tuple[TreeParameters, Walk]:
+    @cached_property
+    def plain(self) -> tuple[TreeParameters, Walk]:
+        """The tree and its walk where all errors cost the same."""
+        return self._fitted(np.eye(len(self.prepared.classes)))
+
+    def walked(self, costs: FloatArray | None) -> tuple[TreeParameters, Walk]:
         """Return the tree and its walk, as they are fitted."""
-        gains = np.eye(len(self.prepared.classes)) if costs is None else decision_gains(costs)
+        return self.plain if costs is None else self._fitted(decision_gains(costs))
+
+    def _fitted(self, gains: FloatArray) -> tuple[TreeParameters, Walk]:
         steepness = self.prepared.problem.steepness
         tree, walk = decisive_walk(self.parts, self.training, steepness, gains)
         return tree, walk.counted(self.training, self.parts.scaling, gains)

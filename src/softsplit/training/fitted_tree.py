@@ -29,6 +29,7 @@ from softsplit.fitted.walk import Arriving, Walk
 from softsplit.fitted.walk_choice import FixedParts
 from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, whole_walk
 from softsplit.formulations import formulation_of
+from softsplit.points.tree import ROUNDS
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
@@ -133,14 +134,16 @@ def _simplified(prepared: Prepared, tree: TreeParameters) -> TreeParameters:
     return smaller if kept is None or kept.allow(smaller.weights != 0) else tree
 
 
-def pointed_parts(prepared: Prepared, tree: TreeParameters) -> points.PointedParts | None:
+def pointed_parts(
+    prepared: Prepared, tree: TreeParameters, rounds: int = ROUNDS
+) -> points.PointedParts | None:
     """Return a trained tree in whole points; None where it asks no question in points."""
     tree, rows = _simplified(prepared, tree), prepared.problem.rows
     steepness = prepared.problem.steepness
     mass = rows.evaluate(tree.splits, tree.leaf_values, IDENTITY, steepness).mass
     # Points of two classes speak for the second, as those of risk scores do.
     turned = oriented(tree, mass[::-1] if len(mass) == 2 else mass)
-    return points.in_points(prepared, turned)
+    return points.in_points(prepared, turned, rounds)
 
 
 def _pointed_tree(

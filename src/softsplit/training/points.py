@@ -24,7 +24,7 @@ from softsplit.fitted.walk import Arriving, Walk, arrivals
 from softsplit.fitted.walk_rounding import rounded_shares, whole_walk
 from softsplit.points.cells import CellColumn, cells_of, known_numbers
 from softsplit.points.question import DEFAULTS, Effect, SearchOptions
-from softsplit.points.tree import PointedTree, SoftQuestion, pointed
+from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, pointed
 from softsplit.support.arrays import FloatArray
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
@@ -160,8 +160,13 @@ def wanted(prepared: Prepared) -> bool:
     return bool(settings.points and settings.decision == "walk" and not prepared.assigned)
 
 
-def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
-    """Return a tree in whole points; None if it asks no question, or none that is allowed."""
+def in_points(
+    prepared: Prepared, tree: TreeParameters, rounds: int = ROUNDS
+) -> PointedParts | None:
+    """Return a tree in whole points; None if it asks no question, or none that is allowed.
+
+    ``rounds`` are those of the search.
+    """
     coding = prepared.coding
     if coding is None:
         middles = [
@@ -195,7 +200,7 @@ def in_points(prepared: Prepared, tree: TreeParameters) -> PointedParts | None:
     options = _options(prepared.problem.limits.terms)
     solution = pointed(
         columns, soft, np.array(tree.leaf_values), labels, rows.weights, options,
-        _directions(prepared, coding, tree, places),
+        _directions(prepared, coding, tree, places), rounds,
     )  # fmt: skip
     if not any(question.terms for question in solution.questions):
         return None
