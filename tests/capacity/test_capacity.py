@@ -339,7 +339,7 @@ def test_samples_needed_is_the_turning_point() -> None:
 def test_a_fitted_tree_is_measured_by_its_nonzero_coefficients() -> None:
     X, y = load_iris(return_X_y=True)
     tree = softsplit.SoftTreeClassifier(
-        global_strength=1.0, n_starts=2, random_state=0, curves=False
+        global_strength=1.0, n_starts=2, random_state=0, curves=False, points=False
     ).fit(X, y)
     size = TreeSize.of(tree)
     assert (size.depth, size.n_features, size.n_classes) == (2, 4, 3)

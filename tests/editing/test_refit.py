@@ -47,7 +47,8 @@ KINDS = {
 def fitted(kind, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return SoftTreeClassifier(n_starts=1, random_state=0, **KINDS[kind]).fit(X, y)
+        settings = {"n_starts": 1, "random_state": 0, "points": False} | KINDS[kind]
+        return SoftTreeClassifier(**settings).fit(X, y)
 
 
 def loss_of(tree, X, y):

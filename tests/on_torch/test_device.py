@@ -186,6 +186,7 @@ def test_tensors_of_many_rows_are_taken_where_they_lie(monkeypatch):
     X, y = table(120_000)
     X = X.astype(np.float32)
     known = {"n_starts": 1, "random_state": 0, "depth": 2, "time_limit": 60, "device": "cpu"}
+    known["points"] = False
     bent = SoftTreeClassifier(**known).fit(X, y)
     apart = {**known, "device": None}
     assert bent.objective_ == pytest.approx(

@@ -7,12 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 from softsplit.points.cells import cells_of
+from softsplit.points.fits import fit_counts, fit_steps
 from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
 from softsplit.points.terms import (
     Prices,
     Target,
-    fit_counts,
-    fit_steps,
     slope_term,
     table_terms,
 )
@@ -103,8 +102,8 @@ def test_counts_are_the_best_of_all():
     counts = np.array([np.arange(10), np.arange(10) // 2])
     target = 1.9 * np.clip(np.arange(10) - 2, 0, 6) + rng.normal(0, 0.1, 10)
     weight = np.ones(10)
-    assert fit_counts(counts, target, weight, 10, 0.0, 0.0, 1) == (0, 2, 6, 2)
-    assert fit_counts(counts, target, weight, 10, 0.0, 0.0, -1)[-1] == 0
+    assert fit_counts(counts, target, weight, 10, 0.0, 0.0, 1, 3) == (0, 2, 6, 2)
+    assert fit_counts(counts, target, weight, 10, 0.0, 0.0, -1, 3)[-1] == 0
 
     def loss(line):
         rest = target - line

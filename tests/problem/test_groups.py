@@ -140,7 +140,7 @@ def test_a_category_counts_once_in_a_tree_and_in_the_choice():
     frame = pd.DataFrame({"town": town, "x": rng.normal(size=400), "z": rng.normal(size=400)})
     score = np.array([effect[t] for t in town]) + 0.5 * frame["x"]
     y = score + rng.logistic(size=400) > 0
-    model = SoftTreeClassifier(depth=1, random_state=0, curves=False)
+    model = SoftTreeClassifier(depth=1, random_state=0, curves=False, points=False)
     rows = training_rows(model, frame, y, None)
     assert rows.groups.tolist() == [0] * 6 + [1, 2]
     problem = prepare(model_settings(model), rows).problem
@@ -266,7 +266,7 @@ def test_groups_can_be_switched_off():
     y = (frame["x"] + (frame["town"] == "A") + 0.5 * rng.normal(size=90) > 0).astype(int)
     for loss in ("log", "cost"):
         given = {"loss": loss, "global_strength": 1.0, "n_starts": 1, "random_state": 0}
-        given["curves"] = False
+        given |= {"curves": False, "points": False}
         table = SoftTreeClassifier(groups=False, **given).fit(frame, y)
         matrix = SoftTreeClassifier(**given).fit(table.coding_.code(frame).X, y)
         assert table.objective_ == pytest.approx(matrix.objective_, rel=1e-12)

@@ -77,7 +77,7 @@ def test_settings_compete_on_the_first_folds(monkeypatch):
     finished = {
         tuple((name, value) for name, value in settings.items() if name != "strength_fraction")
         for settings, n in zip(board["params"], board["n_splits_done"], strict=True)
-        if n == 4
+        if n == 4 and not settings["points"]
     }
     assert len(finished) <= 2  # the best two by the first folds, at the better half of strengths
     assert np.array_equal(found[0].predict_proba(X), found[1].predict_proba(X))

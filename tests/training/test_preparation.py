@@ -37,7 +37,7 @@ def quick(**parameters):
 
 
 def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
-    model = quick(global_strength=0.5)
+    model = quick(global_strength=0.5, points=False)
     prepared = prepare(model_settings(model), training_rows(model, X, Y, None))
     outcome = train(prepared, training_run(model))
     tree = fitted_tree(prepared, outcome.best, 0.0)

@@ -70,7 +70,8 @@ def clock(monkeypatch):
 
 
 def tree(**parameters):
-    settings = {"n_starts": 4, "random_state": 0, "global_strength": 0.2} | parameters
+    settings = {"n_starts": 4, "random_state": 0, "global_strength": 0.2, "points": False}
+    settings |= parameters
     return SoftTreeClassifier(**settings)
 
 

@@ -173,7 +173,13 @@ def test_ranks_of_any_numbers_are_finite_and_in_order(column):
 def test_the_estimator_takes_every_scaling(scale, settings):
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(
-        scale=scale, global_strength=0.5, curves=False, n_starts=1, random_state=0, **settings
+        scale=scale,
+        global_strength=0.5,
+        curves=False,
+        points=False,
+        n_starts=1,
+        random_state=0,
+        **settings,
     ).fit(X, y)
     kind = {True: "minmax", "none": "identity", False: "identity", None: "identity"}
     assert tree.score(X, y) > 0.8 and tree.scaling_.kind == kind.get(scale, scale)
@@ -188,7 +194,7 @@ def test_a_split_on_one_rank_is_told_in_original_units(loss):
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(
         loss=loss, depth=1, scale="quantile", penalty="l0", global_strength=3.0, n_starts=2,
-        random_state=0,
+        points=False, random_state=0,
     ).fit(X[:100, 2:3], y[:100])  # fmt: skip
     text = export_text(tree, ["petal length"])
     sign, cut = re.match(r"if petal length ([<>]) (\S+) ", text).groups()
@@ -202,7 +208,13 @@ def test_a_split_on_one_rank_is_told_in_original_units(loss):
 def test_longer_splits_name_ranks_and_say_which_values_have_them(loss):
     X, y = load_breast_cancer(return_X_y=True)
     tree = SoftTreeClassifier(
-        loss=loss, depth=1, scale="quantile", global_strength=0.5, n_starts=1, random_state=0
+        loss=loss,
+        depth=1,
+        scale="quantile",
+        global_strength=0.5,
+        n_starts=1,
+        points=False,
+        random_state=0,
     ).fit(X, y)
     text = export_text(tree, precision=12)
     first = text.splitlines()[0]

@@ -316,8 +316,9 @@ def _dividing(walk: Walk, rows: Arriving) -> Walk:
 
     def likelihood(cut: float) -> float:
         part = np.bincount(rows.labels, rows.weights * (sums > cut), len(totals))
-        sides = np.array([part, totals - part])
-        return float(xlogy(sides, sides / sides.sum(axis=1, keepdims=True)).sum())
+        sides = np.array([part, np.maximum(totals - part, 0.0)])
+        sizes = np.maximum(sides.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return float(xlogy(sides, sides / sizes).sum())
 
     cuts = np.unique(np.floor(sums))[:-1]
     if not len(cuts):

@@ -25,6 +25,8 @@ from softsplit.engines.hinged import HingedLines
 from softsplit.engines.samples import Samples
 from softsplit.fitted.row_pass import RowPlan
 from softsplit.fitted.walk import FEW_CELLS, Walk
+from softsplit.points.fits import fit_counts, fit_steps
+from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, counting, exponential
@@ -327,6 +329,17 @@ def _growth() -> None:
     grown(grown(single_leaf(descents.rows), descents.rows), descents.rows)
 
 
+def _points() -> None:
+    """Fit the gate and the points of a question on a few rows."""
+    ones, sums = np.ones(4), np.arange(4.0)
+    shares = np.eye(2)[np.arange(4) % 2]
+    rows = Rows(0.5 * np.ones((4, 2)), shares - 0.5, shares, ones)
+    gate = fit_gate(rows, sums, Gate(0.0, 1.0, np.inf), 1.0, 1.0, 1)
+    derivatives(rows, sums, gate)
+    fit_steps(sums, ones, np.arange(4), 2, 1.0, 1, 0)
+    fit_counts(np.arange(4)[None], sums, ones, 1, 0.0, 0.0, 0, 1)
+
+
 def _likelihood() -> None:
     descents, support = _descents()
     EngineFunction(descents.problem, support).masses(support.vector)  # for class rates
@@ -384,6 +397,7 @@ def _many_rows(kind: type[np.floating[Any]]) -> None:
 SETS: dict[str, tuple[Callable[[], Any], ...]] = {
     "log": (
         partial(_order, np.float64), _likelihood_descent, _evaluations, _prices, _fisher, _growth,
+        _points,
     ),
     "row-sums": (partial(_row_sums, np.float64),),
     "single-row-sums": (partial(_row_sums, np.float32),),
