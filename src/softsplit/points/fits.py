@@ -1,4 +1,4 @@
-"""Weighted fits of whole points to targets, compiled: tables of steps, and counts of equal steps."""
+"""Weighted fits of whole points to targets: tables of steps, and counts of equal steps."""
 
 from __future__ import annotations
 

@@ -26,7 +26,6 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softsplit.points.cells import CellColumn
 from softsplit.points.fits import fit_counts, fit_steps
