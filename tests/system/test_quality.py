@@ -73,7 +73,7 @@ BOUNDS = {
     "iris": Bound(log_loss=0.09, terms=12),
     "wine": Bound(log_loss=0.186, terms=7),
     "breast-cancer": Bound(log_loss=0.142, terms=7),
-    "digits-389": Bound(log_loss=0.161, terms=14),
+    "digits-389": Bound(log_loss=0.17, terms=14),  # .159 before trees were in points
     "patients": Bound(log_loss=0.328, terms=4),
     "exclusive-or": Bound(log_loss=0.462, terms=5),
     "bands": Bound(log_loss=0.257, terms=7),
