@@ -162,6 +162,35 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
+def _opening(
+    fitted: Fitted, rows: LabelledRows, training_accuracy: float, n_used: int
+) -> list[str]:
+    """Say how often the tree is right, and what the columns that it does without are worth."""
+    import numpy as np
+
+    search = fitted.search
+    held_out = None if search is None or search.scoring is not None else fitted.score
+    right = training_accuracy if held_out is None else held_out
+    labels, counts = np.unique(rows.y, return_counts=True)
+    often = visible(labels[np.argmax(counts)])
+    lines = [
+        f"right on {100 * right:.0f} of 100 {'training' if held_out is None else 'new'} cases; "
+        f"always guessing {often}: {100 * counts.max() / counts.sum():.0f} of 100"
+    ]
+    if search is None or held_out is None or "mean_test_log_loss" not in search.cv_results_:
+        return lines
+    compared = search.cv_results_
+    finished = compared["n_splits_done"] == compared["n_splits_done"].max()
+    best = np.argmin(np.where(finished, compared["mean_test_log_loss"], np.inf))
+    most, score = round(float(compared["mean_n_features"][best])), compared["mean_test_score"][best]
+    if most > n_used:
+        lines.append(
+            f"{most} columns: {100 * score:.0f} of 100; {n_used}: {100 * right:.0f} of 100; "
+            f"this is the tree of {n_used}"
+        )
+    return lines
+
+
 def _show(
     fitted: Fitted,
     rows: LabelledRows,
@@ -233,7 +262,9 @@ def _show(
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     for name, value in fitted.provenance:
         facts[name.lower()] = value
-    echo(export_text(tree, detail=text == "full") + "\n")
+    for line in _opening(fitted, rows, training_accuracy, len(names)):
+        echo(line)
+    echo("\n" + export_text(tree, detail=text == "full") + "\n")
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         echo(f"{name:<{width}}{value}")
