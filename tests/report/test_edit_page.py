@@ -38,7 +38,7 @@ def fitted(kind):
     else:
         X, y = load_wine(return_X_y=True, as_frame=True)
         X = X[["alcohol", "flavanoids", "hue", "proline"]]
-    tree = SoftTreeClassifier(n_starts=1, random_state=0, **KINDS[kind]).fit(X, y)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, points=False, **KINDS[kind]).fit(X, y)
     return tree, unjudged_page(*labelled_rows(tree, X, y)), X, y
 
 
@@ -114,7 +114,7 @@ def test_the_form_fits_a_phone_and_says_what_is_wrong(opened):  # noqa: F811
 def test_held_out_rows_take_the_place_of_training_rows(tmp_path):
     X, y = load_wine(return_X_y=True, as_frame=True)
     X = X[["alcohol", "flavanoids", "hue", "proline"]]
-    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X[::2], y[::2])
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, points=False).fit(X[::2], y[::2])
     new, classes = X[1::20], y[1::20]
     data = tree.report(X[::2], y[::2], time_limit=0.1, held_out=(new, classes)).data
     values = editor_values(data)
@@ -187,7 +187,7 @@ def test_a_page_without_rows_holds_none():
 def test_levels_and_edits_of_a_table(opened):  # noqa: F811
     frame = people(120)
     y = frame.pop("risk")
-    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(frame, y)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, points=False).fit(frame, y)
     edited = tree.edit(date="2026-11-18").round_weights(2, reason='"><b>said</b>')
     data = unjudged_page(*labelled_rows(edited, frame, y))
     page = opened(data)

@@ -42,6 +42,8 @@ FIGURES = (
 def editor_values(data: ReportData) -> dict[str, Any] | None:
     """The questions that can be changed, and rows with their classes; None if there are none."""
     model = data.drawn(data.chosen)
+    if model.coding is not None and model.coding.pointed:
+        return None  # points are edited in Python
     used = np.flatnonzero(np.any(model.parameters.weights, axis=1)).tolist()
     asked = [q for q in outline(model, str).questions() if q.split and q.split.features]
     questions = [_question(model, node, used) for node in asked]
