@@ -74,7 +74,8 @@ def tree(request):
     X, y = training_rows()
     if request.param == "none":
         X = X / 10
-    made = SoftTreeClassifier(n_starts=1, random_state=0, scale=request.param).fit(X, y)
+    given = {"n_starts": 1, "random_state": 0, "points": False}
+    made = SoftTreeClassifier(**given, scale=request.param).fit(X, y)
     # Every column bears on every split, also the constant one: training may leave some out.
     alter(made, weights=np.where(np.abs(made.weights_) < 0.05, 0.05, made.weights_))
     return made, X, y

@@ -50,7 +50,7 @@ def test_damage_chosen_by_hypothesis(kind, rng, tmp_path):
 @pytest.mark.parametrize("kind", READERS)
 def test_damage_chosen_at_random(kind, tmp_path):
     said = [
-        read_hostile(kind, mutated_file(kind, random.Random(f"{kind}-test-{i}")), tmp_path)
+        read_hostile(kind, mutated_file(kind, random.Random(f"{kind}-damage-{i}")), tmp_path)
         for i in range(INPUTS)
     ]
     # Both happen, or the mutations are no test: of too little damage, or of too much.

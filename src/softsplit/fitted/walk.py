@@ -216,6 +216,7 @@ class Walk:
         Of the rows only the columns of questions are read, some rows at a time.
         """
         used = np.flatnonzero(np.any(self.coefficients, axis=0))
+        used = used if len(used) else np.array([0])
         shape = self.counts.shape
         counts, cells = np.zeros(shape), shape[0] * shape[1]
         for begin in range(0, len(rows.labels), AT_ONCE):

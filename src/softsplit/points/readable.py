@@ -20,6 +20,9 @@ WIDTHS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 ENDS = (0.01, 0.99)
 MOST_STEPS = 40
 
+# Standard deviations that have widths.
+SMALLEST, LARGEST = 1e-290, 1e290
+
 
 def roundest(low: float, high: float) -> float:
     """Return the number of fewest digits in [low, high]: 0, then 10^k, 5 10^k, 2 10^k ..."""
@@ -88,7 +91,10 @@ def readable_widths(ordered: FloatArray) -> list[float]:
     distinct = _distinct(ordered)
     if len(distinct) < 3:
         return []
-    spread, finest = float(np.std(ordered)), float(np.min(np.diff(distinct)))
+    unit = float(np.abs(distinct).max())  # squares of the largest floats are infinite
+    spread, finest = unit * float(np.std(ordered / unit)), float(np.min(np.diff(distinct)))
+    if not SMALLEST < spread < LARGEST:  # whose powers of ten are no floats
+        return []
     widths = {_round_unit(part * spread) for part in WIDTHS}
     return sorted(width for width in widths if width >= 0.99 * finest)
 
