@@ -190,7 +190,7 @@ class NumberTree:
         return np.asarray(np.sum(shares * predicted, axis=0))
 
     def half_widths(self, level: float) -> FloatArray | None:
-        """Return the half-width of the interval of each leaf, from residuals of the folds."""
+        """Return the half-width of the interval of each leaf, by residuals of the folds."""
         raise NotImplementedError
 
 
