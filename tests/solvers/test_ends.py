@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+from softsplit import SoftTreeClassifier
 from softsplit.solvers import EliminationSolver
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, SearchSummary, Stop
 from softsplit.training.precompile import tiny_likelihoods
@@ -103,16 +103,6 @@ def test_by_likelihood_more_trees_race_and_the_usual_effort_changes_nothing(iris
     efforts = [0.01, 0.2, 1.0, 5.0, 1e9]
     racing = [1 + EliminationSolver().with_effort(one).n_candidates(problem) for one in efforts]
     assert racing == [1, 1, 2, 10, 100]
-
-
-@pytest.mark.parametrize("effort", ["quick", 0, -1.0, np.nan, np.inf, None, True, [1]])
-def test_an_effort_that_is_none_is_refused_in_one_sentence(iris, effort):
-    named = r"one of 'fast', 'balanced', 'thorough' or a number > 0|a finite number > 0"
-    for estimator in (SoftTreeClassifier, SoftTreeClassifierCV):
-        with pytest.raises(ValueError, match=rf"^effort must be (a|{named}).*, got .*\.$"):
-            estimator(effort=effort).fit(*iris)
-    with pytest.raises(ValueError, match=r"^effort must be"):
-        strength_path(*iris, estimator=SoftTreeClassifier(effort=effort))
 
 
 def test_a_solver_that_does_not_search_takes_no_effort(iris):

@@ -28,7 +28,6 @@ from softsplit.solvers.basin_hopping.budget import (
 )
 from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.support import bundle
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores
 
@@ -175,18 +174,3 @@ def test_a_look_costs_no_budget():
     assert np.isfinite(engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY))
     with pytest.raises(OutOfBudget):
         engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY._replace(max_iter=1))
-
-
-@pytest.mark.parametrize(
-    ("cause", "raised"), [(KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), SystemError)]
-)
-def test_an_interruption_inside_numba_is_one(cause, raised, monkeypatch):
-    def broken(content):
-        raise SystemError("returned a result with an exception set") from cause
-
-    problem = make_problem()
-    start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    engine = make_engine(problem)
-    monkeypatch.setattr(bundle, "_bundled", broken)
-    with pytest.raises(raised):
-        engine.descend(start.splits, start.leaf_values, EVALUATE_ONLY)

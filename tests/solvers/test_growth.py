@@ -11,8 +11,6 @@ import pytest
 from likelihood_cases import learnable_rows, problem_of
 from softsplit import SoftTreeClassifierCV
 from softsplit.problem.penalties import PenaltyPair, counting
-from softsplit.selection.cross_validation import FoldMemory
-from softsplit.selection.scoreboard import Candidate
 from softsplit.solvers import Budget, EliminationSolver
 from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.descents import RowDescents
@@ -113,17 +111,6 @@ def test_a_tree_that_grows_alone_races_with_no_start(from_shallower):
 def growth_start(problem):
     first, *others = mixture_trees(problem, np.random.default_rng(0), 1)
     return Start(first, "growth", tuple(others))
-
-
-def test_the_deepest_of_the_shallower_candidates_is_grown():
-    memory, one = FoldMemory(), Candidate("standard", 1, "auto", "count", "both", "log")
-    two, four = one._replace(depth=2), one._replace(depth=4)
-    assert memory.shallower(four, 0) == []
-    for number, candidate in enumerate((one, two, four)):
-        memory.paths[candidate, 0] = [number]
-    memory.paths[one._replace(depth=3, scale="other"), 0] = [9]
-    assert memory.shallower(four, 0) == [1]
-    assert memory.shallower(four, 1) == [] == memory.shallower(one, 0)
 
 
 def test_in_a_choice_a_depth_grows_from_the_one_before(monkeypatch):

@@ -15,7 +15,6 @@ from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
 from softsplit.solvers.active_set.state import (
     EVALUATE_ONLY,
-    NEVER,
     POLISH,
 )
 from softsplit.solvers.base import Draw, OutOfBudget
@@ -90,28 +89,6 @@ def test_the_search_is_never_worse_and_deterministic(seed):
     np.testing.assert_array_equal(ends[0][1], ends[1][1])
 
 
-def test_nothing_lower_returns_the_very_point():
-    problem = make_problem(global_=0.2)
-    points = sorted(
-        (solved_point(problem, s) for s in range(2)),
-        key=lambda point: make_engine(problem).descend(*point, EVALUATE_ONLY),
-    )
-    nowhere = Watched(lambda *_: None)
-    same = Watched(lambda engine, point, number: (point[0].copy(), point[1]))
-    for move, calls, stop in ((nowhere, 1, Stop.NO_MOVE), (same, 4, Stop.UNLIKELY)):
-        # A second descent would lower the last digits: leave it at none.
-        still, ends = (
-            BasinHopping(perturbations=(move,), few=DescentPair(EVALUATE_ONLY, EVALUATE_ONLY)),
-            SoMany(4),
-        )
-        assert still.improve(make_engine(problem), points, make_draws(), ends) is points[0]
-        assert len(move.seen) == calls
-        assert ends.stop is stop
-    assert (
-        BasinHopping().improve(make_engine(problem), points, make_draws(), SoMany(0)) is points[0]
-    )
-
-
 def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes():
     problem = make_problem(global_=0.2)
     points = bad_points(problem, 3)
@@ -135,20 +112,6 @@ def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes()
     assert seen[2] is seen[4] is end
     assert seen[1] is seen[5] is order[1]
     assert seen[3] is order[2]
-    assert engine.descend(*end, EVALUATE_ONLY) <= good.objective + 1e-6
-
-
-def test_a_tree_that_becomes_as_good_as_the_best_is_hopped_from_no_more():
-    problem = make_problem(global_=0.2)
-    points = bad_points(problem, 2)
-    engine = make_engine(problem)
-    good = better_tree(problem, points[0], engine)
-    move = Watched(lambda *_: (good.parameters.splits, good.parameters.leaf_values))
-    ends = SoMany(5)
-    end = BasinHopping(perturbations=(move,)).improve(engine, points, make_draws(), ends)
-    later = [point for point, *_ in move.seen[2:]]
-    assert all(point is later[0] for point in later)
-    assert ends.summary().n_ends == 1
     assert engine.descend(*end, EVALUATE_ONLY) <= good.objective + 1e-6
 
 
@@ -223,15 +186,6 @@ def test_compiled_leaf_choice_is_that_of_any_loss():
     assert 0 < changed < 16
 
 
-def test_limits_in_two_parts_are_those_of_the_whole():
-    whole = POLISH._replace(max_iter=60, newton_from=20)
-    first, rest = whole.parted(15)
-    assert (first.max_iter, first.newton_from) == (15, 20)
-    assert (rest.max_iter, rest.newton_from) == (45, 5)
-    assert whole.parted(100)[1].max_iter == 0
-    assert whole._replace(newton_from=NEVER).parted(15)[1].newton_from == NEVER
-
-
 @pytest.mark.parametrize("error", [OutOfBudget, KeyboardInterrupt])
 def test_a_search_that_is_stopped_keeps_the_best(error):
     problem = make_problem(global_=0.2)
@@ -250,13 +204,6 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
     assert ends.stop is (Stop.MAX_ITER if error is OutOfBudget else Stop.INTERRUPTED)
     assert engine.descend(*end, EVALUATE_ONLY) <= good.objective + 1e-6
     assert budget.stopped == (error is KeyboardInterrupt)
-
-
-def test_a_search_without_any_budget_returns_the_first_point():
-    problem = make_problem(global_=0.2)
-    points = [solved_point(problem)]
-    engine = DescentRun(problem, IterationBudget(Budget(time_limit=0.0), 10_000))
-    assert BasinHopping().improve(engine, points, make_draws(), SoMany(9)) is points[0]
 
 
 # --- the solver's search --------------------------------------------------------------------
@@ -389,27 +336,6 @@ def test_only_usable_and_different_solutions_are_hopped_from(solutions):
     assert ends.least == pytest.approx(0.06 / 7)  # the more starts, the longer the search
     told = best.search
     assert (told.n_starts, told.n_hops, told.n_ends, told.n_given_up) == (7, 0, 4, 2)
-
-
-def test_draws_depend_on_the_seed_alone(solutions):
-    problem, found = solutions
-    child = np.random.SeedSequence(5).spawn(2)[1]
-    draws = []
-    for seed in (5, np.int64(5), np.random.SeedSequence(5), 6, child):
-        solver = Recorder()
-        search_around(problem, solver, found, seed=seed)
-        draws.append(solver.given[0][1])
-    keys = [tuple(draw.seed for draw in one) for one in draws]
-    assert keys[0] == keys[1] == keys[2]
-    assert len({keys[0], keys[3], keys[4]}) == 3
-
-
-def test_the_same_seed_gives_the_same_bits(solutions):
-    problem, found = solutions
-    ends = [search_around(problem, BasinHoppingSolver(), found[2:], seed=3) for _ in range(2)]
-    np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
-    np.testing.assert_array_equal(ends[0].parameters.thresholds, ends[1].parameters.thresholds)
-    assert ends[0].objective == ends[1].objective
 
 
 def test_no_usable_solution_is_one_clear_sentence(solutions):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from likelihood_cases import (
 from slow_cases import slow
 from softsplit import SoftTreeClassifier
 from softsplit.ipopt.solver import IpoptSolver
-from softsplit.problem.bounds import Bounds
 from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import (
     PenaltyPair,
@@ -38,7 +36,6 @@ from softsplit.solvers.base import (
     Start,
     Status,
     UnsupportedProblem,
-    refuse_unsupported,
 )
 from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.path import EliminationPath
@@ -209,25 +206,6 @@ def test_what_is_not_for_other_solvers_is_said(settings, sentence):
         SoftTreeClassifier(loss="log", **settings).fit(X, y)
 
 
-def test_bounds_on_thresholds_are_not_taken_for_another_loss():
-    X, y = learnable_rows(0)
-    problem = problem_of(X, y, depth=1)
-    bounded = replace(problem, bounds=Bounds.box(*problem.bounds.shape))
-    with pytest.raises(UnsupportedProblem, match="without bounds on their thresholds only; set"):
-        refuse_unsupported(EliminationSolver(), bounded)
-
-
-@needs_casadi
-def test_ipopt_by_default_has_the_penalty_that_it_can_follow():
-    X, y = learnable_rows(0)
-    tree = SoftTreeClassifier(loss="log", solver="ipopt", n_starts=1, random_state=0).fit(X, y)
-    same = SoftTreeClassifier(
-        loss="log", solver="ipopt", penalty="l0", n_starts=1, random_state=0
-    ).fit(X, y)
-    np.testing.assert_array_equal(tree.coef_, same.coef_)
-    assert tree.solution_.status is Status.OPTIMAL
-
-
 # Class rates.
 
 
@@ -255,16 +233,6 @@ def test_class_rates_hold_if_asked_for(penalty, rate):
             assert np.count_nonzero(tree.coef_) <= np.count_nonzero(free.coef_)
 
 
-@needs_casadi
-def test_class_rates_cost_no_more_than_with_ipopt():
-    X, y = load_wine(return_X_y=True)
-    settings = {"loss": "log", "penalty": "l0", "min_class_rate": 0.97, "random_state": 0}
-    ours = SoftTreeClassifier(**settings, n_starts=1).fit(X, y).solution_
-    theirs = SoftTreeClassifier(**settings, n_starts=1, solver="ipopt").fit(X, y).solution_
-    assert ours.status is theirs.status is Status.OPTIMAL
-    assert ours.objective <= 1.001 * theirs.objective
-
-
 # Weights, costs, classes.
 
 
@@ -289,21 +257,6 @@ def test_costs_decide_at_prediction_alone():
     np.testing.assert_array_equal(proba, plain.predict_proba(X))
     np.testing.assert_array_equal(costly.predict(X), np.argmin(proba @ costs, axis=1))
     assert np.sum(costly.predict(X) == 2) > np.sum(plain.predict(X) == 2)
-
-
-@pytest.mark.parametrize("penalty", ["count", "l0"])
-def test_the_same_bits_for_any_jobs_and_any_order_of_rows(penalty):
-    X, y = load_iris(return_X_y=True)
-    settings = {"loss": "log", "penalty": penalty, "n_starts": 2, "random_state": 0}
-    tree = SoftTreeClassifier(**settings, n_jobs=1).fit(X, y)
-    order = np.random.default_rng(0).permutation(len(y))
-    for other in (
-        SoftTreeClassifier(**settings, n_jobs=2).fit(X, y),
-        SoftTreeClassifier(**settings).fit(X[order], y[order]),
-    ):
-        np.testing.assert_array_equal(other.coef_, tree.coef_)
-        np.testing.assert_array_equal(other.intercept_, tree.intercept_)
-        np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,12 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement
-from softsplit.solvers.base import Budget, OutOfBudget
-from softsplit.solvers.elimination import deletion_costs as parts
+from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.bounded import coordinates
 from softsplit.solvers.elimination.deletion_costs import FEATURE, deletion_costs, saturation_costs
 from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.objective import PHI, Shrinkage, value_and_gradient
 from softsplit.solvers.elimination.path import RIDGE, EliminationPath, saturate_idle
-from softsplit.solvers.elimination.race import grown, single_leaf
 from softsplit.solvers.elimination.rated_descents import RateTerms, TreeRates
 from softsplit.solvers.elimination.second_order import DAMPING, inverse_fisher
 from softsplit.solvers.elimination.support_tree import SupportTree
@@ -161,27 +159,6 @@ def test_deletion_costs_are_differences_of_two_values(case, ridge):
                 support.saturate(t, goes_left).vector, support, rows, Shrinkage(0.0)
             )
             assert found[t, 0 if goes_left else 1] == pytest.approx(after - plain, abs=1e-9)
-
-
-def test_exact_deletion_costs_can_be_interrupted_and_do_not_depend_on_it(monkeypatch):
-    problem, start = random_problem(0, 2, 3, 4)
-    tree, rows = SupportTree.of(start, problem), descents_of(problem).rows
-    given = tree.vector, rows, tree.shape, tree.support, 0.3, 10**6
-    whole = deletion_costs(*given)
-    asked = []
-    monkeypatch.setattr(parts, "WORK_AT_ONCE", 1)
-    single = deletion_costs(*given, check=lambda: asked.append(1))
-    for one, other in zip(whole, single, strict=True):
-        assert np.array_equal(one, other)
-    assert len(asked) == len(whole[0]) > 2
-
-    def stop():
-        raise OutOfBudget
-
-    with pytest.raises(OutOfBudget):
-        deletion_costs(*given, check=stop)
-    with pytest.raises(OutOfBudget):
-        grown(single_leaf(rows), rows, check=stop)
 
 
 def test_the_cheapest_deletion_costs_are_exact_and_the_others_infinite():

@@ -12,8 +12,7 @@ from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.active_set.state import EVALUATE_ONLY
-from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.basin_hopping.budget import IterationBudget
+from softsplit.solvers.base import Draw
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
@@ -25,10 +24,8 @@ from softsplit.solvers.basin_hopping.perturbations import (
     fresh_tree,
     refit,
 )
-from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import LogWarmUp
-from softsplit.solvers.starts.rules import draw_start
-from softsplit.tree.parameters import Block, Topology, TreeParameters
+from softsplit.tree.parameters import Topology, TreeParameters
 
 MOVES = [
     Fresh(),
@@ -96,23 +93,6 @@ def test_replant_keeps_the_leaves_and_lands_elsewhere(move):
     assert not np.allclose(ends[0][0], ends[1][0])
 
 
-def test_replant_leaves_fixed_branches_alone():
-    problem = make_problem(depth=2, global_=0.2)
-    tree = TreeParameters.from_splits(*solved_point(problem))
-    free = problem.restrict(Block((1,), ()), tree)
-    engine = DescentRun(free, IterationBudget(Budget(), 10_000))
-    point, draw = (tree.splits, tree.leaf_values), Draw(7)
-    theta, _ = Redraw().apply(engine, point, draw, 0)
-    np.testing.assert_array_equal(theta[[0, 2]], tree.splits[[0, 2]])
-
-
-@pytest.mark.parametrize("move", [Regrow(), Relabel()], ids=move_id)
-def test_there_is_nothing_to_regrow_or_relabel_in_a_tree_of_one_branch(move):
-    problem = make_problem(classes=2, depth=1)
-    point, draw = solved_point(problem), Draw(7)
-    assert move.apply(make_engine(problem), point, draw, 0) is None
-
-
 def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
     problem = make_problem(rows=200)
     draw = Draw(7)
@@ -173,29 +153,6 @@ def test_relabel_keeps_the_last_leaf_of_a_class():
     draw = Draw(7)
     point = (fresh_tree(make_engine(problem), draw)[0], np.eye(4))
     assert Relabel().apply(make_engine(problem), point, draw, 0) is None
-
-
-def test_relabel_leaves_what_a_restricted_problem_holds_fixed():
-    whole = make_problem(depth=3, rows=150)
-    point, draw = solved_point(whole), Draw(7)
-    part = whole.restrict(Block((1, 3, 4), (0, 1, 2, 3)), TreeParameters.from_splits(*point))
-    for turn in range(4):
-        moved = Relabel().apply(make_engine(part), point, draw, turn)
-        np.testing.assert_array_equal(moved[1][:, 4:], point[1][:, 4:])
-    only_leaves = whole.restrict(Block((), tuple(range(8))), TreeParameters.from_splits(*point))
-    moved = Relabel().apply(make_engine(only_leaves), point, draw, 0)
-    np.testing.assert_array_equal(moved[0], point[0])
-    nothing = whole.restrict(Block((0,), ()), TreeParameters.from_splits(*point))
-    assert Relabel().apply(make_engine(nothing), point, draw, 0) is None
-
-
-def test_a_warm_up_leaves_fixed_leaves_alone():
-    whole = make_problem()
-    start = draw_start("points", whole, np.random.default_rng(0)).parameters
-    part = whole.restrict(Block((0, 1, 2), (0, 1)), start)
-    leaves = LogWarmUp().apply(make_engine(part), start.splits, start.leaf_values)
-    np.testing.assert_array_equal(leaves[:, 2:], start.leaf_values[:, 2:])
-    assert np.any(leaves[:, :2] != start.leaf_values[:, :2])
 
 
 def test_reweigh_follows_its_seed_and_the_power_of_the_weights():

@@ -7,25 +7,21 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers import SURROGATES, surrogate_id
-from native_cases import cheapest_leaves, make_engine, make_problem, solve
-from slow_cases import examples
+from native_cases import make_engine, make_problem, solve
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import PenaltyPair, exponential, linear
+from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.solvers.active_set.state import (
-    DONE,
     NEVER,
     DescentLimits,
 )
 from softsplit.solvers.basin_hopping import run as engine_module
 from softsplit.solvers.basin_hopping.budget import ClockOptions
-from softsplit.solvers.basin_hopping.stages import Approach, LogWarmUp, Polish, restore_rates
+from softsplit.solvers.basin_hopping.stages import Polish, restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart
 from softsplit.tree.parameters import Topology, TreeParameters
@@ -50,46 +46,7 @@ def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     assert not np.any((sizes > 0) & (sizes < 1e-12))
 
 
-def test_a_descent_cut_into_slices_takes_the_same_steps():
-    problem = make_problem(global_=0.1)
-    start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    ends = []
-    for slices in ([40], [1] * 40, [7, 13, 20]):
-        theta, engine = start.splits, make_engine(problem)
-        engine.forget(problem.steepness)
-        for size in slices:
-            engine.descend(theta, start.leaf_values, DescentLimits(size, 0.0, 0.0, 1000, NEVER))
-        ends.append(theta)
-    np.testing.assert_array_equal(ends[0], ends[1])
-    np.testing.assert_array_equal(ends[0], ends[2])
-
-
 # --- stages ---------------------------------------------------------------------------------
-
-
-def test_log_warm_up_improves_a_random_start():
-    problem = make_problem(rows=300)
-    before, after = [], []
-    for seed in range(5):
-        start = draw_start("points", problem, np.random.default_rng(seed)).parameters
-        theta = start.splits
-        leaves = LogWarmUp().apply(make_engine(problem), theta, start.leaf_values)
-        before.append(problem.cost(start))
-        after.append(
-            problem.cost(TreeParameters.from_splits(theta, cheapest_leaves(problem, theta, leaves)))
-        )
-    assert np.mean(after) < 0.95 * np.mean(before)
-
-
-def test_approach_and_polish_lower_the_objective():
-    problem = make_problem(global_=0.3)
-    start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    theta, engine = start.splits, make_engine(problem)
-    leaves = Approach().apply(engine, theta, start.leaf_values)
-    middle = problem.objective(TreeParameters.from_splits(theta, leaves))
-    leaves = Polish().apply(engine, theta, leaves)
-    end = problem.objective(TreeParameters.from_splits(theta, leaves))
-    assert end <= middle + 1e-9 < problem.objective(start)
 
 
 def test_polish_updates_the_multipliers_by_what_the_rates_fall_short(monkeypatch):
@@ -123,43 +80,6 @@ def test_polish_updates_the_multipliers_by_what_the_rates_fall_short(monkeypatch
 # --- known answers --------------------------------------------------------------------------
 
 
-def one_informative_feature():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(200, 6))
-    y = (X[:, 2] > 0.5).astype(int)
-    X[:, 2] = np.where(y == 1, 0.8, 0.2) + 0.1 * (X[:, 2] - 0.5)
-    return X, y
-
-
-def test_one_informative_feature_is_the_only_one_selected():
-    X, y = one_informative_feature()
-    problem = TrainingProblem(
-        CompiledRows.from_arrays(X, y, 2),
-        Topology(1),
-        ExpectedCost.uniform(2),
-        PenaltyPair.of(exponential(), global_strength=1.0),
-        np.full(2, 0.1),
-    )
-    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=4))
-    assert np.flatnonzero(best.parameters.weights[:, 0]).tolist() == [2]
-    assert best.cost < 1.0
-
-
-def test_separable_classes_cost_nothing():
-    corners = np.array([[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9]])
-    X = np.repeat(corners, 10, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(40, 2))
-    y = np.repeat(np.arange(4), 10)
-    problem = TrainingProblem(
-        CompiledRows.from_arrays(X, y, 4),
-        Topology(2),
-        ExpectedCost.uniform(4),
-        PenaltyPair.of(linear()),
-        np.full(4, 0.1),
-    )
-    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=6))
-    assert best.objective < 1e-6
-
-
 def test_a_planted_tree_is_found_again():
     """Data labelled by a tree: the solver's objective is no worse than the planted tree's."""
     rng = np.random.default_rng(3)
@@ -182,46 +102,7 @@ def test_a_planted_tree_is_found_again():
     assert best.objective <= problem.objective(planted) + 1e-6
 
 
-def test_a_strength_beyond_any_gain_gives_the_all_zero_tree():
-    problem = make_problem(global_=1e5)
-    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=2))
-    assert not np.any(best.parameters.weights)
-    assert best.violation <= 1e-9
-
-
 # --- promises -------------------------------------------------------------------------------
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    rows=st.integers(6, 60),
-    features=st.integers(1, 6),
-    classes=st.integers(2, 4),
-    extra_depth=st.integers(0, 1),
-    surrogate=st.sampled_from(SURROGATES),
-    local=st.sampled_from([0.0, 0.01, 1.0]),
-    global_=st.sampled_from([0.0, 0.01, 1.0]),
-    copies=st.booleans(),
-)
-@examples(40)
-def test_every_result_is_feasible_and_its_zeros_are_exact(
-    seed, rows, features, classes, extra_depth, surrogate, local, global_, copies
-):
-    depth = Topology.with_leaves(classes).depth + extra_depth
-    problem = make_problem(seed, rows, features, classes, depth, surrogate, local, global_)
-    if copies:
-        weights = np.random.default_rng(seed).integers(1, 4, problem.samples.n_rows).astype(float)
-        totals = np.add.reduceat(weights, problem.samples.starts[:-1])
-        problem = replace(
-            problem,
-            rows=CompiledRows(replace(problem.samples, weights=weights, group_totals=totals)),
-        )
-    found = solve(problem, seed, rule=("groups", "points")[seed % 2])
-    assert found.violation <= 1e-6
-    assert np.isfinite(found.objective)
-    sizes = np.abs(found.parameters.weights)
-    if local + global_ > 0:
-        assert not np.any((sizes > 0) & (sizes < 1e-12))
 
 
 @pytest.mark.parametrize("seconds", [1e9, 1e-3, 1e-5])
@@ -264,27 +145,6 @@ def test_restoring_rates_mends_a_hair_and_leaves_what_is_far_off():
     assert 0 < np.max(np.abs(moved.weights - tree.weights)) < 1e-3
     far = replace(problem, minimum_rates=np.full(3, 1.0))
     assert restore_rates(far, tree) is tree
-
-
-@pytest.mark.parametrize(("rows", "cut"), [(400, True), (40, False)])
-@pytest.mark.usefixtures("clock")
-def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut, monkeypatch):
-    """Steps before it say nothing of what it costs; a slice of many would outlast a time limit."""
-    problem = make_problem(rows=rows, depth=4, global_=0.05)
-    engine = make_engine(problem)
-    limits = DescentLimits(60, 0.0, 0.0, 60, 20)
-    slices = []
-    plain = engine_module.descend_in_memory
-
-    def watched(*arguments):
-        plain(*arguments)
-        slices.append(int(engine.state.counters[DONE]))
-
-    monkeypatch.setattr(engine_module, "descend_in_memory", watched)
-    start = draw_start("points", problem, np.random.default_rng(0)).parameters
-    engine.descend(start.splits, start.leaf_values, limits)
-    assert (limits.newton_from in slices and limits.newton_from + 1 in slices) == cut
-    assert cut or len(slices) == 1
 
 
 @pytest.mark.parametrize(("limit", "first_order"), [(0.05, True), (1000.0, False), (None, False)])

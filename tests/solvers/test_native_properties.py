@@ -13,7 +13,6 @@ from brute_force import class_rates, expected_cost, penalty
 from helpers import SURROGATES, random_costs
 from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.problem import TrainingProblem
@@ -156,43 +155,6 @@ def test_scaled_weights_and_strengths_give_the_same_tree(problem):
     assert four.objective == 4 * one.objective
     np.testing.assert_array_equal(four.parameters.weights, one.parameters.weights)
     np.testing.assert_array_equal(four.parameters.leaf_values, one.parameters.leaf_values)
-
-
-@given(problem=problems())
-@examples(10)
-def test_bits_do_not_depend_on_the_number_of_jobs(problem):
-    (alone, one), (together, two) = (train(problem, n_jobs) for n_jobs in (1, 2))
-    for a, b in zip([*alone, one], [*together, two], strict=True):
-        assert a.objective == b.objective
-        assert a.n_iter == b.n_iter
-        assert a.status is b.status
-        np.testing.assert_array_equal(a.parameters.weights, b.parameters.weights)
-        np.testing.assert_array_equal(a.parameters.thresholds, b.parameters.thresholds)
-        np.testing.assert_array_equal(a.parameters.leaf_values, b.parameters.leaf_values)
-
-
-@given(data=rows(), copies=st.integers(2, 3))
-@examples(10)
-def test_copies_of_rows_are_weights(data, copies):
-    """Every row ``copies`` times, or with that weight: the same bits."""
-    n_classes = int(data.y.max()) + 1
-    found = []
-    for samples in (
-        Samples.from_arrays(data.X, data.y, n_classes, np.full(len(data.y), float(copies))),
-        Samples.from_arrays(
-            np.repeat(data.X, copies, axis=0), np.repeat(data.y, copies), n_classes
-        ),
-    ):
-        problem = TrainingProblem(
-            CompiledRows(samples),
-            Topology.with_leaves(n_classes),
-            ExpectedCost.uniform(n_classes),
-            PenaltyPair.of(SURROGATES[1], 0.0, 0.1),
-            np.full(n_classes, 0.1),
-        )
-        found.append(train(problem, n_starts=2)[1])
-    assert found[0].objective == found[1].objective
-    np.testing.assert_array_equal(found[0].parameters.weights, found[1].parameters.weights)
 
 
 @given(data=rows(), column=st.integers(0, 4), value=st.sampled_from([0.0, 0.5, 1.0]))

@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from native_cases import make_engine, make_problem, solve
+from native_cases import make_engine, make_problem
 from slow_cases import examples
-from softsplit.solvers import BasinHoppingSolver
-from softsplit.solvers.base import Budget, Draw
+from softsplit.solvers.base import Budget
 from softsplit.solvers.basin_hopping.budget import IterationBudget
-from softsplit.solvers.basin_hopping.perturbations import Regrow, fresh_tree
 from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import Race
-from softsplit.solvers.starts.logistic import ridge_logistic
 from softsplit.solvers.starts.plans import (
     BOTH,
     LEFT,
@@ -25,7 +22,6 @@ from softsplit.solvers.starts.plans import (
     structure,
 )
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.multistart import search_around
 from softsplit.tree.parameters import Topology, TreeParameters
 
 
@@ -54,17 +50,6 @@ def test_rival_starts_have_different_structures():
     assert len(keys) == 6  # all there are for three classes on four leaves
 
 
-def test_ridge_logistic_solves_the_regression():
-    rng = np.random.default_rng(0)
-    X, target = rng.normal(size=(3, 200)), (rng.uniform(size=200) < 0.5).astype(float)
-    weight = rng.uniform(0.5, 1.5, 200) / 200
-    found = ridge_logistic(X, target, weight, 1e-2, 20)
-    probability = 1 / (1 + np.exp(-(found[:3] @ X - found[3])))
-    slope = X @ (weight * (probability - target)) + 1e-2 * found[:3]
-    assert np.max(np.abs(slope)) < 1e-8
-    assert abs(np.sum(weight * (probability - target))) < 1e-6
-
-
 def test_a_race_is_won_by_the_lowest_objective():
     problem = make_problem(global_=0.3)
     start = draw_start("groups", problem, np.random.default_rng(0), candidates=4)
@@ -75,36 +60,6 @@ def test_a_race_is_won_by_the_lowest_objective():
         for tree in trees
     ]
     assert problem.objective(TreeParameters.from_splits(theta, leaves)) == pytest.approx(min(alone))
-
-
-def test_regrow_replaces_exactly_one_subtree():
-    problem = make_problem(depth=3)
-    rng = np.random.default_rng(0)
-    old, draw = draw_start("points", problem, rng).parameters.splits, Draw(3)
-    new, leaves = fresh_tree(make_engine(problem), draw)[0], np.zeros((3, 8))
-    moved, *_ = Regrow().apply(make_engine(problem), (old, leaves), draw, turn=1)
-    changed = np.any(moved != old, axis=1)
-    assert changed.tolist() == [False, True, False, True, True, False, False]
-    np.testing.assert_array_equal(moved[changed], new[changed])
-
-
-def test_hops_never_worsen_and_sometimes_improve():
-    gains = []
-    for seed in range(6):
-        problem = make_problem(seed=seed, rows=120, features=6, global_=0.2)
-        best = solve(problem, seed, rule="points")
-        after = search_around(problem, BasinHoppingSolver(), [best], seed=seed)
-        assert after.objective <= best.objective
-        assert after.violation <= 1e-6
-        gains.append(best.objective - after.objective)
-    assert max(gains) > 1e-3
-
-
-def test_hops_are_reproducible():
-    problem = make_problem(global_=0.2)
-    best = solve(problem)
-    ends = [search_around(problem, BasinHoppingSolver(), [best], seed=5) for _ in range(2)]
-    np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
 
 
 def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():

@@ -17,7 +17,6 @@ from slow_cases import examples, slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.path import strength_path
-from softsplit.persistence import dumps_model, loads_model
 from softsplit.problem.penalties import Groups, PenaltyPair, counting
 from softsplit.problem.size_limits import SizeLimits, tree_size
 from softsplit.solvers.base import Budget
@@ -176,38 +175,6 @@ def test_a_path_by_numbers_of_features():
     assert np.all(np.diff(frame["cost"]) >= 0)
     with pytest.raises(ValueError, match="takes no strengths"):
         strength_path(X, y, by="n_features", strengths=[1.0])
-
-
-def test_limits_are_part_of_a_model_file():
-    X, y = correlated(0)
-    tree = SoftTreeClassifier(max_features=2, max_questions=1, random_state=0).fit(X, y)
-    read = loads_model(dumps_model(tree))
-    assert (read.max_features, read.max_terms, read.max_questions) == (2, None, 1)
-
-
-@pytest.mark.parametrize("name", ["max_features", "max_terms", "max_questions"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True])
-def test_limits_are_positive_integers(name, value):
-    X, y = correlated(0)
-    for make in (SoftTreeClassifier, SoftTreeClassifierCV):
-        with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
-            make(**{name: value}).fit(X, y)
-
-
-@pytest.mark.parametrize("given", [{"loss": "cost"}, {"penalty": "l1"}, {"penalty": None}])
-def test_other_penalties_know_no_limits(given):
-    X, y = correlated(0)
-    with pytest.raises(ValueError, match="max_terms needs loss='log' and penalty='count'"):
-        SoftTreeClassifier(max_terms=2, **given).fit(X, y)
-
-
-def test_more_than_there_are_columns_is_no_limit():
-    X, y = correlated(0)
-    free, limited = (
-        SoftTreeClassifier(max_features=k, random_state=0, n_starts=2).fit(X, y)
-        for k in (None, 100)
-    )
-    assert limited.objective_ == pytest.approx(free.objective_, rel=1e-6)
 
 
 def test_minimum_rates_and_limits_hold_together():

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from native_cases import make_problem
 from softsplit import SoftTreeClassifier
-from softsplit.problem.loss import ExpectedCost
-from softsplit.solvers.starts.grouping import fit_splits, grouped_trees
+from softsplit.solvers.starts.grouping import fit_splits
 from softsplit.solvers.starts.logistic import (
     LOGISTIC,
     fitted_split,
@@ -19,7 +17,6 @@ from softsplit.solvers.starts.logistic import (
     ridge_logistic,
 )
 from softsplit.solvers.starts.plans import BOTH, LEFT, RIGHT
-from softsplit.tree.parameters import Topology
 
 
 def two_sides(rng, features, rows, gap=0.3):
@@ -198,13 +195,6 @@ def test_a_branch_without_two_sides_goes_through_a_row_that_arrives(lot, row):
     assert scores(splits[2], X)[arrive] == pytest.approx(0.0, abs=1e-15)
 
 
-def test_a_branch_that_no_row_reaches_gets_its_direction_all_the_same():
-    X, labels = np.array([[0.2, 0.4, 0.6]]), np.array([0, 0, 0])
-    splits = plan_splits(X, labels, [[LEFT, RIGHT], [BOTH, BOTH], [BOTH, BOTH]])
-    assert np.all(np.isfinite(splits))
-    np.testing.assert_array_equal(splits[2, :-1], [1.0])
-
-
 def test_dear_errors_pull_the_split_to_their_side():
     """Overlapping classes: the dearer the errors of class 0, the more of its rows are kept."""
     rng = np.random.default_rng(7)
@@ -227,22 +217,6 @@ def test_all_rows_go_to_the_only_side_whose_errors_cost(features, side):
     prices = np.where(labels == 0, 1.0, 0.0)
     split = plan_splits(X, labels, [[side, 1 - side]], prices)[0]
     np.testing.assert_array_equal(scores(split, X) > 0, np.full(40, side == LEFT))
-
-
-@pytest.mark.parametrize("features", [3, LOGISTIC.most_features + 1])
-def test_starts_are_finite_where_a_class_costs_nothing(features):
-    problem = make_problem(classes=3, depth=3, features=features)
-    costs = np.array([[0, 1, 1], [0, 0, 0], [2, 1, 0]], dtype=float)
-    free = problem.__class__(
-        problem.samples,
-        Topology(3),
-        ExpectedCost(costs),
-        problem.penalties,
-        problem.minimum_rates,
-    )
-    for tree in grouped_trees(free, np.random.default_rng(0), 12):
-        assert np.all(np.isfinite(tree.weights))
-        assert np.max(np.abs(tree.thresholds)) <= 1
 
 
 def test_a_class_that_costs_nothing_among_many_features_can_be_fitted():

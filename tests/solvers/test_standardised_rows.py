@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 
@@ -49,22 +48,6 @@ def test_a_large_copy_of_all_columns_is_forgotten_for_a_tree_of_few():
     descents.on(some)
     assert descents.rows is not held
     assert_array_equal(descents.rows.features, held.features)
-
-
-def test_rows_of_some_columns_keep_theirs():
-    descents = made()
-    descents.options = replace(descents.options, kept_cells=10)
-    few = descents.restricted(np.array([1, 2]))
-    held = few.rows
-    few.release()
-    assert few.rows is held
-
-
-@pytest.mark.parametrize("n_columns", [1, 63, 64, 65, 129, 200])
-def test_no_block_has_a_single_column_beside_others(n_columns):
-    blocks = [range(n_columns)[some] for some in module.column_blocks(n_columns, 10**6)]
-    assert [j for block in blocks for j in block] == list(range(n_columns))
-    assert min(map(len, blocks)) > 1 or n_columns == 1
 
 
 def test_blocks_make_up_all_columns(monkeypatch):
