@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from dataclasses import dataclass
 
@@ -59,16 +58,6 @@ class RaisingSolver(BasinHoppingSolver):
         pair = problem.penalties  # type: ignore[attr-defined]
         if max(pair.local.strength, pair.global_.strength) == 1.0:
             raise ArithmeticError("division by cucumber")
-        return super().solve(problem, start, budget)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class DyingSolver(BasinHoppingSolver):
-    """Takes its process down at the strongest strength."""
-
-    def solve(self, problem: object, start: Start, budget: Budget) -> Solution:
-        if is_strong(problem):
-            os._exit(9)
         return super().solve(problem, start, budget)  # type: ignore[arg-type]
 
 

@@ -16,7 +16,6 @@ from sklearn.datasets import load_iris
 import softsplit
 from places import ROOT
 from softsplit.capacity import (
-    Bound,
     Growth,
     TreeSize,
     compare,
@@ -28,14 +27,9 @@ from softsplit.capacity import (
     vc_upper_bound,
 )
 from softsplit.capacity.growth import (
-    grid_degree,
-    hard_tree_growth,
-    sigmoid_network_growth,
     soft_tree_growth,
-    threshold_network_growth,
 )
-from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.routing import leaf_probabilities
 
 DEPTHS, FEATURES = st.integers(1, 8), st.integers(1, 40)
 
@@ -91,11 +85,6 @@ def test_where_the_paper_does_not_apply_the_reason_is_given(depth: int, p: int, 
     assert why in vc_lower_bound(depth, p, binary=True).reason
 
 
-def test_two_real_features_have_the_bound_of_proposition_2_and_binary_ones_cannot() -> None:
-    assert int(vc_lower_bound(2, 2)) == 6
-    assert int(vc_upper_bound(2, 2, binary=True)) == 4
-
-
 @given(depth=DEPTHS, p=FEATURES)
 def test_bounds_are_in_order(depth: int, p: int) -> None:
     real, binary = int(vc_lower_bound(depth, p)), int(vc_lower_bound(depth, p, True))
@@ -116,35 +105,6 @@ def test_bounds_grow_with_depth_and_features(depth: int, p: int, binary: bool) -
         here = int(bound(depth, p, binary))
         assert here <= int(bound(depth + 1, p, binary))
         assert here <= int(bound(depth, p + 1, binary))
-
-
-def test_deep_trees_label_the_whole_cube() -> None:
-    for p in range(3, 9):
-        for depth in range(p - 1, p + 3):
-            lower, upper = vc_lower_bound(depth, p, True), vc_upper_bound(depth, p, True)
-            assert int(lower) == int(upper) == 2**p
-            assert lower.kind == upper.kind == "exact"
-        assert vc_lower_bound(p - 2, p, True).kind == ("exact" if p == 3 else "lower")
-
-
-@pytest.mark.parametrize(
-    "depth, p, paper, ours",
-    [(3, 10, 40, 44), (4, 10, 72, 88), (4, 8, 56, 64), (5, 6, 64, 64), (2, 3, 8, 8)],
-)
-def test_binary_features_lose_a_dimension_only_when_they_run_short(depth, p, paper, ours) -> None:
-    assert lb_vc(depth, p) == paper
-    assert int(vc_lower_bound(depth, p, True)) == ours
-
-
-def test_a_bound_speaks_and_counts() -> None:
-    bound = vc_lower_bound(3, 10)
-    assert isinstance(bound, Bound)
-    assert range(100)[bound] == 44
-    assert str(bound).startswith("at least 44: 2 levels tell 4 clusters of points apart")
-    assert "LB-VC of the paper gives 40" in bound.reason
-    assert str(vc_upper_bound(3, 10)).startswith("at most 184550: ")
-    assert str(vc_upper_bound(1, 3)).startswith("exactly 4: ")
-    assert int(vc_lower_bound(np.int64(3), np.int32(10))) == 44
 
 
 # Upper bounds.
@@ -195,31 +155,6 @@ def test_trees_are_polynomials_in_their_exponentials(depth: int) -> None:
         assert np.abs(np.diff(values, axis=1)).max() > 0.0
 
 
-def test_on_a_grid_the_degree_counts_levels_and_thresholds() -> None:
-    """At the far corner of the grid each log E_t is the largest sum of parameters there is."""
-    levels = 5
-    tree = TreeParameters(np.full((3, 3), 3.0), -np.ones(3), np.tile([[1.0], [0.0]], 4))
-    exponents = split_scores(tree, np.full((3, 1), levels - 1.0))
-    assert grid_degree(TreeSize(2, 3), levels) == exponents.sum() + 1
-
-
-def test_one_feature_changes_class_at_most_seven_times_at_depth_two() -> None:
-    assert int(vc_upper_bound(2, 1)) == 8
-    assert vc_upper_bound(2, 1).source == "Descartes"
-    rng = np.random.default_rng(0)
-    points = np.linspace(-1.0, 2.0, 2001)
-    most = 0
-    for _ in range(2000):
-        scale = np.exp(rng.uniform(-5.0, 0.0, size=3))
-        weights = scale * rng.choice([-1.0, 1.0], size=3)
-        tree = TreeParameters(
-            weights[None, :], weights * rng.uniform(0.0, 1.0, size=3), np.eye(2)[:, [1, 0, 1, 0]]
-        )
-        ones = tree.leaf_values[1] @ leaf_probabilities(split_scores(tree, points[None, :]), 300.0)
-        most = max(most, int(np.count_nonzero(np.diff(ones > 0.5))))
-    assert 3 <= most <= 7
-
-
 @given(
     parameters=st.integers(1, 200),
     components=st.floats(0.0, 1e4),
@@ -241,11 +176,6 @@ def test_the_order_of_the_paper_holds_with_a_constant() -> None:
     for depth in range(2, 9):
         for p in (3, 10, 100, 1000):
             assert int(vc_upper_bound(depth, p)) <= 40 * 2 ** (4 * (depth - 1)) * p**2
-
-
-def test_huge_sizes_are_counted_too() -> None:
-    assert int(vc_upper_bound(16, 10**6)) > int(vc_lower_bound(16, 10**6)) > 10**10
-    assert int(vc_upper_bound(2, 10**6, levels=2**53)) < int(vc_upper_bound(2, 10**6))
 
 
 # Other models.
@@ -276,20 +206,6 @@ def test_every_row_is_in_order(depth, p, levels, hidden) -> None:
     assert (table["lower"] <= table["upper"]).all()
     if levels is not None and p < 20:
         assert table["upper"].max() <= levels**p
-
-
-def test_networks_use_no_more_units_than_the_theorem_allows() -> None:
-    """p u + 1 holds for u <= 2^(p+1) / (p^2 + p + 2): one of 7 units at p = 4."""
-    rows = compare(3, 4, binary=True, hidden_units=7).set_index("model")
-    assert 2**5 / (4**2 + 4 + 2) < 2
-    assert rows.loc["two-layer threshold network, 7 hidden units", "lower"] == 4 * 1 + 1
-
-
-def test_hard_trees_and_networks_count_half_spaces() -> None:
-    assert hard_tree_growth(1, 4).log2(20) == Growth(parameters=5).log2(20)
-    assert threshold_network_growth(4, 3).parameters == 3 * 5 + 4
-    real, binary = sigmoid_network_growth(4, 3), sigmoid_network_growth(4, 3, levels=2)
-    assert binary.log2_components < real.log2_components
 
 
 # The error on new rows.
@@ -356,13 +272,6 @@ def test_a_fitted_tree_is_measured_by_its_nonzero_coefficients() -> None:
     assert "an estimate from rows kept apart will be much closer" in plenty.reason
 
 
-def test_three_classes_count_three_comparisons() -> None:
-    two, three = soft_tree_growth(TreeSize(2, 4)), soft_tree_growth(TreeSize(2, 4, n_classes=3))
-    assert (two.predicates, three.predicates) == (1, 3)
-    assert three.parameters == two.parameters + 4
-    assert three.log2(10) == pytest.approx(10 * math.log2(3))
-
-
 # Everything at once, and how it is loaded.
 
 
@@ -399,19 +308,6 @@ def test_a_grid_that_is_fine_enough_is_as_good_as_real_features(depth, p, levels
     assert int(bound) == int(vc_lower_bound(depth, p)) == value
     assert "weak" not in bound.reason and "by halving the values of a feature" in bound.reason
     assert compare(depth, p, levels=levels).set_index("model")["lower"].iloc[1] == value
-
-
-def test_a_grid_that_is_too_coarse_says_so() -> None:
-    bound = vc_lower_bound(12, 1, levels=1000)
-    assert int(bound) == 512 and bound.formula == "2^8 (p + 1 - s), s = 0"
-    assert "there would be 4096" in bound.reason and "this bound may be weak" in bound.reason
-
-
-def test_networks_are_not_below_points_in_a_line() -> None:
-    assert compare(3, 1)["lower"].tolist()[-2:] == [8, 8]
-    assert compare(3, 1, levels=5)["lower"].tolist()[-2:] == [5, 5]
-    assert compare(3, 1, binary=True)["lower"].tolist()[-2:] == [2, 2]
-    assert compare(3, 10)["lower"].tolist()[-2:] == [71, 71]
 
 
 def test_the_package_loads_nothing_heavy() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -20,10 +19,6 @@ from softsplit.capacity import (
     shatter,
     vc_lower_bound,
 )
-from softsplit.engines.compiled import CompiledRows
-from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import PenaltyPair, linear
-from softsplit.problem.problem import TrainingProblem
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import leaf_probabilities, split_scores
 
@@ -137,22 +132,6 @@ def test_steepness_follows_from_the_margin_without_building_anything(binary: boo
             )
 
 
-def test_gates_err_with_epsilon_at_most_and_some_gate_does() -> None:
-    for depth, p, binary in [(2, 3, True), (3, 2, False), (4, 9, True), (5, 2, False)]:
-        construction = construct(depth, p, binary)
-        steepness = construction.required_steepness(0.02)
-        assert construction.gate_error(steepness) == pytest.approx(0.02)
-        tree = construction.tree(np.arange(construction.n_points) % 2)
-        scores = split_scores(tree, construction.points.T)
-        sizes = [
-            np.abs(scores[step.branch, cluster * size : (cluster + 1) * size])
-            for size in [construction.n_points // construction.n_clusters]
-            for cluster in range(construction.n_clusters)
-            for step in tree.topology.path(2 * cluster)
-        ]
-        assert np.concatenate(sizes).min() == pytest.approx(construction.margin)
-
-
 @pytest.mark.parametrize("depth, p, binary", [(2, 3, True), (2, 2, False), (3, 4, True)])
 def test_any_steepness_above_the_required_one_will_do(depth, p, binary) -> None:
     needed = required_steepness(depth, p, binary)
@@ -174,36 +153,6 @@ def test_a_check_reports_what_routing_says() -> None:
     assert blurred.least_probability < 0.5
 
 
-def test_trees_are_feasible_for_training_and_cost_nothing() -> None:
-    """The compiled pass and the training problem agree with the prediction of the routing."""
-    shattering = shatter(3, 4, steepness=512.0, max_labellings=5)
-    for labels, tree in shattering:
-        problem = TrainingProblem(
-            rows=CompiledRows.from_arrays(shattering.points, labels.astype(np.int64), 2),
-            topology=tree.topology,
-            loss=ExpectedCost.uniform(2),
-            penalties=PenaltyPair.of(linear()),
-            minimum_rates=np.full(2, 0.9),
-            steepness=shattering.steepness,
-        )
-        assert problem.violation(tree).largest == 0.0
-        wrong = 1.0 - shattering.check().least_probability
-        assert 0.0 <= problem.cost(tree) <= 0.5 * len(labels) * wrong
-
-
-def test_same_seed_same_draw() -> None:
-    first, again, other = (shatter(3, 9, seed=seed, max_labellings=20) for seed in (1, 1, 2))
-    assert not first.exhaustive
-    np.testing.assert_array_equal(first.labellings, again.labellings)
-    assert (first.labellings != other.labellings).any()
-
-
-def test_probabilities_belong_to_the_labels() -> None:
-    shattering = shatter(2, 3)
-    labels = np.array([1, 0, 0, 1, 0, 1, 1, 1])
-    np.testing.assert_array_equal(shattering.probabilities(labels) > 0.5, labels == 1)
-
-
 # The sets and the root of Proposition 2.
 
 
@@ -215,12 +164,6 @@ def test_the_sets_of_the_paper(p: int) -> None:
     assert not {tuple(x) for x in left} & {tuple(x) for x in right}
     for points in (left, right):
         assert np.linalg.matrix_rank(points[1:] - points[0]) == p
-
-
-@pytest.mark.parametrize("p", [1, 2])
-def test_the_sets_of_the_paper_overlap_below_three_features(p: int) -> None:
-    with pytest.raises(ValueError, match=rf"need n_features >= 3, got {p}"):
-        hypercube_sets(p)
 
 
 @pytest.mark.parametrize("p", [3, 4, 7, 30])
@@ -238,60 +181,7 @@ def test_the_root_of_the_paper_has_the_margins_it_says(p: int, epsilon: float) -
     assert centred.required_steepness(epsilon) < root.required_steepness(epsilon)
 
 
-def test_a_root_that_errs_below_one_half_is_not_enough() -> None:
-    """Proposition 2 takes any epsilon below 1/2; the last branches share the steepness."""
-    p, epsilon = 3, 0.49
-    root, construction = root_gate(p, "paper"), construct(2, p, method="lb-vc")
-    steepness = root.required_steepness(epsilon)
-    wrong = 0
-    for labels in itertools.product((0, 1), repeat=construction.n_points):
-        tree = construction.tree(labels)
-        tree.weights[:, 0], tree.thresholds[0] = root.weights, root.threshold
-        wrong += not np.array_equal(predicted(tree, construction.points, steepness), labels)
-    assert wrong > 0
-    assert construction.largest_epsilon == pytest.approx(1 - 1 / math.sqrt(2))
-
-
-def test_at_the_default_steepness_the_paper_root_lasts_to_24_features() -> None:
-    """Ours to 290: the margin falls with p in place of p squared."""
-    epsilon = construct(2, 3).largest_epsilon
-    assert root_gate(24, "paper").required_steepness(epsilon) < 512
-    assert root_gate(25, "paper").required_steepness(epsilon) > 512
-    assert required_steepness(2, 290) < 512 < required_steepness(2, 291)
-
-
 # What the bounds leave open.
-
-LINE = np.array([[0.0], [0.45], [0.54], [0.555], [1.0]])
-
-
-def line_tree(slopes, centres, classes) -> TreeParameters:
-    """Depth 2 on one feature; a gate of slope s and centre c has the score s (x - c) / 512."""
-    slopes, centres = np.asarray(slopes, dtype=float), np.asarray(centres, dtype=float)
-    leaves = np.asarray(classes)
-    return TreeParameters(
-        slopes[None, :] / 512, slopes * centres / 512, np.stack([1.0 - leaves, 1.0 * leaves])
-    )
-
-
-def test_five_points_on_a_line_where_a_hard_tree_has_four() -> None:
-    """A soft root lets both subtrees vote, which makes a fourth change of class."""
-    votes = ([4, -40, 512], [0.25, 0.55, 0.55])
-    for labels in itertools.product((0, 1), repeat=5):
-        changes = [i for i in range(4) if labels[i] != labels[i + 1]]
-        if len(changes) == 4:
-            classes = [1, 0, 1, 0] if labels[0] == 0 else [0, 1, 0, 1]
-            tree = line_tree(*votes, classes)
-        else:
-            # Hard splits at three of the four gaps, the changes among them: x > cut goes left.
-            idle = next(i for i in range(4) if i not in changes)
-            gaps = [i for i in range(4) if i != idle]
-            low, middle, high = (float(LINE[i : i + 2].mean()) for i in gaps)
-            classes = [labels[4], *(labels[i] for i in reversed(gaps))]
-            tree = line_tree([512] * 3, [middle, high, low], classes)
-        np.testing.assert_array_equal(predicted(tree, LINE, 512.0), labels)
-        assert np.abs(tree.weights).max() <= 1.0
-        assert np.abs(tree.thresholds).max() <= 1.0
 
 
 # Errors.

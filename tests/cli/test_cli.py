@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from itertools import pairwise
 
 import pytest
 
@@ -144,65 +143,3 @@ def test_a_command_ends_at_once_with_its_code_after_all_output(tmp_path, code):
     done = run_program(body, stdout=subprocess.PIPE, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (code, "the last line\n", "")
     assert (tmp_path / "closed").exists()
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
-def test_output_that_cannot_be_written_is_an_error():
-    with open("/dev/full", "w") as full:
-        assert run_program("print('lost', flush=False); sys.exit(0)", stdout=full).returncode == 120
-
-
-def test_an_end_with_a_sentence_is_left_to_python():
-    done = run_program("sys.exit('a sentence')", stdout=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (1, "a sentence\n")
-
-
-def test_a_group_without_a_command_prints_its_help_alone():
-    result = invoke("experiment")
-    assert "Usage" in result.output and "softsplit: " not in result.stderr
-
-
-class _UsageError(Exception):
-    """An error as older versions of Typer word it."""
-
-    def __init__(self, told: str) -> None:
-        self.told = told
-
-    def format_message(self) -> str:
-        return self.told
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (
-            "Invalid value for '--allow': 3.0 is not in the range 0.0<=x<=1.0.",
-            "--allow must be at most 1, got '3'.",
-        ),
-        (
-            "Invalid value for '--jobs' / '-j': 0 is not in the range x>=1.",
-            "--jobs must be at least 1, got '0'.",
-        ),
-        (
-            "Invalid value for '--allow': 'x' is not a valid float.",
-            "--allow must be a number, got 'x'.",
-        ),
-        (
-            "Invalid value for '--to': 'perl' is not one of 'sql', 'c'.",
-            "--to must be sql or c, got 'perl'.",
-        ),
-    ],
-)
-def test_older_versions_of_typer_are_understood(before, after):
-    assert console.sentence(_UsageError(before)) == after
-
-
-@pytest.mark.parametrize("command", ["report", "info", "check", "export"])
-def test_help_is_broken_by_the_terminal_alone(command):
-    told = invoke(command, "--help", COLUMNS="80", TERM="dumb").output
-    assert "[[" not in told
-    text = told.split("Usage", 1)[1].split("Arguments")[0]
-    lines = [line.strip() for line in text.splitlines()]
-    within = [(a, b) for a, b in pairwise(lines[2:]) if a and b and b[0].isalpha()]
-    pairs = [(a, b) for a, b in within if a[-1] != "."]  # a paragraph, in former versions of Typer
-    assert all(len(a) + 1 + len(b.split()[0]) > 76 for a, b in pairs)  # the next word has no room

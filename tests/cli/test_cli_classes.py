@@ -13,15 +13,9 @@ from requirement_cases import table as requirement_table
 from slow_cases import slow
 from softsplit import export_text, load_model
 from softsplit.cli import parameters
-from softsplit.cli.console import heartbeat
 from softsplit.cli.parameters import Known
-from softsplit.data import Table, learn
-from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.report import comparison, walk_path
+from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.selection.assessment import Assessment, Judged
-from softsplit.support import status_line
-from tables import rare_table
 
 
 @pytest.fixture
@@ -54,55 +48,12 @@ def test_weights_and_costs_find_more_of_a_rare_class(table, tmp_path):
         assert found_ill(table, tmp_path, *options) > plain + 0.2, options
 
 
-def test_a_metric_is_handed_to_the_choice(table):
-    given = ["fit", str(table), "-t", "state", "--depth", "1", "--quiet", "--json"]
-    assert 0.5 < json.loads(works(invoke(*given, "--metric", "roc_auc")))["chosen_score"] < 1
-
-
 def test_rules_in_the_order_of_the_classes():
     classes = Known((), ["a", "b=c", "d"])
     assert parameters.cost_matrix(["b=c=4"], classes) == [[0, 1, 1], [4, 0, 4], [1, 1, 0]]
     assert parameters.minimum_rates(["0.7"], classes) == 0.7
     assert parameters.minimum_rates(["d=0.7"], classes) == {"a": 0, "b=c": 0, "d": 0.7}
     assert parameters.class_weights(["balanced"], classes) == "balanced"
-
-
-def test_a_command_shows_what_it_does(capsys):
-    with heartbeat(False, "reading", 3600.0) as tell:
-        line = status_line.line_in_use()
-        line.tell()
-        tell("counting")
-        line.tell()
-    with heartbeat(True, "reading"):
-        assert status_line.line_in_use() is None
-    first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("softsplit: reading, ") and "at most " in first
-    assert second.startswith("softsplit: counting, ")
-
-
-def test_info_shows_names_as_they_are(table):
-    assert "column my_value" in works(invoke("info", table))
-
-
-def test_no_tree_that_another_beats_is_offered(monkeypatch):
-    rows = learn(Table("rare", rare_table(150).astype(str)), "state")
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, global_strength=0.5)
-    tree.fit(*rows.part())
-    options = ComparisonOptions(points=6, folds=2)
-    monkeypatch.setattr(comparison, "OPTIONS", options)
-    path = walk_path(tree, rows)
-    sizes = [len(t.selected_features_) for t in path.trees]
-    found: Assessment = path.assessment
-
-    def balanced(judged: Judged) -> float:
-        hits = judged.calls == found.labels
-        return float(np.mean([hits[found.labels == k].mean() for k in range(2)]))
-
-    figures = [balanced(judged) for judged in found.trees]
-    for i in range(len(sizes)):
-        for j in range(len(sizes)):
-            if i not in (j, path.chosen):
-                assert sizes[j] > sizes[i] or figures[j] < figures[i]
 
 
 # --- rates ----------------------------------------------------------------------------------------
@@ -139,27 +90,6 @@ def test_a_column_that_is_no_feature_and_the_report(loans, tmp_path, monkeypatch
     text = page.read_text(encoding="utf-8")
     assert "What must hold" in text and "decided, held out" in text
     assert "--parity sex=0.05" in text
-
-
-@pytest.mark.slow
-def test_effects_costs_and_parity_together(tmp_path):
-    rng = np.random.default_rng(1)
-    sex = rng.choice(["F", "M"], 160)
-    loans = pd.DataFrame({"arrears": rng.poisson(1.0 + (sex == "F"), 160), "sex": sex})
-    loans["mri"], loans["age"] = rng.normal(size=160), rng.integers(18, 70, 160)
-    risk = loans.arrears + 0.3 * loans.mri + rng.logistic(size=160)
-    loans["result"] = np.where(risk > 1.5, "unpaid", "paid")
-    loans.to_csv(tmp_path / "data.csv", index=False)
-    wished = ["--monotone", "arrears=+", "--feature-cost", "mri=30", "--parity", "sex=0.05"]
-    given = ["--target", "result", "--depth", "1", "--strength", "1", "--quiet"]
-    model = tmp_path / "m.json"
-    works(invoke("fit", tmp_path / "data.csv", *wished, *given, "--model", model))
-    tree, X = load_model(model), loans.drop(columns="result")
-    assert tree.check_monotone("arrears").proved
-    said = tree.predict_proba(X)[:, 1]
-    assert abs(said[sex == "F"].mean() - said[sex == "M"].mean()) <= 0.05 + 1e-6
-    assert "mri" not in X.columns[tree.selected_features_]
-    assert tree.get_params()["feature_costs"] == {"mri": 30.0}
 
 
 @pytest.mark.parametrize("apart", [["--sensitive-only", "age"], *slow([])])

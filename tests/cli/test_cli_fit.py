@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 from cli_runs import invoke, refused, works
-from slow_cases import slow
 from softsplit import load_model, load_tree
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.reading.text import tree_text
@@ -57,16 +56,6 @@ def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
     assert given["depth"] in (1, 2)  # without the branches that have left it
     assert given["global_strength"] == 0 and given["local_strength"] > 0
     assert given["loss"] == "log"
-
-
-def test_sizes_are_given_in_numbers(tmp_path):
-    path, quick = written(tmp_path, "plain"), ["-t", "risk", "--jobs", 1, "-q", "--json"]
-    limits = ["--max-features", 1, "--max-terms", 1, "--max-questions", 1]
-    for given in ([], ["--depth", 2, "--strength", 0.1]):
-        found = json.loads(invoke("fit", path, *quick, *given, *limits).stdout)
-        assert len(found["selected_features"]) <= 1
-    walked = json.loads(invoke("path", path, *quick, "--points", 3, "--max-features", 2).stdout)
-    assert max(line["features"] for line in walked) <= 2
 
 
 def test_the_papers_model_is_an_option_away(tmp_path):
@@ -127,25 +116,6 @@ def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):
     )
     assert [s["features"] for s in said] == sorted((s["features"] for s in said), reverse=True)
     assert said[0]["accuracy"]["low"] <= said[0]["accuracy"]["value"]
-
-
-def test_the_demo_ends_with_the_path_of_its_report(tmp_path, monkeypatch):
-    options = ComparisonOptions(points=2, folds=2)
-    monkeypatch.setattr(comparison, "OPTIONS", options)
-    page = tmp_path / "demo.html"
-    demo = works(invoke("demo", "--data", "iris", "--out", page, "--jobs", 1))
-    assert demo.splitlines()[-1] == str(page)
-    assert page.read_text().startswith("<!doctype html>")
-
-
-def test_classes_that_no_leaf_has_are_named(tmp_path):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 200)
-    frame = pd.DataFrame({"a": y + rng.normal(0, 0.2, 200), "kind": [f"k{i}" for i in y]})
-    frame.to_csv(tmp_path / "four.csv", index=False)
-    given = ("fit", tmp_path / "four.csv", "-t", "kind", "-q", "--strength", 0.1, "--depth")
-    told = re.search(r"never predicted +2 of 4 classes: k\d, k\d\n", invoke(*given, 1).stdout)
-    assert told and "never predicted" not in invoke(*given, 3).stdout
 
 
 def test_a_page_of_the_tree_alone_needs_no_table(tmp_path):
@@ -220,85 +190,6 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     assert load_model(model).predict(pd.DataFrame(X).add_prefix("v")).shape == (1500,)
 
 
-def test_ctrl_c_before_there_is_a_tree_on_all_rows_keeps_that_of_the_sample(tmp_path, monkeypatch):
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    compare_cells(monkeypatch, 120)
-    monkeypatch.setattr(fitting, "OPTIONS", StudyOptions(fewest_rows=30))
-    monkeypatch.setattr(fitting, "_on_all_rows", interrupted)
-    model = tmp_path / "m.json"
-    result = invoke("fit", written(tmp_path, "plain"), "-t", "risk", "-m", model, "--depth", 1)
-    assert result.exit_code == 130
-    assert "interrupted; the tree of the choice is kept" in (result.stderr)
-    assert "on the 30 rows drawn for the choice" in result.stdout
-    assert model.exists()
-
-
-def test_words_come_before_anything_that_takes_long(tmp_path):
-    """The first line is said before pandas, scikit-learn or numba are loaded."""
-    script = (
-        "import sys\n"
-        "from softsplit.cli import app, inputs\n"
-        "heavy = {'numba', 'pandas', 'sklearn', 'scipy'}\n"
-        "def say(message):\n"
-        "    print(message, sorted(heavy & set(sys.modules)))\n"
-        "    sys.stdout.flush()\n"
-        "    raise SystemExit(0)\n"
-        "inputs.say = say\n"
-        f"app(['fit', {str(tmp_path / 'x.csv')!r}, '-t', 'y'])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.startswith("reading ") and done.stdout.endswith(" []\n"), done.stderr
-
-
-LOOKS = """
-import sys
-from softsplit.cli import app
-from softsplit.support.status_line import line_in_use
-class Looks:
-    def find_spec(name, path, target=None):
-        if name in ('pandas', 'sklearn', 'numba', 'scipy.optimize', 'softsplit.report.study'):
-            line = line_in_use()
-            print(name, '|', None if line is None else line.now().text, flush=True)
-sys.meta_path.insert(0, Looks)
-app(sys.argv[1:], standalone_mode=False)
-"""
-
-
-@pytest.mark.parametrize("command", ["fit", *slow("path", "report")])
-def test_life_is_shown_while_anything_that_takes_long_is_loaded(command, tmp_path):
-    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
-    given = ["--strength", "1", "--depth", "1"]
-    if command == "report":
-        works(invoke("fit", path, "-t", "risk", "-m", model, *given))
-    words = {
-        "fit": [path, "-t", "risk", *given],
-        "path": [path, "-t", "risk", "--points", "2"],
-        "report": [model, path, "--out", tmp_path / "r.html"],
-    }[command]
-    started = [sys.executable, "-c", LOOKS, command, *map(str, words)]
-    done = subprocess.run(started, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    looked = dict(line.split(" | ") for line in done.stdout.splitlines() if " | softsplit" in line)
-    assert {"pandas", "sklearn"} <= set(looked)
-    assert " | None" not in done.stdout
-
-
-@pytest.mark.parametrize("command", ["predict", "explain"])
-def test_to_ask_a_tree_takes_nothing_that_trains_one(command, tmp_path):
-    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
-    works(invoke("fit", path, "-t", "risk", "-m", model, "--strength", 1, "--depth", 1))
-    script = (
-        "import sys\n"
-        "from softsplit.cli import app\n"
-        f"app([{command!r}, {str(model)!r}, {str(path)!r}], standalone_mode=False)\n"
-        "print(sorted({'numba', 'sklearn', 'scipy', 'joblib'} & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.endswith("\n[]\n"), done.stderr
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_there_for_every_command(command):
     result = invoke(command, "--help")
@@ -308,16 +199,6 @@ def test_help_is_there_for_every_command(command):
         assert "Example" in result.stdout
         assert "--json" in result.stdout
     assert command in invoke("--help").stdout
-
-
-def test_shells_can_complete():
-    environment = {
-        **os.environ, "_SOFTSPLIT_COMPLETE": "complete_bash", "COMP_WORDS": "softsplit pre",
-        "COMP_CWORD": "1",
-    }  # fmt: skip
-    command = [sys.executable, "-m", "softsplit"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert "predict" in done.stdout.split()
 
 
 def test_ctrl_c_before_anything_is_found_is_said(monkeypatch):

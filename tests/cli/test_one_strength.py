@@ -84,15 +84,3 @@ def test_the_stops_of_the_slider_and_of_path_are_the_trees_of_their_strengths(ta
         assert made["strength"] == line["strength"]
         assert made["selected_features"] == line["selected_features"]
         assert np.count_nonzero(load_model(model).weights_) == line["coefficients"]
-
-
-def test_a_strength_is_the_price_of_a_feature(table):
-    _, frame = table
-    rows = learn(Table("wine", frame), "kind").part()
-    few = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "cv": 3, "random_state": 0}
-    found = SoftTreeClassifierCV(strengths=[1.2345678], **few).fit(*rows).best_params_
-    assert found["global_strength"] == 1.2345678
-    assert found["local_strength"] == pytest.approx(1.2345678 / 4)
-    chosen = SoftTreeClassifierCV(n_strengths=3, **few).fit(*rows).best_params_
-    assert chosen["global_strength"] == float(f"{chosen['global_strength']:.4g}")
-    assert chosen["local_strength"] == chosen["global_strength"] / 4

@@ -10,7 +10,6 @@ from helpers import SCOPES, SURROGATES, random_case, random_leaf_classes, surrog
 from softsplit.problem.leaves import ASSIGNMENT, InfeasibleLeafStep
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair
-from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
 from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
 DEPTHS = [1, 2, 3, 4]
@@ -24,27 +23,6 @@ def plain(case):
         (rows.X.tolist(), rows.y.tolist(), rows.sample_weight.tolist()),
         (tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_values.tolist()),
     )
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_gates_are_the_logistic_function_of_the_mean_product(depth):
-    case = random_case(0, depth, steepness=7.0)
-    (x, _, _), (a, mu, _) = plain(case)
-    left, right = gate_probabilities(split_scores(case.tree, case.rows.X.T), 7.0)
-    for t in range(len(mu)):
-        expected = [brute_force.gate(x_i, a, mu, t, 7.0) for x_i in x]
-        assert_allclose(left[t], expected, rtol=1e-13)
-        assert_allclose(right[t], 1 - np.array(expected), rtol=1e-12)
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_leaf_probabilities_are_products_over_left_and_right_ancestors(depth):
-    case = random_case(1, depth, steepness=7.0)
-    (x, _, _), (a, mu, _) = plain(case)
-    found = leaf_probabilities(split_scores(case.tree, case.rows.X.T), 7.0)
-    for leaf in range(2**depth):
-        expected = [brute_force.leaf_probability(x_i, a, mu, leaf, depth, 7.0) for x_i in x]
-        assert_allclose(found[leaf], expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

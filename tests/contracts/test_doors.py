@@ -9,9 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.exceptions import ConvergenceWarning
 
-from helpers import sensitive_case
 from native_cases import make_problem
 from own_loss import SquaredError
 from slow_cases import slow
@@ -116,19 +114,6 @@ def test_rows_in_two_halves_train_by_likelihood(settings):
     assert halves.solution_.status is plain.solution_.status is Status.OPTIMAL
 
 
-def test_a_descent_over_an_engine_ends_where_one_over_arrays_does(monkeypatch):
-    """Without elimination, which depends on the rows that it sees."""
-    X, y = load_breast_cancer(return_X_y=True)
-    known = {"n_starts": 1, "random_state": 0, "penalty": None, "depth": 1, "curves": False}
-    plain = SoftTreeClassifier(**known).fit(X, y)
-    asked = []
-    once = TwoHalves.evaluate
-    monkeypatch.setattr(TwoHalves, "evaluate", lambda *a: asked.append(1) or once(*a))
-    halves = SoftTreeClassifier(**known, engine=TwoHalves.of).fit(X, y)
-    assert halves.objective_ == pytest.approx(plain.objective_, rel=1e-9)
-    assert len(asked) < 80
-
-
 def test_a_loss_of_ones_own_trains():
     """To a stationary point of its own objective, and to a tree that is good on it."""
     known = {"n_starts": 10, "random_state": 0, "global_strength": 2.0}
@@ -142,30 +127,6 @@ def test_a_loss_of_ones_own_trains():
     assert tree.solution_.cost == pytest.approx(np.sum(wrong**2), rel=1e-9)
     assert tree.solution_.cost <= np.sum(its**2) + 2.0 * 4
     assert tree.solution_.status in (Status.OPTIMAL, Status.ACCEPTABLE)
-
-
-def test_the_likelihood_is_a_loss_like_any_other():
-    X, y = load_breast_cancer(return_X_y=True)
-    known = {"n_starts": 2, "random_state": 0, "steepness": 64.0, "min_class_rate": 0.0}
-    tree = SoftTreeClassifier(**known, loss=LogLoss(), depth=2, global_strength=2.0).fit(X, y)
-    found = tree.predict_proba(X)[np.arange(len(y)), y]
-    assert tree.solution_.cost == pytest.approx(-np.sum(np.log(found)), rel=1e-9)
-    by_cost = SoftTreeClassifier(**known, loss="cost", depth=2, global_strength=2.0).fit(X, y)
-    its = by_cost.predict_proba(X)[np.arange(len(y)), y]
-    assert -np.sum(np.log(found)) < -np.sum(np.log(np.maximum(its, 1e-300)))
-    assert tree.score(X, y) > 0.95
-    bounded = tree.set_params(min_class_rate=0.95, steepness="auto").fit(X, y)
-    assert bounded.solution_.violation <= 1e-6
-    assert min(np.mean(bounded.predict_proba(X)[y == k, k]) for k in (0, 1)) >= 0.95 - 1e-6
-
-
-def test_more_classes_than_leaves_are_a_matter_of_the_leaf_rule():
-    tree = SoftTreeClassifier(
-        loss=LogLoss(), depth=1, n_starts=1, min_class_rate=0.0, steepness=32.0, random_state=0
-    )
-    assert tree.fit(X, Y).leaf_classes_.shape == (3, 2)
-    with pytest.raises(ValueError, match="each class needs a leaf"):
-        tree.set_params(loss="cost").fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -182,17 +143,6 @@ def test_a_loss_that_does_not_fit_is_refused(settings, words):
     pytest.importorskip("casadi")
     with pytest.raises(ValueError, match=words):
         SoftTreeClassifier(**settings).fit(X, Y)
-
-
-@pytest.mark.parametrize("loss", [SquaredError(), LogLoss()], ids=["square", "log"])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_leaf_step_never_raises_the_loss(loss, seed):
-    """Also where the loss is not linear in the leaves, and only a linearisation is minimised."""
-    case = sensitive_case(seed, 3, 30.0)
-    problem = replace(case.problem, loss=loss)
-    once = problem.best_leaves(case.tree)
-    twice = problem.best_leaves(once)
-    assert problem.cost(twice) <= problem.cost(once) * (1 + 1e-12)
 
 
 class Broken(SquaredError):
@@ -249,21 +199,3 @@ class Wrong:
 def test_what_is_no_engine_or_answers_wrongly_is_refused(engine, words):
     with pytest.raises(ValueError, match=words):
         SoftTreeClassifier(engine=engine).fit(X, Y)
-
-
-def test_a_time_limit_holds_where_an_evaluation_takes_long(clock):
-    asked_for = []
-
-    class Slow(Wrong):
-        def evaluate(self, *asked):
-            asked_for.append(asked)
-            clock.advance(0.02)
-            return self.engine.evaluate(*asked)
-
-    tree = SoftTreeClassifier(
-        loss="cost", engine=lambda s: Slow(TwoHalves.of(s), ""), time_limit=1.0, random_state=0
-    )
-    with pytest.warns(ConvergenceWarning, match="time limit"):
-        tree.fit(X, Y)
-    assert len(asked_for) < 100, "hundreds of evaluations would take too long"
-    assert tree.end_ == "time_limit"

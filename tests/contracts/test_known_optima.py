@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from brute_force import class_rates, expected_cost, penalty
-from instances import WHOLE_TREE_SOLVERS, needs
+from instances import WHOLE_TREE_SOLVERS
 from slow_cases import slow
 from softsplit.engines.compiled import CompiledRows
-from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
@@ -197,13 +196,3 @@ def test_a_planted_tree_is_reached_or_beaten(seed, scope):
     assert best.objective <= bound + 1e-6
     if scope[0] == 0.5:  # no cheaper way than one feature a branch
         assert np.sum(best.parameters.weights != 0) <= 3
-
-
-@needs("casadi", "ipopt")
-def test_native_is_no_worse_than_ipopt_on_rows_of_a_planted_tree():
-    X, y, _ = planted(0)
-    problem = make_problem(X[:30], y[:30], PenaltyPair.of(exponential(), 0.0, 0.5), 2)
-    native = best_of(problem, BasinHoppingSolver(), 10)
-    ipopt = best_of(problem, IpoptSolver(), 2)
-    assert_checked(problem, ipopt)
-    assert native.objective <= ipopt.objective + 1e-6

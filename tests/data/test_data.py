@@ -57,18 +57,6 @@ def test_levels_become_columns_sorted_as_text(folder, coding, names, columns):
     np.testing.assert_array_equal(data.X, np.array(WHOLE)[:, [0, *columns]])
 
 
-def test_binary_once_gives_two_levels_one_column(folder):
-    (folder / "paint.csv").write_text(PAINT.replace("green", "red"))
-    names = load_dataset("paint", "binary-once").feature_names
-    assert names == ("width", "colour=red", "code=1", "code=10", "code=2")
-
-
-def test_ordinal_gives_the_position_of_the_level(folder):
-    data = load_dataset("paint", "ordinal")
-    assert data.feature_names == ("width", "colour", "code")
-    np.testing.assert_array_equal(data.X[:, 1:], [[2, 2], [0, 1], [2, 0], [1, 2]])
-
-
 def test_codings_of_the_paper_are_for_its_data_sets(folder):
     with pytest.raises(ValueError, match="'table' is known for the paper's data sets only"):
         load_dataset("paint", "table")

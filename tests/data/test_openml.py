@@ -102,13 +102,6 @@ def test_a_set_is_fetched_coded_and_freed_of_incomplete_rows(server):
     )
 
 
-def test_it_is_fetched_once(server):
-    load_dataset("paint")
-    server.answers = {}
-    assert len(load_dataset("paint").y) == 3
-    assert len(server.asked) == 2
-
-
 def test_a_damaged_cache_is_fetched_again(server, tmp_path):
     load_dataset("paint")
     (tmp_path / "cache" / "openml" / "77.arff").write_text("@RELATION rubbish")
@@ -139,14 +132,6 @@ def test_what_is_not_the_set_of_the_paper_is_refused(server, tmp_path, arff, cha
     with pytest.raises(ValueError, match=sentence):
         load_dataset("paint")
     assert "md5_checksum" not in changes or not list(tmp_path.rglob("*.arff"))
-
-
-def test_first_rows_and_columns_to_drop(server, monkeypatch):
-    pinned = {**KNOWN["openml"], "first_rows": 2, "drop_columns": [0]}
-    known = {**KNOWN, "rows": 2, "columns": 1, "class_counts": [1, 1], "categorical": [0]}
-    monkeypatch.setitem(named.catalogue(), "paint", {**known, "openml": pinned})
-    data = load_dataset("paint")
-    assert data.feature_names == ("the colour=blue", "the colour=red")
 
 
 @pytest.mark.parametrize(

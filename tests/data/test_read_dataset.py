@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsplit import SoftTreeClassifier
 from softsplit.data import Table, learn, read_dataset, read_table
 from softsplit.variables.contents import text_of
 from tables import people
@@ -63,18 +62,6 @@ def test_files_and_frames(path):
     check(read_dataset(path.with_name("p.parquet"), "risk"), "p")
     for table in (frame(), pl.DataFrame(frame().to_dict("list"))):
         check(read_dataset(table, "risk"), "frame")
-
-
-def test_the_target_may_stand_anywhere_and_hold_numbers():
-    data = read_dataset(frame(), "smoker")
-    assert data.class_names == ("False", "True")
-    numbers = pd.DataFrame({"y": [1.0, 2.0, 1.0], "x": [0.5, 1.5, 2.5]})
-    assert read_dataset(numbers, "y").class_names == ("1", "2")
-
-
-def test_numbers_may_be_categories():
-    data = read_dataset(frame()[["age", "risk"]], "risk", categorical=["age"])
-    assert data.feature_names == ("age=29", "age=31", "age=44", "age=58")
 
 
 def test_missing_values_are_counted_by_column(path):
@@ -136,12 +123,6 @@ def test_tables_that_cannot_be_used_are_named(tmp_path, source, target, error, m
         read_dataset(source, target, missing="drop")
 
 
-def test_a_table_trains_a_tree(path):
-    data = read_dataset(path, "risk")
-    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
-    assert tuple(tree.classes_) == data.class_names
-
-
 @pytest.mark.parametrize(
     ("rows", "short"),
     [
@@ -175,24 +156,7 @@ def test_a_saved_index_is_left_out_whether_or_not_it_has_a_name(header, tmp_path
     assert list(rows.coding.names) == ["x"]
 
 
-def test_a_first_column_with_the_name_of_an_index_is_never_refused(tmp_path):
-    file = tmp_path / "t.csv"
-    file.write_text("Unnamed: 0,x,y\n7,1,a\n3,2,b\n12,3,a\n")
-    assert list(read_table(file).frame.columns) == ["x", "y"]
-    file.write_text("Unnamed: 0,x,y\nred,1,a\nblue,2,b\nred,3,a\n")
-    assert list(read_table(file).frame.columns) == ["Unnamed: 0", "x", "y"]
-
-
 # --- texts and typed columns are coded alike ------------------------------------------------------
-
-
-def test_coding_again_gives_the_same_rows():
-    table = Table("people", people().astype(str))
-    data = learn(table, "risk")
-    assert data.matrix.shape == (60, 6)
-    np.testing.assert_array_equal(data.coding.code(table.frame).X, data.matrix)
-    backwards = table.frame[table.frame.columns[::-1]]
-    np.testing.assert_array_equal(data.coding.code(backwards).X, data.matrix)
 
 
 def test_typed_columns_and_text_are_coded_alike():

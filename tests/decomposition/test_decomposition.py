@@ -27,7 +27,7 @@ from softsplit.decomposition import (
     ValidationAccuracy,
     View,
 )
-from softsplit.decomposition.trace import DecompositionRun, training_accuracy
+from softsplit.decomposition.trace import training_accuracy
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.optimality import branch_stationarity, kkt
 from softsplit.problem.penalties import PenaltyPair, exponential
@@ -71,14 +71,6 @@ def test_every_branch_once_with_all_leaves(rule, depth):
     assert all(b.leaves == tuple(range(2**depth)) for b in blocks)
 
 
-def test_single_branches_come_in_an_order_that_is_drawn():
-    look = view()
-    orders = {tuple(b.branches[0] for b in SingleBranches().blocks(look)) for _ in range(20)}
-    assert len(orders) > 10
-    again = SingleBranches().blocks(view())
-    assert again == SingleBranches().blocks(view())
-
-
 def test_alternating_takes_all_branches_and_then_all_leaves():
     blocks = Alternating().blocks(view(2))
     assert blocks == [Block((0, 1, 2), ()), Block((), (0, 1, 2, 3))]
@@ -110,12 +102,6 @@ def test_the_largest_violation_comes_first_and_small_ones_not_at_all():
     assert len(order) == np.sum(residuals >= 0.5 * residuals.max()) < 7
     stuck = LargestViolation(0.5).blocks(view(stuck=True))
     assert sorted(b.branches[0] for b in stuck) == list(range(7))
-
-
-def test_branch_residuals_are_those_of_the_whole_split_up():
-    case = random_case(0, 3)
-    worst = kkt(case.problem, case.tree).stationarity
-    assert branch_stationarity(case.problem, case.tree).max() == pytest.approx(worst)
 
 
 # What every run promises.
@@ -190,14 +176,6 @@ def test_a_run_lowers_the_objective_a_lot(rule):
     assert found.status.usable and levels[-1] < 0.8 * levels[0]
 
 
-def test_single_branches_come_close_to_the_solver_without_decomposition():
-    problem = make_problem(depth=2, rows=200, local=0.2)
-    start = a_start(problem)
-    alone = BasinHoppingSolver().solve(problem, start, Budget())
-    found = run(problem, start=start, macro_iterations=20)
-    assert found.objective < 1.1 * alone.objective
-
-
 def test_the_trace_has_a_row_for_the_start_and_for_every_macro_iteration():
     problem = make_problem(depth=2, global_=0.5)
     found = run(problem, macro_iterations=3)
@@ -211,15 +189,6 @@ def test_the_trace_has_a_row_for_the_start_and_for_every_macro_iteration():
     assert last.train_accuracy == training_accuracy(found.parameters, problem.samples, 512.0)
     assert np.isnan(last.test_accuracy)
     assert frame["steps"].tolist() == [0, *[3] * (len(frame) - 1)]
-
-
-def test_watched_rows_are_in_the_trace_and_change_nothing():
-    problem = make_problem(depth=2, global_=0.5)
-    rows = EvaluationSet(problem.samples.features.T, problem.samples.labels)
-    watched, plain = run(problem, watch=rows), run(problem)
-    assert_array_equal(watched.parameters.weights, plain.parameters.weights)
-    for row in watched.trace.rows:
-        assert row.test_accuracy == pytest.approx(row.train_accuracy)
 
 
 def test_a_run_ends_where_no_block_lowers_the_objective():
@@ -239,29 +208,6 @@ def test_the_neutral_start():
     neutral = problem.best_leaves(TreeParameters.neutral(4, 3, problem.topology))
     assert found.trace[0].objective == pytest.approx(problem.objective(neutral))
     assert found.objective < problem.objective(neutral)
-
-
-def test_initialisation_runs_the_whole_problem_for_some_iterations():
-    problem = make_problem(depth=3, global_=0.5)
-    start = a_start(problem)
-    plain = run(problem, start=start, macro_iterations=1)
-    warmed = run(problem, start=start, macro_iterations=1, initialisation=5)
-    assert warmed.trace.initialised and warmed.trace[0].n_iter == 5
-    assert warmed.trace[0].objective < plain.trace[0].objective
-
-
-def test_an_infeasible_start_is_mended():
-    problem = make_problem(depth=2, rate=0.3, global_=0.2)
-    tree = a_start(problem, rule="points").parameters
-    wrong = np.zeros_like(tree.leaf_values)
-    wrong[0] = 1.0
-    found = run(problem, start=Start(replace(tree, leaf_values=wrong)))
-    assert found.status.usable and found.violation <= 1e-6
-
-
-def one_class_for_all(tree):
-    """Leaves that all say class 0: feasible under no minimum rate."""
-    return replace(tree, leaf_values=np.eye(tree.n_groups)[:, [0] * tree.leaf_values.shape[1]])
 
 
 @dataclass(frozen=True)
@@ -285,24 +231,6 @@ def test_an_infeasible_start_is_mended_on_the_whole_problem():
     assert_array_equal(found.parameters.weights, feasible.weights)
 
 
-def test_feasibility_comes_first():
-    """A feasible tree replaces an infeasible one that is cheaper, and not the other way round."""
-    problem = make_problem(depth=2, rate=0.3, global_=5.0)
-    good = BasinHoppingSolver().solve(problem, a_start(problem), Budget())
-    cheap = one_class_for_all(TreeParameters.neutral(4, 3, problem.topology))
-    dear = replace(good.parameters, weights=np.where(good.parameters.weights < 0, -1.0, 1.0))
-    dear = problem.best_leaves(dear)
-    assert problem.violation(cheap).largest > 0.1 and problem.violation(dear).largest <= 1e-6
-    assert problem.objective(cheap) < problem.objective(dear)
-
-    from_cheap = DecompositionRun(problem, Budget(), cheap)
-    from_cheap.whole(OnTheWhole(answer=dear), "given", 1)
-    assert from_cheap.feasible and from_cheap.tree is dear
-    from_dear = DecompositionRun(problem, Budget(), dear)
-    from_dear.whole(OnTheWhole(answer=cheap), "given", 1)
-    assert from_dear.tree is dear
-
-
 # The proximal term.
 
 
@@ -317,17 +245,6 @@ def test_the_proximal_term_is_no_part_of_the_objective():
     assert part.merit(other) == pytest.approx(part.objective(other) + gap)
     assert part.merit(case.tree) == case.problem.objective(case.tree)
     assert case.problem.merit(other) == case.problem.objective(other)
-
-
-def test_a_strong_proximal_term_keeps_a_step_short():
-    problem = make_problem(depth=2, global_=0.2)
-    start = a_start(problem, rule="points")
-    moves = []
-    for proximal in (0.0, 1e2, 1e5):
-        found = run(problem, start=start, proximal=proximal, macro_iterations=1)
-        first = found.parameters.weights - start.parameters.weights
-        moves.append(float(np.linalg.norm(first)))
-    assert moves[0] > 2 * moves[1] > 20 * moves[2]
 
 
 # Stopping.
@@ -389,26 +306,10 @@ def test_processor_time_of_other_processes_counts():
     assert found.trace[1].cpu_seconds - found.trace[0].cpu_seconds >= 9.0
 
 
-def test_processor_time_of_ipopt_under_a_time_limit_counts():
-    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    problem = make_problem(depth=2, rows=60, global_=0.3)
-    start = a_start(problem, rule="points")
-    found = run(problem, inner="ipopt", start=start, budget=Budget(time_limit=600), inner_iter=5,
-                macro_iterations=9, stopping=(ProcessorTime(1e-6),))  # fmt: skip
-    assert "ProcessorTime" in found.message and len(found.trace) == 2
-    assert 0 < found.child_cpu_seconds <= found.trace[1].cpu_seconds
-
-
 def test_the_residual_rule_looks_at_the_whole_problem():
     look = history()
     residual = kkt(look.problem, look.trees[-1]).residual / look.problem.cost_unit
     assert Residual(1.01 * residual).reached(look) and not Residual(0.99 * residual).reached(look)
-
-
-def test_a_residual_ends_a_run():
-    problem = make_problem(depth=1, classes=2, global_=0.5)
-    found = run(problem, stopping=(Residual(1e-5),), macro_iterations=50)
-    assert "Residual" in found.message and found.stationarity <= 1e-5 * problem.cost_unit
 
 
 def test_early_stopping_returns_the_tree_that_validated_best():
@@ -452,15 +353,6 @@ def test_a_time_limit_returns_the_best_so_far(clock):
     assert found.status is Status.TIME_LIMIT and inner.made == 5
     assert found.objective < objectives(found)[0]
     assert found.violation <= 1e-6
-
-
-def test_a_cancelled_run_returns_the_best_so_far():
-    problem = make_problem(depth=4, rows=300, features=10, global_=0.1)
-    inner, budget = Counted(), Budget()
-    inner.calls[5] = budget.stop
-    found = run(problem, budget=budget, inner=inner, macro_iterations=100_000)
-    assert found.status is Status.INTERRUPTED and inner.made == 5
-    assert found.objective < objectives(found)[0]
 
 
 @dataclass(frozen=True)

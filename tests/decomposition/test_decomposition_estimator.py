@@ -1,7 +1,5 @@
 """Decomposition through the estimator, the choice of psi, and the picture of a trace."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,18 +7,15 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold
 
-import softsplit
 from softsplit import SoftTreeClassifier, select_proximal, strength_path
 from softsplit.decomposition import (
     DecompositionTrace,
     EvaluationSet,
     NodeDecomposition,
-    Subtrees,
     TracedSolution,
     TraceRow,
     ValidationAccuracy,
 )
-from softsplit.decomposition.proximal import PAPER_PROXIMALS
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -45,15 +40,6 @@ def test_the_name_and_the_loss_are_enough():
     assert len(fitted.solution_.trace) > 1
 
 
-def test_a_solver_object_with_all_it_can_take():
-    solver = softsplit.NodeDecomposition(
-        working_sets=Subtrees(2), proximal=1e-4, macro_iterations=3, initialisation=5
-    )
-    fitted = tree(solver=solver, depth=3).fit(X, NAMES)
-    assert fitted.score(X, NAMES) > 0.93
-    assert solver.get_params()["watch"] is None
-
-
 def test_clone_and_nested_parameters():
     model = clone(tree(solver=NodeDecomposition(proximal=1e-3)))
     model.set_params(solver__proximal=1e-5, solver__macro_iterations=2)
@@ -68,14 +54,6 @@ def test_watched_rows_are_in_the_units_and_labels_of_the_user():
     assert last.test_accuracy == pytest.approx(fitted.score(X[::3], NAMES[::3]))
     assert last.train_accuracy == pytest.approx(fitted.score(X, NAMES))
     assert watch.X is not None and watch.y[0] == "setosa"
-
-
-def test_a_label_that_training_has_not_seen_counts_as_wrong():
-    watch = EvaluationSet(X, np.where(Y == 2, "unheard", NAMES))
-    seen = Y < 2
-    solver = NodeDecomposition(watch=watch, macro_iterations=1)
-    fitted = tree(solver=solver, n_starts=1).fit(X[seen], NAMES[seen])
-    assert fitted.solution_.trace.rows[-1].test_accuracy <= 2 / 3
 
 
 @pytest.mark.parametrize(
@@ -103,13 +81,6 @@ def test_rows_that_do_not_fit_are_refused_before_any_work(rows, sentence, use):
         tree(solver=NodeDecomposition(**given)).fit(X, NAMES)
 
 
-def test_columns_of_watched_rows_are_told_by_name():
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    solver = NodeDecomposition(watch=EvaluationSet(frame[list("badc")], NAMES))
-    with pytest.raises(ValueError, match="does not fit the training rows: The feature names"):
-        tree(solver=solver).fit(frame, NAMES)
-
-
 def test_a_path_of_strengths():
     path = strength_path(X, Y, estimator=tree(n_starts=1), strengths=[0.1, 1.0])
     assert len(path) == 2 and path[1].solution.objective > path[0].solution.objective
@@ -132,16 +103,6 @@ def test_psi_by_nested_cross_validation():
         X, NAMES, estimator=model, proximals=(1e-4, 1e3), outer=2, inner=2, n_runs=2, random_state=0
     )
     pd.testing.assert_frame_equal(again.validation, frame)
-
-
-def test_the_choice_may_go_unjudged():
-    model = tree(solver=NodeDecomposition(macro_iterations=1))
-    cv = KFold(2, shuffle=True, random_state=1)
-    choice = select_proximal(
-        X, Y, estimator=model, proximals=[1e-3], outer=cv, inner=cv, n_runs=1, judge=False
-    )
-    assert choice.proximal == 1e-3 and choice.test_accuracies.size == 0
-    assert PAPER_PROXIMALS == (1.25e-3, 1.25e-4, 1.25e-5, 1.25e-6)
 
 
 @pytest.mark.parametrize(
@@ -199,15 +160,6 @@ def test_the_picture_shows_accuracy_savings_and_the_baseline(plt):
     assert [t.get_text() for t in ax.get_xticklabels()] == ["init.", "1", "2", "3"]
 
 
-def test_the_picture_without_initialisation_and_baseline(plt):
-    from softsplit.plots import decomposition_trace
-
-    ax = decomposition_trace(a_trace(initialised=False), accuracy="train_accuracy")
-    assert len(ax.figure.axes) == 1
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2", "3"]
-    assert ax.get_ylabel() == "training accuracy (%)"
-
-
 def test_the_picture_refuses_what_it_cannot_draw(plt):
     from softsplit.plots import decomposition_trace
 
@@ -224,11 +176,3 @@ def test_the_picture_refuses_what_it_cannot_draw(plt):
     unseen = tree(n_starts=1).fit(X, Y).solution_.trace
     with pytest.raises(ValueError, match="give the solver rows to watch"):
         decomposition_trace(unseen)
-
-
-def test_a_missing_matplotlib_is_said(monkeypatch):
-    from softsplit.plots import decomposition_trace
-
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"softsplit\[plots\]"):
-        decomposition_trace(a_trace())

@@ -111,35 +111,9 @@ def test_make_targets_and_extras_exist(page: Path) -> None:
             assert set(group.split(",")) <= extras, f"{name_of(page)}, line {block.line}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_python_block_says_that_it_is_python(page: Path) -> None:
-    """An unmarked block that is Python would never run."""
-    for block in blocks(page):
-        if block.language in ("python", "sh", "bash", "toml", "json"):
-            continue
-        looks = re.search(r"^\s*(import \w+|from [\w.]+ import )", block.code, re.MULTILINE)
-        assert not looks, f"{name_of(page)}, line {block.line}: mark this block as python"
-
-
 def test_specs_of_experiments_are_accepted() -> None:
     spec = pytest.importorskip("softsplit.experiments.spec", reason="needs softsplit[experiments]")
     shown = [b for b in blocks(ROOT / "docs" / "experiments.md") if b.language == "toml"]
     assert shown
     for block in shown:
         spec.parse_spec(block.code, f"docs/experiments.md, line {block.line}")
-
-
-def test_what_is_printed_is_found_and_written(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- run first: x = 1 -->\n```python\nprint(x)\n```\n"
-        "<!-- printed above -->\n```text\nstale\n```\n"
-        "<!-- printed by: print(x + 1) -->\n```text\nstale\n```\n<!-- draw x.svg: 'a display' -->\n"
-        "<!-- printed by: softsplit vc --depth 1 --features 2 --json -->\n```text\n```\n"
-    )
-    session = Session(page).run()
-    assert [text for _, text in session.fresh[:2]] == ["1\n", "2\n"]
-    assert "lower" in session.fresh[2][1]
-    assert session.displays == {(tmp_path / "x.svg").resolve(): "a display"}
-    fresh = session.text()
-    assert "```text\n1\n```\n" in fresh and "```text\n2\n```\n" in fresh and "stale" not in fresh

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import json
 import pkgutil
 import re
@@ -178,39 +176,6 @@ def figures_in(page: Path, sentence: str) -> list[Decimal]:
     assert len(found) == 1, f"{page.name}: {sentence!r}, {len(found)} times"
     figures = found[0] if isinstance(found[0], tuple) else found
     return [Decimal(figure.replace(",", "")) for figure in figures]
-
-
-def test_sums_of_the_reliability_page_are_those_of_its_tables() -> None:
-    """Mutants and faults that were tried, small problems with a known optimum."""
-    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    results = (ROOT / "docs" / "results" / "reliability.md").read_text(encoding="utf-8")
-
-    def rows(name: str) -> list[list[str]]:
-        table = re.search(rf"<!-- begin {name} -->(.*?)<!-- end {name} -->", results, re.DOTALL)
-        assert table is not None
-        return [line.strip("| ").split(" | ") for line in table[1].strip().splitlines()[2:]]
-
-    mutants = rows("mutation")
-    assert f"{sum(int(row[2]) for row in mutants):,} mutants" in page
-    assert f"{sum(int(row[-1]) for row in mutants)} survive" in page
-    assert f"{sum(int(row[1]) for row in rows('faults')):,} kills" in page
-    optima = [row[1].split(" of ") for row in rows("global optimum")]
-    assert f"On {sum(int(tried) for _, tried in optima)} small problems" in page
-    assert all(reached == tried for reached, tried in optima)
-
-
-def test_figures_of_the_choice_are_those_of_the_recorded_fits(monkeypatch):
-    """README and docs/when.md show what benchmarks/selection.py makes of the rows on record."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    selection = importlib.import_module("selection")
-    args = argparse.Namespace(
-        out=ROOT / "docs" / "results" / "selection.jsonl", fold_seed=2026, datasets=None,
-        methods=selection.SELECTION_METHODS,
-    )  # fmt: skip
-    for name, texts in selection.overview(args).items():
-        page = (ROOT / name).read_text(encoding="utf-8")
-        for place, text in texts.items():
-            assert f"<!-- begin {place} -->\n\n{text}\n\n<!-- end {place} -->" in page
 
 
 def test_the_live_report_is_of_this_code():

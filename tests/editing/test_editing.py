@@ -17,10 +17,8 @@ import softsplit
 from export_runs import RUNNERS
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, export_markdown, export_text
-from softsplit.editing.edit import read_gate
 from softsplit.reading.outline import outline
 from softsplit.report.notebook import tree_html
-from softsplit.support.numbers import number
 from tables import patients
 
 DAY = "2026-11-18"
@@ -121,68 +119,6 @@ def test_a_threshold_moves_the_walk_and_the_gate(name):
     assert export_text(tree) == text and tree.edits_ == []
 
 
-@pytest.mark.parametrize("name", ["wine", "mixture"])
-def test_the_line_of_an_edit_says_which_thresholds_it_moved(name, tmp_path):
-    tree, _, _ = case(name)
-    first = tree.edit(date=DAY).set_threshold(1, -15.0, reason="policy")
-    split = outline(first.tree_).questions()[0].split
-    edited = first.drop_feature(split.names[-1], reason="costly")
-    model, said = edited.tree_, export_text(edited).splitlines()
-    now = outline(model).questions()[0].split
-    assert now.features == split.features[:-1] and now.threshold != -15.0
-    moved = f"threshold of question 1: -15 to {number(now.threshold, now.digits)}"
-    (line,) = [line for line in said if "drop_feature(" in line]
-    assert f" ({moved}" in line and line.endswith(") - costly")
-    assert f"    {DAY} set_threshold(question=1, value=-15.0) - policy" in said
-    softsplit.save_model(edited, tmp_path / "m.json")
-    assert softsplit.load_tree(tmp_path / "m.json").tree_.edits == model.edits
-    one_down = edited.prune(len(outline(model).questions()))
-    assert not one_down.edits_[-1].outcome  # the thresholds of the others stay
-
-
-def test_a_dropped_feature_moves_thresholds_of_questions_that_stay():
-    """Where questions are pruned the others keep the numbers that they had before."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(400, 3)).round(2), columns=["a", "b", "c"])
-    X["a"] += 10
-    y = np.where(X["a"] > 10.3, 0, np.where(X["b"] + 0.7 * X["c"] > 0.1, 1, 2))
-    tree = SoftTreeClassifier(depth=2, n_starts=1, curves=False, random_state=0).fit(X, y)
-    names = [found.split.names for found in outline(tree.tree_).questions()]
-    assert names[0] == ("a",) and set(names[1]) == {"b", "c"} and len(names) == 2
-    before = tree.edit().set_weight(2, "a", 0.5)
-    edited = before.drop_feature("a")  # question 1 goes, and question 2 loses a term
-    (left,) = [found.split for found in outline(edited.tree_).questions()]
-    assert set(left.names) == {"b", "c"}
-    old, new = (
-        number(split.threshold, split.digits)
-        for split in (outline(before.tree_).questions()[1].split, left)
-    )
-    assert edited.edits_[-1].outcome == f"threshold of question 2: {old} to {new}"
-    assert float(new) == pytest.approx(float(old) - 0.5 * X["a"].mean(), abs=0.1)
-
-
-def test_a_question_that_is_pruned_moves_no_threshold_of_others():
-    """Three questions about one column, which their terms do not tell apart."""
-    rng = np.random.default_rng(0)
-    x, noise = rng.normal(size=(2, 400)).round(2)
-    y = np.where(x > 1, np.where(x > 2, "c", "b"), np.where(x < -1, "c", "a"))
-    X = pd.DataFrame({"x": x, "noise": noise})
-    tree = SoftTreeClassifier(depth=2, max_features=1, curves=False, random_state=0).fit(X, y)
-    questions = [found.split for found in outline(tree.tree_).questions()]
-    assert [split.names for split in questions] == [("x",)] * 3
-    for question in (1, 2, 3):
-        for answer in ("yes", "no", None):
-            assert tree.edit().prune(question, answer).edits_[-1].outcome == ""
-    first = tree.edit().set_weight(1, "noise", 1.0).set_weight(1, "x", 0)
-    left = set()
-    for threshold in (-3.0, 3.0):  # the mean takes one side of question 1, or the other
-        edited = first.set_threshold(1, threshold).drop_feature("noise")
-        (found,) = outline(edited.tree_).questions()
-        left.add(found.split.threshold)
-        assert edited.edits_[-1].outcome == ""
-    assert left == {split.threshold for split in questions[1:]}
-
-
 def test_a_weight_is_that_of_the_text():
     tree, X, _ = case("wine")
     text = export_text(tree)
@@ -220,21 +156,6 @@ def test_rounded_weights_keep_the_level_of_their_sums(name):
     assert set(edited.tree_.edits.weights) == set(zip(*np.nonzero(walk.coefficients), strict=True))
 
 
-def test_the_text_of_a_rounded_mixture_is_rounded():
-    tree = case("mixture")[0]
-    model = tree.tree_
-    gate, size = read_gate(model, 0), np.abs(model.parameters.weights[:, 0])
-    lead, other = model.used(0)[:2]
-    name, size_of_one = model.feature_names[other], size[other] / abs(gate.coefficients[other])
-    for part in (0.999, 1.0):  # nearly the unit of the sum, which rounding up would exceed
-        most = float(part * size[lead] / size_of_one)
-        edited = tree.edit(date=DAY).set_weight(1, name, most).round_weights(1)
-        assert edited.tree_.used(0)[0] == lead
-        told = re.search(r"if (.*) [<>]", export_text(edited))[1]
-        for found in re.findall(r"(?<![\w.])\d[\d.e+-]*(?= )", told):
-            assert float(found) == float(f"{float(found):.0e}"), told
-
-
 def test_a_feature_that_is_dropped_counts_as_its_mean():
     tree, X, _ = case("plain")
     split = outline(tree.tree_).questions()[0].split
@@ -247,18 +168,6 @@ def test_a_feature_that_is_dropped_counts_as_its_mean():
     assert_allclose(edited.predict_proba(X), tree.predict_proba(mean), atol=0.03)
     with pytest.raises(ValueError, match="does not use"):
         edited.drop_feature(feature)
-
-
-def test_a_question_without_terms_goes():
-    frame, y = patients(160)
-    tree = SoftTreeClassifier(depth=1, curves=False, n_starts=1, random_state=0)
-    tree.fit(frame[["dose"]], y)
-    edited = tree.edit(date=DAY).drop_feature("dose")
-    assert not outline(edited.tree_).questions()  # the term for missing values goes too
-    shares = np.array([np.mean(y == "ill"), np.mean(y == "well")])
-    assert_allclose(edited.predict_proba(frame[["dose"]]), np.tile(shares, (len(y), 1)), atol=0.05)
-    with pytest.raises(ValueError, match="one leaf"):
-        edited.prune(1)
 
 
 def test_a_leaf_has_the_class_or_the_probabilities_that_it_was_given():
@@ -381,14 +290,6 @@ def test_rows_are_counted_again():
 def test_what_cannot_be_done_is_said(verb, given, said):
     with pytest.raises(ValueError, match=said):
         getattr(case("wine")[0].edit(), verb)(*given)
-
-
-def test_rows_need_their_classes():
-    tree, X, y = case("wine")
-    with pytest.raises(ValueError, match="y must hold one class for each of the 3 rows"):
-        tree.edit().compare(X[:3], y[:1])
-    with pytest.raises(ValueError, match=r"no rows|0 sample"):
-        tree.refit(X[:0], y[:0])
 
 
 # --- chains ---------------------------------------------------------------------------------------

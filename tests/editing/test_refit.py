@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.datasets import load_wine
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from typer.testing import CliRunner
@@ -18,8 +18,6 @@ import softsplit
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.cli import app
-from softsplit.editing.refit import FreeQuestion
-from softsplit.problem.bounds import Bounds
 from softsplit.reading.outline import outline
 from tables import patients
 
@@ -123,18 +121,6 @@ def test_what_was_edited_is_printed_as_before(kind):
     assert new.edits.thresholds == old.edits.thresholds
     free = edited.refit(X, y, keep="structure")
     assert loss_of(free, X, y) <= loss_of(after, X, y) + 1e-9
-
-
-def test_numbers_of_a_question_are_linear_in_its_free_ones():
-    X, y = wine()
-    edited = damaged(fitted("walk", X, y), np.random.default_rng(1))
-    for t in edited.tree_.edits.thresholds:
-        tree = edited.tree_.parameters
-        bounds = Bounds.free(*tree.weights.shape)
-        free = FreeQuestion.of(bounds, edited.tree_, t, edited.tree_.edits)
-        assert_allclose(
-            free.matrix @ free.start, [*tree.weights[free.used, t], tree.thresholds[t]], rtol=1e-9
-        )
 
 
 @pytest.mark.slow

@@ -105,13 +105,6 @@ def test_fixed_branches_are_not_looked_at_in_an_evaluation():
     assert_same(one, other)
 
 
-def test_another_steepness_does_not_use_the_cached_gates():
-    case = random_case(0, 3)
-    fast, plain = restricted(BLOCKS[0], case)
-    assert fast.with_steepness(2.0).rows is case.problem.rows
-    assert fast.with_steepness(2.0).cost(case.tree) == plain.with_steepness(2.0).cost(case.tree)
-
-
 def test_rows_that_do_not_arrive_are_left_out():
     case = random_case(0, 3, 512.0, n_rows=200)
     cache = GateCache.of(case.tree, case.problem.rows, 512.0)
@@ -181,10 +174,3 @@ def test_descents_with_and_without_the_cache_agree(block, rates, proximal):
     assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-7)
     fixed = ~fast.problem.free_branches
     assert_array_equal(ends[0][0][fixed], tree.splits[fixed])
-
-
-def test_a_stage_with_its_own_steepness_is_refused():
-    fast, _ = engines(BLOCKS[0])
-    tree = fast.problem.anchor
-    with pytest.raises(ValueError, match="at the steepness of the cache only"):
-        fast.descend(tree.splits, tree.leaf_values, DescentLimits(1, 0, 0, 1, 0), steepness=3.0)

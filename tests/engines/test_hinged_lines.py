@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from softsplit import SoftTreeClassifier
-from softsplit.engines.compiled import CompiledRows, ThreadedRows
+from softsplit.engines.compiled import ThreadedRows
 from softsplit.engines.hinged import HingedLines
-from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples, first_rows
 from softsplit.estimators.base import model_settings, profiled, training_run
 from softsplit.estimators.training_rows import training_rows
@@ -86,23 +86,6 @@ def test_lines_are_indexed_like_an_array(key):
         hinged.features[np.array([0, 1]), np.array([0, 1])]
 
 
-def test_lines_are_read_like_an_array():
-    """Operators see all lines; those that are not used are zero, and groups keep their kind."""
-    _, hinged, dense = both()
-    n_features = hinged.n_features
-    assert np.array_equal(2.0 * hinged.features, 2.0 * dense.features)
-    assert np.array_equal(np.dot(np.eye(n_features), hinged.features), dense.features)
-    used = np.arange(n_features) % 3 == 0
-    lines = hinged.drawn(1000).lines_in_use(used)
-    assert np.array_equal(lines[used], dense.drawn(1000).lines(np.flatnonzero(used)))
-    assert not np.any(lines[~used])
-    assert isinstance(hinged.of_group(1).features, HingedLines)
-    splits, table = np.ones((1, n_features + 1)), np.ones((2, 2))
-    one, other = (CompiledRows(rows).of_group(1) for rows in (hinged, dense))
-    asked = splits, table, IDENTITY, 1.0
-    assert np.array_equal(one.evaluate(*asked).mass, other.evaluate(*asked).mass)
-
-
 def test_a_table_is_indexed_like_an_array():
     table, array = both()[0], np.asarray(both()[0])
     mask = np.arange(table.shape[1]) % 2 == 0
@@ -164,15 +147,6 @@ def test_the_tree_is_the_same(weighted):
     assert np.any(tree.parameters.weights[own.coding.hinges])  # the effect of x1 bends
 
 
-def test_few_rows_have_an_array_and_rows_of_weight_zero_no_hinges():
-    X, y = numbers()
-    few = training_rows(SoftTreeClassifier(), X[: ROWS.row_sums], y[: ROWS.row_sums], None)
-    assert isinstance(few.X, np.ndarray) and few.bends
-    rows = training_rows(SoftTreeClassifier(), X, y, np.arange(N_ROWS) % 8 > 0)
-    assert isinstance(rows.counted().X, HingedTable)
-    assert isinstance(rows.part(np.arange(10)).X, np.ndarray)
-
-
 def test_preparing_rows_that_bend_takes_little_more_than_a_copy():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60_000, 40))
@@ -185,23 +159,3 @@ def test_preparing_rows_that_bend_takes_little_more_than_a_copy():
     assert prepared.problem.n_features == 4 * X.shape[1]
     assert held < 1.3  # the values in training order; all columns would be four
     assert peak < 2.5
-
-
-def test_rules_about_columns_take_many_rows_that_bend():
-    """Without the count of a penalty these mask columns, by scores of a sample."""
-    X, y = numbers()
-    tree = SoftTreeClassifier(
-        penalty=None, at_most_one=[[0, 1]], depth=1, n_starts=1, random_state=0, curves=1
-    ).fit(X, y)
-    assert len({0, 1} & set(tree.selected_features_.tolist())) <= 1
-
-
-def test_few_distinct_rows_are_held_as_an_array():
-    """Their samples are the rows themselves, which compiled code of starts reads."""
-    X = np.rint(3 * numbers()[0][:, :1])
-    y = (X[:, 0] + np.arange(len(X)) % 3 > 1).astype(np.int64)
-    table = bent_matrix(X, None, 3, np.ones(len(X))).X
-    scaling = fit_scaling("standard", np.asarray(table), np.ones(len(X)))
-    samples = Samples.from_hinged(table, y, 2, np.ones(len(X)), scaling)
-    assert samples.n_rows < 100 and isinstance(samples.features, np.ndarray)
-    assert SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y).score(X, y) > 0.7

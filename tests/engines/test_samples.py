@@ -1,9 +1,5 @@
 """Grouping of the rows: neither their order nor their repetition may change a single bit."""
 
-import gc
-import pickle
-import weakref
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -112,14 +108,6 @@ def test_minus_zero_is_zero():
     assert_same_bits(one, Samples.from_arrays(negative[[1, 0, 2, 3]], y, 2))
 
 
-def test_other_number_types_are_accepted():
-    X, y = np.array([[0, 1], [1, 0], [1, 1]]), np.array([0, 1, 1], dtype=np.int32)
-    expected = Samples.from_arrays(X.astype(float), y.astype(np.int64), 2)
-    assert_same_bits(Samples.from_arrays(X, y, 2), expected)
-    assert_same_bits(Samples.from_arrays(X.astype(np.float32), y, 2, [1, 1, 1]), expected)
-    assert_same_bits(Samples.from_arrays(np.asfortranarray(X, dtype=float), y, 2), expected)
-
-
 @pytest.mark.parametrize(
     ("y", "weight", "missing"),
     [
@@ -163,21 +151,6 @@ def test_few_rows_of_each_class_are_its_first():
     np.testing.assert_array_equal(few.weights, samples.weights[kept])
     np.testing.assert_allclose(few.group_totals[1:], samples.group_totals[1:])
     assert few.group_samples is few
-
-
-def test_a_sample_is_shared_for_as_long_as_somebody_has_it():
-    rng = np.random.default_rng(0)
-    samples = Samples.from_arrays(rng.normal(size=(90, 2)), np.arange(90) % 2, 2)
-    first = samples.stratified(40)
-    assert samples.stratified(40) is first and samples.stratified(50) is not first
-    some = samples.stratified(40, np.array([1]))
-    assert some.n_features == 1
-    copied = pickle.loads(pickle.dumps(samples))
-    assert np.array_equal(copied.stratified(40).features, first.features)
-    gone = weakref.ref(first)
-    del first
-    gc.collect()
-    assert gone() is None
 
 
 @pytest.mark.parametrize("single", [False, True])

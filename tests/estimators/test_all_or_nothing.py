@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 import softsplit.estimators.chosen
 import softsplit.training.run
@@ -55,16 +53,6 @@ def test_a_refit_that_fails_leaves_the_old_tree(failure, make):
     assert model.classes_.tolist() == [0, 1] and export_text(model) == text
 
 
-@pytest.mark.parametrize("make", [tree, *slow(search)])
-def test_a_first_fit_that_fails_leaves_no_tree(make):
-    model = make(min_class_rate=1.0)
-    with pytest.raises(ValueError, match="min_class_rate"):
-        model.fit(OTHER_X, OTHER_Y)
-    with pytest.raises(NotFittedError):
-        check_is_fitted(model)
-    assert vars(model) == make(min_class_rate=1.0).get_params()
-
-
 @pytest.mark.parametrize(
     ("make", "module", "part"),
     [
@@ -81,12 +69,3 @@ def test_an_interruption_leaves_the_old_tree(make, module, part, monkeypatch):
         model.fit(OTHER_X, OTHER_Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)
     assert model.n_features_in_ == 3
-
-
-@pytest.mark.parametrize("make", [tree, search])
-def test_a_refit_without_names_forgets_the_old_ones(make):
-    import pandas as pd
-
-    model = make().fit(pd.DataFrame(X, columns=["a", "b", "c"]), Y)
-    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
-    assert not hasattr(model.fit(X, Y), "feature_names_in_")

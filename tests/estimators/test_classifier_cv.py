@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,10 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
-from softsplit.estimators import chosen as chosen_tree
 from softsplit.selection.cross_validation import FoldTrainer
-from softsplit.solvers import Status
-from softsplit.training.progress import ConsoleProgress
 
 SMALL = {"n_strengths": 3, "cv": 3, "random_state": 0}
 PAPER = SMALL | {"loss": "cost", "steepnesses": (512.0,)}
@@ -123,17 +115,6 @@ def test_any_scorer_decides(wine, scoring):
     assert np.isfinite(chosen.best_score_)
 
 
-def test_a_scorer_without_weights_may_meet_weights(wine):
-    X, y = wine
-
-    def plain(estimator, X, y):
-        return estimator.score(X, y)
-
-    weight = np.linspace(0.5, 2.0, len(y))
-    chosen = SoftTreeClassifierCV(**SMALL, scoring=plain).fit(X, y, weight)
-    assert 0 <= chosen.best_score_ <= 1
-
-
 def test_folds_of_the_callers_own(wine):
     X, y = wine
     splits = list(StratifiedKFold(4, shuffle=True, random_state=1).split(X, y))
@@ -227,80 +208,6 @@ def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("second", "told"),
-    [
-        ({"depths": [1, 2]}, "depth 2.* on 2 of 5 folds, not finished$"),  # it was leading
-        ({"depths": [2], "ridges": [1.0, 1e6]}, "ridge 1e[+]06.* on 2 of 5 folds, dropped$"),
-    ],
-)
-def test_only_what_was_behind_is_told_as_dropped(monkeypatch, second, told):
-    real, lines = FoldTrainer.evaluate, []
-
-    def interrupted(self, some, fractions, board, folds=None):
-        real(self, some, fractions, board, folds)
-        if folds == range(2):  # the second candidate, on its first folds
-            self.run.budget.stop()
-
-    monkeypatch.setattr("softsplit.training.progress.finish_line", lines.append)
-    monkeypatch.setattr(FoldTrainer, "evaluate", interrupted)
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    given = {"ridges": [1.0], "scales": ["standard"], "cv": 5} | second
-    with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
-        SoftTreeClassifierCV(**given, curves=False, random_state=0, verbose=1).fit(
-            X, X[:, 0] * X[:, 1] > 0
-        )
-    ended = [line for line in lines if line.endswith(("not finished", "dropped"))]
-    assert len(ended) == 1 and re.search(told, ended[0])
-
-
-@both_losses
-@pytest.mark.parametrize("place", ["configured", "refit_from"])
-def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place, small):
-    real, calls = getattr(chosen_tree, place), []
-
-    def interrupted(*arguments, **options):
-        calls.append(arguments)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(chosen_tree, place, interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted while the chosen tree was trained"):
-        chosen = SoftTreeClassifierCV(**small).fit(*wine)
-    assert len(calls) == 2
-    assert chosen.best_estimator_.solution_.status is Status.INTERRUPTED
-    assert chosen.score(*wine) > 0.8
-
-
-def test_a_second_interruption_ends_the_fit(wine, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(chosen_tree, "configured", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        SoftTreeClassifierCV(**SMALL).fit(*wine)
-
-
-PROGRESS = {
-    "log": r"depth 2, standard scaling, ridge 1: accuracy \d+.\d %, log-loss 0\.\d{4} \(0\.\d{4}",
-    "cost": r"depth 2, minmax scaling, steepness 512: accuracy \d+.\d %, [\d.]+ features",
-}
-
-
-@both_losses
-def test_progress_shows_each_candidate(wine, monkeypatch, small):
-    lines, told = [], []
-    monkeypatch.setattr("softsplit.training.progress.finish_line", lines.append)
-    monkeypatch.setattr(ConsoleProgress, "part_ended", lambda self: told.append(self.status()))
-    found = SoftTreeClassifierCV(**small, verbose=1).fit(*wine)
-    text = "\n".join(lines)
-    assert re.search(PROGRESS[small.get("loss", "log")], text)
-    assert ("quantile scaling" in text) == ("loss" in small)
-    assert lines[-1].startswith("chosen: depth ")
-    assert len(told) >= found.n_splits_ and told[0].text.startswith("softsplit: comparing depth ")
-
-
-@pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
         ({"selection": "worst"}, "selection must be 'default', 'sparse', 'one_se'"),
@@ -345,16 +252,6 @@ def test_rates_that_cannot_be_met():
         SoftTreeClassifierCV(**SMALL | ONE, min_class_rate=1.0).fit(X[::20, :1], y[::20])
 
 
-def test_two_valued_columns_need_one_scaling_only():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, size=(60, 4)).astype(float)
-    y = X[:, 0].astype(int)
-    y[:3] = 1 - y[:3]
-    chosen = SoftTreeClassifierCV(**SMALL | {"depths": [1]}).fit(X, y)
-    assert set(chosen.cv_results_["param_scale"]) == {"standard"}
-    assert_array_equal(chosen.selected_features_, [0])
-
-
 def test_fold_without_weight_or_classes_is_refused():
     X, y = load_iris(return_X_y=True)
     weight = np.ones(len(y))
@@ -365,32 +262,6 @@ def test_fold_without_weight_or_classes_is_refused():
     splits = [(np.arange(50), np.arange(50, 150))] * 2
     with pytest.raises(ValueError, match="fewer than two classes"):
         SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y)
-
-
-@both_losses
-def test_rows_of_weight_zero_change_no_choice(wine, small):
-    X, y = wine
-    rng = np.random.default_rng(0)
-    rows, labels = np.vstack([X, rng.normal(size=(50, 13))]), np.append(y, rng.integers(0, 3, 50))
-    order = rng.permutation(len(rows))
-    weight = np.append(np.ones(len(X)), np.zeros(50))[order]
-    kept = order[weight > 0]
-    few = small | {"depths": [2], "scales": ["minmax"]}
-    alone = SoftTreeClassifierCV(**few).fit(X[kept], y[kept])
-    beside = SoftTreeClassifierCV(**few).fit(rows[order], labels[order], weight)
-    assert_array_equal(alone.cv_results_["mean_test_score"], beside.cv_results_["mean_test_score"])
-    assert_array_equal(alone.predict_proba(X), beside.predict_proba(X))
-
-
-def test_a_score_that_some_folds_do_not_have_decides_by_the_others(wine):
-    calls = []
-
-    def sometimes(tree, X, y):
-        calls.append(len(y))
-        return float("nan") if len(calls) % 4 == 0 else tree.score(X, y)
-
-    chosen = SoftTreeClassifierCV(**SMALL, n_jobs=1, scoring=sometimes).fit(*wine)
-    assert 0.8 < chosen.best_score_ <= 1
 
 
 @pytest.mark.parametrize(("loss", "n_classes", "n_columns"), [("log", 14, 4), ("cost", 12, 5)])
@@ -404,36 +275,3 @@ def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(
     X = np.where(rng.random((600, n_columns)) < 0.85, usual[y], 1 - usual[y]).astype(float)
     chosen = SoftTreeClassifierCV(loss=loss, random_state=0, n_strengths=4, cv=3).fit(X, y)
     assert chosen.score(X, y) > 2 * np.bincount(y).max() / len(y)
-
-
-PEAK = """
-import warnings
-from pathlib import Path
-import numpy as np
-from sklearn.datasets import make_classification
-from softsplit import SoftTreeClassifierCV
-
-warnings.simplefilter("ignore")
-
-
-def resident(name):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
-
-
-SoftTreeClassifierCV(random_state=0).fit(*make_classification(300, 20, random_state=0))
-rng = np.random.default_rng(0)
-X = rng.standard_normal((500, 4000))
-y = X[:, 0] + X[:, 1] + rng.standard_normal(len(X)) > 0
-Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-before = resident("VmRSS")
-SoftTreeClassifierCV(random_state=0, n_jobs=1).fit(X, y)
-print((resident("VmHWM") - before) / X.nbytes)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no peaks are known")
-def test_a_choice_on_a_wide_table_takes_at_most_four_copies():
-    run = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
-    assert float(run.stdout) < 4

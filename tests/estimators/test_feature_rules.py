@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -88,36 +86,6 @@ def test_at_most_one_is_the_best_of_all_allowed_subsets(loss):
         assert found <= min(every) * (1 + 1e-4) + 1e-6, (seed, found, every)
 
 
-def test_required_beside_brute_force():
-    """Under the count a required column is as good as the best tree that has it."""
-    X, y = rows(3, 100, 4)
-    given = {"depth": 1, "n_starts": 4, "curves": False, "global_strength": 2.0}
-    tree = small(**given, local_strength=0.5, required=[3]).fit(X, y)
-    best = np.inf
-    for size in range(1, 5):
-        for chosen in itertools.combinations(range(4), size):
-            if 3 in chosen:
-                Z = np.zeros_like(X)
-                Z[:, chosen] = X[:, chosen]
-                free = small(**given | {"global_strength": 0.0}, local_strength=0.0).fit(Z, y)
-                n_weights = np.count_nonzero(free.weights_)
-                best = min(best, free.objective_ + 0.5 * n_weights + 2.0 * (size - 1))
-    assert tree.objective_ <= best * (1 + 1e-4)
-    assert 3 in tree.selected_features_
-
-
-def test_rules_by_name_count_all_columns_of_a_variable():
-    frame, y = table()
-    given = {
-        "required": ["town"],
-        "at_most_one": [["a", "b", "c"]],
-        "forbidden_together": [["d", "e"]],
-    }
-    tree = small(**given).fit(frame, y)
-    used = {frame.columns[j] for j in tree.selected_features_}
-    assert "town" in used and len(used & {"a", "b", "c"}) <= 1 and len(used & {"d", "e"}) <= 1
-
-
 def test_rules_in_a_choice_and_along_a_path():
     frame, y = table(n=150)
     given = {"required": ["f"], "forbidden_together": [["a", "b"]], "feature_costs": {"a": 5.0}}
@@ -133,26 +101,7 @@ def test_rules_in_a_choice_and_along_a_path():
     assert search.best_estimator_.required == ["f"]
 
 
-def test_a_required_column_may_be_constant_in_a_fold():
-    X, y = rows(1, 90)
-    X[:, 5] = 0.0
-    X[7, 5] = 1.0
-    search = SoftTreeClassifierCV(
-        depths=[1], scales=["standard"], ridges=[1.0], cv=3, n_starts=1, random_state=0,
-        required=[5],
-    ).fit(X, y)  # fmt: skip
-    assert 5 in search.selected_features_
-
-
 # --- costs ----------------------------------------------------------------------------------------
-
-
-def test_a_dear_column_gives_way_to_a_cheap_one():
-    X, y = rows(2, 300)
-    free = small(curves=False).fit(X, y)
-    cheap = small(curves=False, feature_costs={0: 30.0}).fit(X, y)
-    assert 0 in free.selected_features_
-    assert 0 not in cheap.selected_features_ and 1 in cheap.selected_features_
 
 
 def test_objective_has_the_price_of_every_feature():
@@ -230,10 +179,3 @@ def test_files_copies_and_resamples_keep_rules_and_costs(tmp_path):
     numbers = frame[NAMES].fillna(0.0)
     plain = small(curves=False, required=["f"], feature_costs={"a": 2.0}).fit(numbers, y)
     assert plain.stability(numbers, y, n_resamples=2).to_frame("features").iloc[0, 1] is not None
-
-
-def test_costs_of_one_change_nothing():
-    X, y = rows(4)
-    free, priced = small().fit(X, y), small(feature_costs={0: 1.0}).fit(X, y)
-    assert np.array_equal(free.weights_, priced.weights_)
-    assert free.objective_ == priced.objective_

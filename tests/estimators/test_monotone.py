@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -20,7 +19,6 @@ from softsplit import (
     dumps_model,
     loads_model,
 )
-from softsplit.advice.differences import compare_trees
 from softsplit.advice.monotone_check import check_monotone
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
@@ -101,45 +99,6 @@ def test_a_wrong_sign_takes_the_column_out_or_leaves_it_level():
     assert found.holds is False
     low, high = free.predict_proba(found.rows)[:, 1]
     assert found.rows["e"].iloc[0] < found.rows["e"].iloc[1] and low > high
-
-
-def test_texts_speak_of_the_class_that_was_named():
-    frame, y = table(5, 2, 200)
-    wish = {"a": {"k0": "-"}, "e": {"k1": "-"}}
-    tree = SoftTreeClassifier(monotone=wish, n_starts=1, random_state=0).fit(frame, y)
-    other = SoftTreeClassifier(monotone={"a": "+", "e": "-"}, n_starts=1, random_state=0)
-    other.fit(frame, y)
-    np.testing.assert_array_equal(tree.predict_proba(frame), other.predict_proba(frame))
-    text = dumps_model(tree)
-    SCHEMA.validate(json.loads(text))
-    for model in (tree.tree_, loads_model(text).tree_):
-        assert "probability of k0 never rises when a rises (proved" in tree_text(model)
-        assert "probability of k1 never rises when e rises (proved" in tree_text(model)
-    assert "probability of k1 never falls when a rises (proved" in tree_text(other.tree_)
-    assert str(tree.check_monotone("a", {"k0": "-"})).startswith("probability of k0 never rises")
-
-
-def test_a_comparison_says_where_the_effects_hold():
-    frame, y = table(7, 2, 400)
-    wish = {"e": {"k0": "-"}, "a": "+"}
-    kept = SoftTreeClassifier(monotone=wish, n_starts=1, random_state=0).fit(frame, y)
-    free = SoftTreeClassifier(n_starts=1, random_state=0).fit(frame, y)
-    one, other = kept.tree_, free.tree_
-    X = [kept.tree_.table_coding.code(frame).X, free.tree_.table_coding.code(frame).X]
-    holds, not_so = "holds for all inputs", "does not hold"
-    both = [
-        ("probability of k0 never rises when e rises", holds, not_so),
-        ("probability of k1 never falls when a rises", holds, holds),
-    ]
-    found = compare_trees(one, other, *X)
-    assert found.monotone == both
-    assert "when e rises: before holds for all inputs, after does not hold" in str(found)
-    assert "when a rises: holds for all inputs in both" in str(found)
-    assert compare_trees(other, one, *X[::-1]).monotone == [(a, c, b) for a, b, c in both]
-    assert compare_trees(other, other, X[1], X[1]).monotone == []
-    renamed = replace(other, classes=np.array(["k0", "k2"], dtype=object))
-    told = compare_trees(one, renamed, *X).monotone
-    assert [after for _, _, after in told] == ["not known", "not known"]
 
 
 def test_no_feasible_tree_from_other_starts_is_a_thousandth_better():
@@ -269,17 +228,3 @@ def test_the_chart_is_consistent_with_its_derivatives():
 def test_wishes_that_make_no_sense_are_told_in_one_sentence(wish, words):
     with pytest.raises(ValueError, match=words):
         SoftTreeClassifier(monotone=wish).fit(*table(0, 3, 60))
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"penalty": "l0"}, "penalty='count'"),
-        ({"solver": "decomposition", "penalty": None}, "does not know monotone"),
-        ({"engine": "other"}, "memory"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(given, words):
-    frame, y = table(0, 2, 60)
-    with pytest.raises(ValueError, match=words):
-        SoftTreeClassifier(monotone={"a": "+"}, **given).fit(frame, y)

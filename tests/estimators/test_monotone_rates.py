@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from scipy.optimize import minimize
-from sklearn.base import clone
 
 from monotone_cases import coded_violations
 from slow_cases import slow
@@ -18,8 +16,6 @@ from softsplit import (
     Parity,
     RateConstraint,
     SoftTreeClassifier,
-    SoftTreeClassifierCV,
-    strength_path,
 )
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
@@ -95,71 +91,6 @@ def test_random_problems_hold_both(loss, seed):
     assert tree.solution_.violation <= 1e-6
 
 
-def test_a_bound_binds_and_the_tree_is_stationary():
-    frame, y = loans(3)
-    given = settings("log", len(y))
-    free = SoftTreeClassifier(monotone=WISH, **given).fit(frame, y)
-    tree = SoftTreeClassifier(monotone=WISH, fairness=Parity("sex", 0.02), **given).fit(frame, y)
-    groups = [frame["sex"] == one for one in np.unique(frame["sex"])]
-
-    def spread(one):
-        said = one.predict_proba(frame)[:, 1]
-        return np.ptp([said[rows].mean() for rows in groups])
-
-    assert spread(free) > 0.1 and spread(tree) <= 0.02 + 1e-6
-    assert tree.tree_.rates[0].multiplier > 0
-    # the objective, and so its slope, is a sum over 140 rows
-    assert tree.solution_.stationarity < 1e-3 and tree.objective_ > free.objective_
-
-
-@pytest.mark.parametrize("penalty", ["count", None])
-def test_minimum_class_rates_by_likelihood(penalty):
-    frame, y = loans(1)
-    given = settings("log", len(y)) | {"depth": 1}
-    tree = SoftTreeClassifier(
-        monotone=WISH, penalty=penalty, min_class_rate={"k0": 0.8}, **given
-    ).fit(frame, y)
-    said = tree.predict_proba(frame)[y == "k0", 0].mean()
-    assert said >= 0.8 - 1e-6
-    assert all(tree.check_monotone(column).proved for column in WISH)
-
-
-def test_no_tree_of_other_starts_is_a_thousandth_better():
-    """One split without a penalty, by SLSQP in the coordinates of the order."""
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(120, 2))
-    group = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
-    y = (X[:, 0] - 0.7 * X[:, 1] + rng.logistic(size=120) > 0).astype(int)
-    given = {"depth": 1, "penalty": None, "curves": False, "decision": "mixture"}
-    wished = {"monotone": {0: "+", 1: "+"}, "fairness": Parity("group", 0.05)}
-    sensitive = pd.DataFrame({"group": group})
-    tree = SoftTreeClassifier(n_starts=2, random_state=0, **wished, **given)
-    tree.fit(X, y, sensitive=sensitive)
-    problem = prepare(
-        model_settings(clone(tree)), training_rows(clone(tree), X, y, None, sensitive)
-    ).problem
-
-    def made(v):
-        odds = np.array([v[3], v[3] + v[4]])
-        leaves = 1 / (1 + np.exp(np.vstack([odds, -odds])))
-        return TreeParameters(v[:2, None], v[2:3], leaves)
-
-    wide = np.inf
-    bounds = np.array([(-wide, 0), (-wide, 0), (-wide, wide), (-wide, wide), (0, wide)])
-    lines = {"type": "ineq", "fun": lambda v: -problem.shortfalls(made(v))[2:]}
-    best = np.inf
-    for _ in range(8):
-        begin = rng.normal(size=5) * [1, 1, 0.1, 1, 1]
-        found = minimize(
-            lambda v: problem.objective(made(v)), np.clip(begin, *bounds.T),
-            method="SLSQP", bounds=bounds, constraints=[lines], options={"maxiter": 300},
-        )  # fmt: skip
-        if np.max(problem.shortfalls(made(found.x))[2:]) <= 1e-6:
-            best = min(best, found.fun)
-    assert np.isfinite(best) and tree.objective_ <= best * 1.001
-    assert tree.weights_[1] == 0
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_slopes_of_rates_in_the_chart_are_those_of_differences(n_classes):
     frame, y = loans(2, n_classes)
@@ -187,21 +118,6 @@ def test_slopes_of_rates_in_the_chart_are_those_of_differences(n_classes):
             there[place] += change
             moved.append(-rates.shortfalls(there))
         assert_allclose(found[:, place], (moved[0] - moved[1]) / 2e-6, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_the_choice_and_the_path_hold_both():
-    frame, y = loans(1, n_rows=120)
-    wished = {"monotone": WISH, "fairness": Parity("sex", 0.05)}
-    one = SoftTreeClassifier(**settings("log", len(y)) | {"depth": 1}, **wished)
-    path = strength_path(frame, y, estimator=one, n_points=2)
-    assert len(path) == 2
-    for point in path:
-        assert_both_hold(point.classifier, frame)
-    search = SoftTreeClassifierCV(
-        depths=[1], cv=3, n_starts=1, random_state=0, curves=False, **wished
-    ).fit(frame, y)
-    assert_both_hold(search, frame)
 
 
 def test_what_was_not_met_is_named():

@@ -9,18 +9,13 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold
 
 from readings import LEAVES, random_classifier, random_model
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
-from softsplit.data import load_dataset
-from softsplit.data.named import BUNDLED, file_of
+from softsplit import SoftTreeClassifier, export_text
 from softsplit.fitted.leaf_shares import decision_gains, smoothed_shares
 from softsplit.fitted.pruning import simplified_model
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay
-from softsplit.problem.loss import LogLoss
+from softsplit.plots import DecisionRegionsDisplay
 from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
@@ -122,65 +117,6 @@ def test_an_engine_elsewhere_gives_the_same_shares():
     elsewhere = prepare(ModelSettings(loss="cost", engine=TwoHalves.of), rows)
     far = fitted_tree(elsewhere, found.solution_, 0.0)
     assert_allclose(far.leaf_shares, found.leaf_distributions_, atol=1e-12)
-
-
-def test_distributions_of_the_likelihood_are_left_alone():
-    X, y = load_iris(return_X_y=True)
-    tree = quick(loss=LogLoss(), min_class_rate=0).fit(X, y)
-    assert tree.tree_.distributions is None and tree.tree_.call_costs is None
-    assert tree.leaf_distributions_ is tree.leaf_classes_
-    # A cost matrix decides there at prediction.
-    settings = ModelSettings.of(tree.get_params())
-    prepared = prepare(settings, Rows(X, y, np.ones(len(y)), tree.classes_))
-    costs = [[0, 1, 1], [1, 0, 50], [1, 1, 0]]
-    prepared = replace(prepared, settings=replace(settings, cost_matrix=costs))
-    model = fitted_tree(prepared, tree.solution_, 0.0)
-    wanted = np.argmin(model.predict_proba(X) @ np.array(costs), axis=1)
-    assert_array_equal(model.predict_index(X), wanted)
-    assert np.any(wanted != tree.tree_.predict_index(X))
-
-
-# --- what they are good for -------------------------------------------------------------------
-
-
-SETS = {  # steep splits where the classes are easily told apart: others leave little to gain
-    "iris": {"scale": "quantile", "steepness": 4096.0},
-    "wdbc": {"scale": "quantile", "steepness": 4096.0},
-    "german-credit": {},
-}
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_left_out_rows_are_less_surprising(name):
-    """Half of the log-loss of the classes alone, at the same accuracy."""
-    if name not in BUNDLED and file_of(name) is None:
-        pytest.skip("SOFTSPLIT_DATA is not set")
-    found = load_dataset(name)
-    X, y = found.X, np.unique(found.y, return_inverse=True)[1]
-    called, shares = np.zeros((2, len(y), len(np.unique(y))))
-    for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
-        tree = quick(**SETS[name]).fit(X[train], y[train])
-        called[test], shares[test] = as_called(tree, X[test]), tree.predict_proba(X[test])
-        assert_array_equal(tree.predict(X[test]), called[test].argmax(axis=1))
-    assert log_loss(y, shares) < 0.5 * log_loss(y, called)
-    assert abs(np.mean(shares.argmax(axis=1) == y) - np.mean(called.argmax(axis=1) == y)) < 0.01
-    labels = np.unique(y)
-    said, was = (
-        ReliabilityDisplay.from_predictions(y, proba, labels).curves for proba in (shares, called)
-    )
-    assert np.mean([c.error for c in said]) < np.mean([c.error for c in was]) + 0.01
-
-
-def test_reliability_on_left_out_folds_of_both_estimators():
-    X, y = load_iris(return_X_y=True)
-    search = SoftTreeClassifierCV(n_strengths=2, cv=3, random_state=0)
-    for estimator in (quick(global_strength=1.0), search):
-        display = ReliabilityDisplay.from_folds(estimator, X, y, cv=3)
-        assert [curve.label for curve in display.curves] == ["0", "1", "2"]
-        assert all(curve.rows.sum() == len(y) for curve in display.curves)
-        assert not hasattr(estimator, "tree_")
-    two = ReliabilityDisplay.from_folds(quick(), X[50:], np.array(["a", "b"])[y[50:] - 1])
-    assert [curve.label for curve in two.curves] == ["b"]
 
 
 # --- the class and its probabilities ----------------------------------------------------------

@@ -141,16 +141,6 @@ def on_dask(X, y, n=2):
     return there, da.from_array(y, chunks=(tuple(there.map_partitions(len).compute()),))
 
 
-@pytest.fixture
-def few_drawn(monkeypatch):
-    """A sample of some of the rows: what holds on all of them holds by passes over them."""
-    pytest.importorskip("distributed")
-
-    monkeypatch.setattr("softsplit.on_dask.engine.MOST_DRAWN", 700)
-    few = EliminationOptions(support_rows=700, middle_rows=700)
-    monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
-
-
 @pytest.mark.parametrize("choice", [False, *slow(True)])
 @pytest.mark.parametrize("name", SHORT_AND_LONG)
 def test_on_dask(name, choice, client):
@@ -198,52 +188,6 @@ def people(n_rows: int, n_classes: int = 2) -> tuple[pd.DataFrame, np.ndarray, p
     X.loc[rng.random(n_rows) < 0.05, "arrears"] = np.nan
     y = np.array([f"k{k}" for k in np.digitize(score, cuts)])
     return X, y, pd.Series(group, name="group")
-
-
-def assert_told_of_all_rows(tree, X, y, column) -> None:
-    """What is told of the rates of groups is told of all rows, and a bound binds."""
-    local = tree.to_local()
-    said, decided = local.predict_proba(X), local.predict(X)
-    for one in tree.tree_.rates:
-        k = local.classes_.tolist().index(one.of)
-        given = one.name.partition(" given ")[2]
-        of = (y == given) if given else np.ones(len(y), dtype=bool)
-        for name, expected, told in zip(one.groups, one.expected, one.decided, strict=True):
-            own = of & (column == name).to_numpy()
-            assert_allclose(expected, said[own, k].mean(), atol=1e-9)
-            assert_allclose(told, np.mean(decided[own] == one.of), atol=1e-9)
-    assert any(one.multiplier > 0 for one in tree.tree_.rates)
-
-
-@pytest.mark.slow  # hundreds of passes over the rows; the next test has fewer
-@pytest.mark.parametrize("case", [
-    (2, Parity("town", 0.05)), (3, Parity("town", 0.05)), (2, EqualizedOdds("group", 0.08)),
-])  # fmt: skip
-def test_on_dask_bounds_hold_on_rows_that_were_not_drawn(case, client, few_drawn):
-    dd = pytest.importorskip("dask.dataframe")
-    from softsplit import DaskSoftTreeClassifier
-
-    n_classes, fairness = case
-    X, y, group = people(1500, n_classes)
-    there, labels = on_dask(X, y, 3)
-    apart = dd.from_pandas(group, npartitions=3)
-    tree = DaskSoftTreeClassifier(client=client, fairness=fairness, **SETTINGS)
-    tree.fit(there, labels, sensitive=apart)
-    assert_rates_hold(tree.to_local(), X, y, group)
-    assert_told_of_all_rows(tree, X, y, X["town"] if fairness.column == "town" else group)
-
-
-@pytest.mark.slow
-def test_on_dask_a_monotone_order_holds_with_rates_on_rows_that_were_not_drawn(client, few_drawn):
-    from softsplit import DaskSoftTreeClassifier
-
-    X, y, _ = people(1500)
-    given = {"monotone": {"income": "+", "arrears": "-"}, "fairness": Parity("town", 0.05)}
-    tree = DaskSoftTreeClassifier(client=client, **SETTINGS, **given).fit(*on_dask(X, y, 3))
-    for column in given["monotone"]:
-        assert tree.check_monotone(column).proved
-    assert_rates_hold(tree.to_local(), X, y)
-    assert_told_of_all_rows(tree, X, y, X["town"])
 
 
 def test_what_cannot_be_required_on_dask_is_told_in_one_sentence(client):

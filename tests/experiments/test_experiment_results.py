@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
 
 import pandas as pd
 import pytest
@@ -14,9 +13,7 @@ from experiment_parts import small
 from softsplit.experiments.cells import Cell, chains_of
 from softsplit.experiments.choice import best_start, nested_choice, nested_rows, paper_choice
 from softsplit.experiments.folds import WHOLE
-from softsplit.experiments.results import partial_grid, write_plots, write_results
-from softsplit.experiments.runner import RunSummary, summarise
-from softsplit.experiments.spec import Grid
+from softsplit.experiments.results import write_plots, write_results
 from softsplit.experiments.store import CellOutcome, Row, Store, StoreError, open_store
 from softsplit.experiments.tables import (
     latex,
@@ -92,18 +89,6 @@ def test_the_nested_choice_does_not(store):
     assert set(kept["start"]) == {1} and len(kept) == 8
 
 
-def test_equal_accuracies_are_decided_by_sparsity(store, tmp_path):
-    def equal(cell: Cell) -> CellOutcome:
-        found = outcome(cell)
-        return CellOutcome(**{**vars(found), "status": "OPTIMAL", "test_accuracy": 0.9})
-
-    with Store(tmp_path / "equal.sqlite") as made:
-        fill(made, small(), equal)
-        frame = spec_rows(small(), made)
-    assert set(paper_choice(frame)[["local_strength", "global_strength"]].max(axis=1)) == {4.0}
-    assert set(nested_choice(frame)[["local_strength", "global_strength"]].max(axis=1)) == {4.0}
-
-
 def test_the_table_stands_beside_the_papers(store):
     table = make_table(small(), store)
     assert list(zip(table["dataset"], table["model"], strict=True)) == [
@@ -134,27 +119,6 @@ def test_verdicts(store):
     assert verdict["as_sparse"].tolist() == [True, True]
     nested = nested_verdict(spec_rows(spec, store))
     assert nested["test_accuracy"].tolist() == pytest.approx([0.841, 0.841])
-
-
-def test_a_partial_grid_is_named(store):
-    spec = small()
-    summary = summarise(spec, store)
-    said = partial_grid(spec, summary)
-    assert "cells are run" not in said
-    assert "(3 of the paper's 14 strengths, 2 of its 4 models)" in said
-    done = RunSummary(10, Counter({"converged": 10}), {})
-    whole = small(models=("L1", "Linf", "L0loc", "L0glob"), grid=Grid())
-    assert partial_grid(whole, done) == ""
-    started = RunSummary(10, Counter({"converged": 4}), {})
-    assert "(4 of 10 cells are run)" in partial_grid(whole, started)
-
-
-def test_a_store_may_hold_more_than_the_spec_asks_for(store):
-    part = small(datasets=("wine",), models=("L1",), only_folds=(1,), starts=1, inner=None)
-    frame = spec_rows(part, store)
-    assert len(frame) == 3
-    assert set(frame["dataset"]) == {"wine"} and set(frame["fold"]) == {1}
-    assert summarise(part, store).n_done == 3
 
 
 def test_solvers_side_by_side(tmp_path):
@@ -250,16 +214,6 @@ def test_results_are_not_written_over_data_or_the_store(store, tmp_path, monkeyp
     assert data.read_bytes() == content and not (tmp_path / "small.md").exists()
 
 
-def test_figures_are_not_written_over_the_store(store, tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    figure = tmp_path / "small_boxes.svg"
-    figure.write_bytes(b"rows")
-    monkeypatch.setattr(store, "path", figure)
-    with pytest.raises(ValueError, match=r"the result .* would overwrite the store"):
-        write_plots(small(figures=["boxes"]), store, tmp_path)
-    assert figure.read_bytes() == b"rows"
-
-
 def test_markdown_and_latex_say_what_is_missing():
     table = pd.DataFrame({"a_b": ["x_1", "y&z"], "accuracy": [0.5, None], "reached": [True, False]})
     assert markdown(table).splitlines() == [
@@ -327,8 +281,3 @@ def test_heat_maps(tmp_path):
     red = colours.reshape(-1, 4)[worst]
     assert red[0] < 0.5 and red[1] < 0.1 and red[2] < 0.1, "the worst value is dark red"
     pyplot.close(figure)
-
-
-def test_an_experiment_without_figures_says_so(store, tmp_path):
-    with pytest.raises(ValueError, match="experiment 'small' has no figures"):
-        write_plots(small(), store, tmp_path)

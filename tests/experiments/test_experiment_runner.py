@@ -15,18 +15,15 @@ import numpy as np
 import pytest
 
 from experiment_parts import SMALL, contents, small
-from softsplit.experiments import work
 from softsplit.experiments.cells import FRESH, ChainStep, chains_of, steps_of, tree_protocol
-from softsplit.experiments.context import Context, load_data
+from softsplit.experiments.context import load_data
 from softsplit.experiments.folds import WHOLE, axis_seed, make_fold
 from softsplit.experiments.runner import RunProgress, run_experiment, summarise
 from softsplit.experiments.spec import Folds, Grid
-from softsplit.experiments.store import Store, StoreError, decode_tree, encode_tree, versions
-from softsplit.experiments.work import solver_named
+from softsplit.experiments.store import Store, StoreError, decode_tree, versions
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
-from softsplit.tree.parameters import TreeParameters
 
 
 @pytest.fixture(autouse=True)
@@ -60,14 +57,6 @@ class AfterRows(RunProgress):
 
 
 # --- cells ------------------------------------------------------------------------------------
-
-
-def test_a_path_is_walked_from_weak_to_strong():
-    grid = Grid(strengths=(0.5, 1.0, 2.0))
-    assert steps_of(grid, "local") == ((0.5, 0, -1), (1.0, 0, 0), (2.0, 0, 1))
-    assert steps_of(grid, "global") == ((0, 0.5, -1), (0, 1.0, 0), (0, 2.0, 1))
-    fresh = Grid(strengths=(0.5, 1.0), walk="fresh")
-    assert [step.parent for step in steps_of(fresh, "local")] == [FRESH, FRESH]
 
 
 def test_rows_of_a_grid_of_pairs_start_from_the_row_before():
@@ -114,14 +103,6 @@ def test_seeds_are_the_same_on_every_machine():
     assert axis_seed("start", 0, "iris", 2).entropy != axis_seed("start", 0, "iris", 1).entropy
 
 
-def test_trees_keep_all_their_bits():
-    rng = np.random.default_rng(0)
-    tree = TreeParameters(rng.normal(size=(5, 3)), rng.normal(size=3), rng.normal(size=(2, 4)))
-    again = decode_tree(encode_tree(tree))
-    for name in ("weights", "thresholds", "leaf_values"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(tree, name))
-
-
 # --- folds ------------------------------------------------------------------------------------
 
 
@@ -134,13 +115,6 @@ def test_shuffled_folds_are_the_published_ones():
     np.testing.assert_array_equal(fold.X_test, X[test])
     np.testing.assert_array_equal(fold.X, X[np.setdiff1d(np.arange(150), test)])
     assert [data.class_names[k] for k in fold.y_test] == data.y[test].tolist()
-
-
-def test_scaling_sees_the_training_rows_only():
-    data = load_data(small())["wine"]
-    fold = make_fold(data, Folds(), 0)
-    assert fold.X.min() == 0 and fold.X.max() == 1
-    assert fold.X_test.min() < 0 or fold.X_test.max() > 1
 
 
 @pytest.mark.parametrize("rule", ["shuffled", "stratified"])
@@ -196,14 +170,6 @@ def test_whatever_rows_are_missing_come_back_bit_for_bit(whole, tmp_path):
         assert summarise(small(), store).n_done == 56
         run_experiment(small(), store)
     assert contents(path) == contents(whole)
-
-
-def test_a_store_serves_specs_with_more_axes(whole, tmp_path):
-    """Cells of one data set, run alone, are those of the larger experiment."""
-    with Store(tmp_path / "grown.sqlite") as store:
-        run_experiment(small(datasets=("wine",), starts=1, models=("L0glob",)), store)
-        run_experiment(small(), store)
-    assert contents(tmp_path / "grown.sqlite") == contents(whole)
 
 
 # With two processes, and killed by itself at its fifth row.
@@ -262,21 +228,6 @@ def test_a_cell_that_raises_becomes_a_row_and_the_walk_goes_on(tmp_path):
     assert frame[frame["status"] != "ERROR"]["test_accuracy"].notna().all()
 
 
-@pytest.mark.slow
-def test_a_cell_that_kills_its_process_becomes_a_row(tmp_path):
-    spec = small(
-        datasets=("iris",),
-        models=("L1",),
-        starts=1,
-        solvers=("experiment_parts:DyingSolver",),
-        inner=None,
-        only_folds=(0,),
-    )
-    with Store(tmp_path / "died.sqlite") as store:
-        done = run_experiment(spec, store, n_jobs=2)
-    assert done.n_done == 3 and done.statuses["CRASHED"] == 1
-
-
 def test_by_likelihood_the_problem_is_that_of_the_estimators(tmp_path):
     counted = {"name": "size", "penalty": "count", "scope": "global"}
     spec = small(
@@ -301,71 +252,12 @@ def test_by_likelihood_the_problem_is_that_of_the_estimators(tmp_path):
         assert problem.objective(decode_tree(tree)) == pytest.approx(objective, rel=1e-9)
 
 
-def test_runs_are_on_record_even_if_they_are_interrupted(tmp_path):
-    spec = small(datasets=("iris",), models=("L1",), inner=None, starts=1)
-    with Store(tmp_path / "record.sqlite") as store:
-
-        def stop() -> None:
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            run_experiment(spec, store, progress=AfterRows(2, stop))
-        run_experiment(spec, store)
-        run_experiment(spec, store)
-        records = store.runs("small")
-    assert [record.n_rows for record in records] == [2, 4], "a run without work is none"
-    assert all(record.seconds > 0 and record.where == "1 process" for record in records)
-
-
 def test_an_interrupted_training_leaves_no_row(tmp_path):
     spec = small(datasets=("iris",), solvers=("experiment_parts:InterruptedSolver",), inner=None)
     with Store(tmp_path / "stopped.sqlite") as store:
         with pytest.raises(KeyboardInterrupt):
             run_experiment(spec, store)
         assert "INTERRUPTED" not in summarise(spec, store).statuses
-
-
-def test_models_and_strengths_have_no_say_in_a_start():
-    spec = small(models=("L1", "L0glob"), inner=None)
-    context = Context(spec, load_data(spec))
-    solver = solver_named("native", "cost")
-    drawn: dict[tuple[str, int, int], list[TreeParameters]] = {}
-    for chain in chains_of(spec):
-        problem = context.prepared(chain).problem
-        start = work._draw(chain, problem, solver, context)
-        drawn.setdefault((chain.dataset, chain.fold, chain.start), []).append(start.parameters)
-    assert len(drawn) == 8
-    for trees in drawn.values():
-        np.testing.assert_array_equal(trees[0].weights, trees[1].weights)
-    weights = [trees[0].weights.tobytes() for trees in drawn.values()]
-    assert len(set(weights)) == 8, "different folds and starts are different draws"
-
-
-def test_fresh_starts_do_not_depend_on_the_other_strengths(tmp_path):
-    options = {"datasets": ("iris",), "models": ("L0glob",), "inner": None, "starts": 1}
-    training = {"start_rule": "uniform", "scaling_fit": "all"}
-    fresh = small(**options, grid={"strengths": (0.25, 4.0), "walk": "fresh"}, training=training)
-    alone = small(**options, grid={"strengths": (4.0,), "walk": "fresh"}, training=training)
-    with Store(tmp_path / "fresh.sqlite") as store:
-        run_experiment(fresh, store)
-        assert summarise(alone, store).n_done == 2, "the rows of one serve the other"
-    with Store(tmp_path / "alone.sqlite") as store:
-        run_experiment(alone, store)
-    both = contents(tmp_path / "fresh.sqlite")
-    assert contents(tmp_path / "alone.sqlite") == [row for row in both if row[8] == 4.0]
-
-
-def test_a_table_of_the_readers_own(tmp_path):
-    rng = np.random.default_rng(0)
-    lines = [f"{x:.3f},{'hot' if x > 0.5 else 'cold'},{int(x > 0.5)}" for x in rng.uniform(size=60)]
-    (tmp_path / "own.csv").write_text("\n".join(["x,feel,y", *lines]))
-    own = {"name": "own", "file": str(tmp_path / "own.csv"), "target": "y"}
-    spec = small(datasets=(own,), models=("L1",), inner=None)
-    with Store(tmp_path / "own.sqlite") as store:
-        done = run_experiment(spec, store)
-        frame = store.frame({tree_protocol(spec, WHOLE)})
-    assert done.n_done == 12 and set(frame["dataset"]) == {"own"}
-    assert frame["test_accuracy"].mean() > 0.9
 
 
 # --- what a store refuses ---------------------------------------------------------------------
@@ -387,13 +279,6 @@ def test_rows_of_other_data_are_not_mixed(tmp_path):
             run_experiment(small(), store)
 
 
-def test_a_file_that_is_no_store_is_named(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database " * 100)
-    with pytest.raises(StoreError, match="is no store of results"):
-        Store(path)
-
-
 def test_unknown_solvers_and_peers_are_refused_before_any_work(tmp_path):
     with Store(tmp_path / "x.sqlite") as store:
         with pytest.raises(ValueError, match="solver 'magic' is unknown"):
@@ -402,20 +287,3 @@ def test_unknown_solvers_and_peers_are_refused_before_any_work(tmp_path):
             run_experiment(small(peers=("oracle",)), store)
         with pytest.raises(ValueError, match=r"'nowhere:Solver' cannot be loaded"):
             run_experiment(small(solvers=("nowhere:Solver",)), store)
-
-
-def test_more_folds_than_rows_are_refused(tmp_path):
-    spec = small(datasets=("iris",), folds=Folds(count=151))
-    with Store(tmp_path / "s.sqlite") as store:
-        message = "'iris' has 150 rows, too few for 151 folds; lower folds.count"
-        with pytest.raises(ValueError, match=message):
-            run_experiment(spec, store)
-
-
-def test_another_spec_of_the_same_name_is_not_taken_for_this_one(tmp_path):
-    spec = small(datasets=("iris",), starts=1)
-    with Store(tmp_path / "s.sqlite") as store:
-        store.add_spec(spec)
-        assert store.same_spec(spec) == spec
-        with pytest.raises(StoreError, match="another spec called 'small'; run this one first"):
-            store.same_spec(small(datasets=("iris",), starts=2))

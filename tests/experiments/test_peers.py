@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import sklearn
@@ -111,9 +109,3 @@ class Majority(peers.Peer):
 
     def splits(self):
         return iter(())
-
-
-def test_binary_probabilities_of_one_column_get_their_other_half():
-    peer = peers.ObliqueTree(1, 0)
-    peer.model = SimpleNamespace(predict_proba=lambda X: np.array([0.2, 0.9]))
-    np.testing.assert_allclose(peer.predict_proba(np.zeros((2, 1))), [[0.8, 0.2], [0.1, 0.9]])

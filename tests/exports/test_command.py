@@ -58,12 +58,3 @@ def test_a_workbook_needs_a_file(model, tmp_path):
     assert invoke("export", model, "--to", "excel", "-o", tmp_path / "t.xlsx").exit_code == 0
     assert (tmp_path / "t.xlsx").read_bytes().startswith(b"PK")
     assert invoke("export", model, "--to", "c", "--out", model).exit_code == 2
-
-
-@pytest.mark.parametrize(
-    "option", [("--dialect", "sqlite"), ("--table", "t"), ("--schema", "s"), ("--keep", "id")]
-)
-def test_options_of_sql_are_refused_with_other_languages(model, option):
-    refused = invoke("export", model, "--to", "python", *option)
-    assert refused.exit_code == 2
-    assert f"{option[0]} is for --to sql" in refused.stderr

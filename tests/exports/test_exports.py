@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import softsplit
 from export_cases import CASES, PARTS, STORED, case, dated, stored_case
 from export_runs import RUNNERS, absent, run_c, run_onnx, run_sqlite, run_workbooks, text_of
 from readings import TREES, alter, classifier_and_frame, random_classifier
@@ -26,7 +25,6 @@ from softsplit import (
     export_python,
     export_sql,
 )
-from softsplit.exports.dialects import DIALECTS
 from softsplit.persistence.estimators import classifier_of
 
 TOLERANCE = 1e-9
@@ -124,19 +122,6 @@ def test_a_tree_without_features():
         agree(tree, frame, run(tree, frame))
 
 
-@pytest.mark.slow
-def test_many_classes_and_leaves():
-    """Nothing is nested deeper than parsers go: SQLite takes 100 levels, Python 200."""
-    tree, X = random_classifier(5, depth=5, n_classes=8, n_features=8, n_rows=400)
-    many = np.array([f"class {i:03d}" for i in range(160)])
-    shares = np.random.default_rng(0).dirichlet(np.full(160, 0.05), 32).T
-    parameters = replace(tree.tree_.parameters, leaf_values=shares)
-    tree.tree_ = replace(tree.tree_, parameters=parameters, classes=many)
-    frame = pd.DataFrame(X[:20], columns=tree.feature_names_in_)
-    for run in (in_this_process, run_sqlite, run_c, run_onnx):
-        agree(tree, frame, run(tree, frame))
-
-
 def test_a_matrix_without_names_is_read_by_position():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
@@ -152,13 +137,6 @@ def test_a_matrix_without_names_is_read_by_position():
 def test_trees_of_stored_files_as_graphs(name):
     tree, X = stored_case(name)
     agree(tree, X, run_onnx(tree, X))
-
-
-def test_graphs_take_unsigned_labels_beyond_the_signed_ones():
-    tree, X = random_classifier(1, n_classes=2)
-    alter(tree, classes=np.array([1, 2**63], dtype=np.uint64))
-    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
-    agree(tree, frame, run_onnx(tree, frame))
 
 
 def test_what_no_graph_can_hold_is_refused(monkeypatch):
@@ -317,16 +295,6 @@ def _questions(tree):
     return [found.node for found in outline(tree.tree_).questions()]
 
 
-def test_reasons_in_sql_and_c_and_javascript():
-    tree, _ = case("two classes")
-    statement = export_sql(tree, "rows", dialect="sqlite", reasons=True)
-    assert ' AS "q1_age"' in statement
-    assert "softsplit_reasons(const softsplit_row *row, double *values)" in export_c(
-        tree, reasons=True
-    )
-    assert "reasons: (row) => answer(row).q" in export_javascript(tree, reasons=True)
-
-
 def test_a_row_without_a_column_gets_one_sentence():
     tree, X = case("two classes")
     space = {}
@@ -369,15 +337,6 @@ def test_an_empty_workbook_has_lines_to_fill_in(tmp_path):
     assert book["Tree"]["A1"].value.startswith("if ")
 
 
-def test_every_dialect_has_its_own_quotes():
-    name = 'a"b]c`d'
-    quoted = {key: made().identifier(name) for key, made in DIALECTS.items()}
-    assert quoted == {
-        "postgres": '"a""b]c`d"', "sqlite": '"a""b]c`d"', "duckdb": '"a""b]c`d"',
-        "mssql": '[a"b]]c`d]', "bigquery": "`a\\U00000022b\\U0000005dc\\U00000060d`",
-    }  # fmt: skip
-
-
 def test_the_table_of_a_tree():
     tree, X = case("several classes, labels")
     frame = tree.to_frame()
@@ -392,9 +351,3 @@ def test_the_table_of_a_tree():
     assert arrived.all()
     mixture, _ = case("several classes, mixture")
     assert mixture.to_frame()["rows"].isna().all()
-
-
-def test_names_are_public():
-    assert {"export_c", "export_excel", "export_javascript", "export_python", "export_sql"} <= set(
-        dir(softsplit)
-    )

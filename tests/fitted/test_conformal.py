@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
 from softsplit.cli.app import app
-from softsplit.fitted.conformal import HeldOutScores, passed_on, told_decisions
+from softsplit.fitted.conformal import HeldOutScores
 
 
 def test_thresholds_are_order_statistics() -> None:
@@ -21,21 +21,6 @@ def test_thresholds_are_order_statistics() -> None:
     levels = [found.threshold(c) for c in (0.8, 0.9, 0.95)]
     np.testing.assert_allclose(levels, [0.8, 0.9, np.inf])
     assert found.threshold(0.5, of_class=1) == np.inf  # no row of that class
-
-
-def test_a_set_of_another_class_than_the_predicted_one_is_for_a_person() -> None:
-    sets = np.array([[True, False], [False, True], [True, True], [False, False]])
-    assert passed_on(sets, np.array([0, 0, 0, 0])).tolist() == [False, True, True, True]
-
-
-def test_what_is_left_for_a_person_is_told_where_something_is() -> None:
-    all_decided = (
-        "9 of 9 rows have a prediction set of one class; 80.0 % of these predictions are right"
-    )
-    assert told_decisions("row", 0, 9, "80.0 %") == all_decided
-    assert told_decisions("case", 1, 1, None) == (
-        "0 of 1 case has a prediction set of one class; 1 case goes to a person"
-    )
 
 
 def test_coverage_is_that_of_the_theorem() -> None:

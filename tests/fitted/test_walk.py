@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from slow_cases import examples
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit import SoftTreeClassifier, export_text
 from softsplit.fitted.leaf_shares import decision_gains
 from softsplit.fitted.walk import Arriving, Walk, arrivals
 from softsplit.fitted.walk_choice import best_cut, choose_walk, chosen_walk
-from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, significant
+from softsplit.fitted.walk_rounding import fit_walk, significant
 from softsplit.reading.text import FORMULA
 from softsplit.report.drawing import tree_outline
 from softsplit.tree.parameters import TreeParameters
@@ -111,22 +111,6 @@ def test_rounding_changes_the_class_of_no_row_of_a_small_table(seed, depth):
     assert np.abs(moved - exact).mean() < 0.02
 
 
-def test_smaller_shares_keep_three_digits_and_none_becomes_zero():
-    shares = rounded_shares(np.array([[0.9997212, 0.3333], [0.0002788, 0.3334], [0.0, 0.3333]]))
-    assert_allclose(shares.T, [[0.999721, 0.000279, 0.0], [0.333, 0.334, 0.333]], atol=1e-12)
-
-
-def test_counts_are_rows_whatever_the_class_weights():
-    X, y = load_breast_cancer(return_X_y=True)
-    plain = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y).tree_.walk
-    heavy = SoftTreeClassifier(
-        depth=1, n_starts=1, random_state=0, class_weight={0: 50.0, 1: 1.0}
-    ).fit(X, y)
-    for walk in (plain, heavy.tree_.walk):
-        assert_allclose(walk.counts.sum(axis=1), np.bincount(y))
-    assert heavy.tree_.walk.recall[0] > plain.recall[0]
-
-
 def test_costs_and_rates_act_on_the_classes_of_leaves():
     X, y = load_breast_cancer(return_X_y=True)
     made = {"depth": 1, "n_starts": 1, "random_state": 0}
@@ -150,19 +134,6 @@ def test_apply_and_decision_path_are_those_of_scikit_learn():
     arrived = np.zeros_like(walk.counts)
     np.add.at(arrived, (np.asarray(y), leaves), 1.0)
     assert_array_equal(arrived, walk.counts)
-
-
-def test_the_mixture_is_one_word_away_and_the_paper_keeps_it():
-    X, y = load_iris(return_X_y=True)
-    mixed = SoftTreeClassifierCV(decision="mixture", random_state=0).fit(X, y)
-    assert mixed.tree_.walk is None
-    assert_array_equal(mixed.predict(X), mixed.predict_proba(X).argmax(axis=1))
-    assert "sure when" in export_text(mixed)
-    assert SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(X, y).tree_.walk is None
-    with pytest.raises(ValueError, match="decision='walk' needs leaves with class probabilities"):
-        SoftTreeClassifier(loss="cost", decision="walk").fit(X, y)
-    with pytest.raises(ValueError, match="decision must be 'auto', 'walk' or 'mixture'"):
-        SoftTreeClassifier(decision="soft").fit(X, y)
 
 
 def test_sides_are_the_same_in_every_text():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-import numpy as np
 import pytest
 
 from own_loss import SquaredError
@@ -13,7 +12,6 @@ from softsplit.formulations import FORMULATIONS, formulation_of
 from softsplit.formulations.expected_cost import ExpectedCostFormulation, OwnLossFormulation
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.ipopt.solver import IpoptSolver
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 
 SOURCE = ROOT / "src" / "softsplit"
@@ -44,13 +42,6 @@ def test_every_auto_but_strengths_is_resolved(loss):
     assert made.local_strength >= 0 and made.global_strength >= 0
 
 
-def test_what_is_given_stays():
-    given = ModelSettings(loss="log", scale="minmax", penalty="l1", depth=1, global_strength=3.0)
-    made = formulation_of("log").resolved(given, n_classes=5)
-    assert (made.scale, made.penalty, made.depth) == ("minmax", "l1", 1)
-    assert formulation_of("log").with_strengths(made, 100.0, 150.0, 4, 1.0).global_strength == 3.0
-
-
 def test_units_of_problems():
     settings = ModelSettings(steepness=128.0, ridge=2.0)
     cost = formulation_of("cost").units(settings, "minmax", 7, 0.5)
@@ -59,29 +50,10 @@ def test_units_of_problems():
     assert log.steepness == 6.0 * 7 and log.ridge == 1.0
 
 
-def test_only_a_solver_that_eliminates_counts_features_by_default():
-    log, cost = formulation_of("log"), formulation_of("cost")
-    assert log.default_penalty("auto", "native") == "auto"
-    assert log.default_penalty("auto", EliminationSolver()) == "auto"
-    assert log.default_penalty("auto", IpoptSolver()) == "l0"
-    assert log.default_penalty("auto", "ipopt") == "l0"
-    assert log.default_penalty("l1", "ipopt") == "l1"
-    assert cost.default_penalty("auto", "ipopt") == "auto"
-
-
 def test_strengths_grow_with_the_rows_as_noise_does():
     assert formulation_of("cost").on_more_rows(0.1, 100, 400) == 0.1
     assert formulation_of("log").on_more_rows(0.1, 100, 400) == pytest.approx(0.05)
     assert formulation_of("log").on_more_rows(0.1, 400, 100) == 0.1
-
-
-@pytest.mark.parametrize("loss", ["log", "cost"])
-@pytest.mark.parametrize("count", [None, 5])
-def test_grids_of_fractions_ascend(loss, count):
-    formulation = formulation_of(loss)
-    grid = np.array(formulation.fractions(count, 200.0))
-    assert len(grid) == (count or formulation.choice.n_strengths)
-    assert np.all(np.diff(grid) > 0) and grid[0] > 0 and grid[-1] < 1
 
 
 def test_a_steepness_belongs_to_the_cost():

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,10 +12,9 @@ import pytest
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.ipopt import worker as ipopt_worker
-from softsplit.ipopt.bridge import IpoptOutcome, IpoptProgress
+from softsplit.ipopt.bridge import IpoptProgress
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.ipopt.substituted import SubstitutedProgram
-from softsplit.ipopt.worker import run_with_limit
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import (
     Penalty,
@@ -191,23 +187,6 @@ def test_time_limit_holds() -> None:
     assert solution.status is Status.TIME_LIMIT
 
 
-def test_time_limit_that_is_not_reached_changes_nothing() -> None:
-    problem = clusters(PenaltyPair.of(linear(), 0.1))
-    here = IpoptSolver().solve(problem, begin(problem), Budget())
-    there = IpoptSolver().solve(problem, begin(problem), Budget(time_limit=600))
-    assert there.status is here.status
-    assert there.n_iter == here.n_iter
-    assert there.objective == pytest.approx(here.objective, rel=1e-9)
-    assert here.child_cpu_seconds == 0 < there.child_cpu_seconds
-
-
-@pytest.fixture
-def fresh_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next child finds this file."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
-    ipopt_worker._stop_idle()
-
-
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is up as soon as an iterate has arrived."""
@@ -223,51 +202,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ipopt_worker, "time", clock)
 
 
-@pytest.mark.usefixtures("fresh_worker", "late")
-def test_iterates_survive_the_end_of_the_process() -> None:
-    problem = clusters(PenaltyPair.of(linear(), 0.1))
-    outcome = run_with_limit(_never_ends, problem, begin(problem), Budget(time_limit=600))
-    assert outcome.status is Status.TIME_LIMIT
-    assert outcome.n_iter == 1
-    np.testing.assert_array_equal(outcome.parameters.thresholds, np.zeros(3))
-
-
-@pytest.mark.usefixtures("fresh_worker", "late")
-def test_processor_time_of_the_child_is_reported() -> None:
-    """Whether the child hands over its result or has to be ended; what was before is not."""
-    problem = clusters(PenaltyPair.of(linear(), 0.1))
-    first = run_with_limit(_works, problem, begin(problem), Budget(time_limit=600))
-    again = run_with_limit(_ends_at_once, problem, begin(problem), Budget(time_limit=600))
-    ended = run_with_limit(_works_on_and_on, problem, begin(problem), Budget(time_limit=600))
-    assert first.child_cpu_seconds >= WORK > again.child_cpu_seconds
-    assert ended.status is Status.TIME_LIMIT and ended.child_cpu_seconds >= WORK
-
-
 WORK = 0.5
-
-
-def _works(problem, start, budget, progress):  # type: ignore[no-untyped-def]
-    began = time.process_time()
-    while time.process_time() < began + WORK:
-        pass
-    return _ends_at_once(problem, start, budget, progress)
-
-
-def _works_on_and_on(problem, start, budget, progress):  # type: ignore[no-untyped-def]
-    _works(problem, start, budget, progress)
-    progress.keep(start.parameters, 1.0, 0.0)
-    while True:
-        pass
-
-
-def _ends_at_once(problem, start, budget, progress):  # type: ignore[no-untyped-def]
-    return IpoptOutcome(start.parameters, Status.OPTIMAL, 0, "")
-
-
-def _never_ends(problem, start, budget, progress):  # type: ignore[no-untyped-def]
-    neutral = TreeParameters.neutral(problem.n_features, problem.n_groups, problem.topology)
-    progress.keep(neutral, 1.0, 0.0)
-    time.sleep(3600)
 
 
 def test_child_that_breaks_down_is_a_failure() -> None:
@@ -294,36 +229,10 @@ def test_interrupt_returns_the_last_iterate() -> None:
     assert outcome.n_iter < 8
 
 
-@pytest.mark.parametrize("broken", ["objective", "jacobian", "hessian"])
-@pytest.mark.parametrize("how", ["raises", "nan"])
-def test_broken_function_is_a_failure(
-    broken: str, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = clusters(PenaltyPair.of(linear(), 0.1))
-    right = getattr(SubstitutedProgram, broken)
-
-    def wrong(self: SubstitutedProgram, *arguments: object) -> object:
-        if how == "raises":
-            raise ZeroDivisionError("broken on purpose")
-        return right(self, *arguments) * np.nan
-
-    monkeypatch.setattr(SubstitutedProgram, broken, wrong)
-    solution = IpoptSolver().solve(problem, begin(problem), Budget())
-    assert solution.status is Status.FAILED
-    assert solution.message
-
-
 def test_a_casadi_without_ipopt_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import casadi
 
     monkeypatch.setattr(casadi, "has_nlpsol", lambda _name: False)
     problem = clusters(PenaltyPair.of(linear(), 0.1))
     with pytest.raises(ImportError, match=r"^casadi 3\S+ is installed but cannot load IPOPT; "):
-        IpoptSolver().solve(problem, begin(problem), Budget())
-
-
-def test_missing_casadi_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "casadi", None)
-    problem = clusters(PenaltyPair.of(linear(), 0.1))
-    with pytest.raises(ImportError, match=r"casadi.*pip install 'softsplit\[ipopt\]'"):
         IpoptSolver().solve(problem, begin(problem), Budget())

@@ -136,14 +136,6 @@ def test_the_tree_is_that_of_rows_in_memory(client, settings):
     assert_array_equal(far.tree_.summary.kinds, near.tree_.summary.kinds)
 
 
-def test_limits_of_size_hold_there_too(client):
-    far, near, _ = far_and_near(client, {"max_features": 2, "max_questions": 2, "n_starts": 4})
-    used = far.weights_ != 0  # (n_features, n_branches)
-    assert np.any(used, axis=1).sum() <= 2 and np.any(used, axis=0).sum() <= 2
-    # the last digits decide which coefficient leaves first, and so at which tree a start ends
-    assert_allclose(far.objective_, near.objective_, rtol=0.01)
-
-
 def far_and_near(client, settings):
     """A tree of rows on Dask, one of the same rows in memory, and the rows."""
     frame = frames(*rows())
@@ -153,33 +145,6 @@ def far_and_near(client, settings):
     near = SoftTreeClassifier(**{**IN_MEMORY, **settings})
     near.fit(table[far.feature_names_in_], table["y"], table["w"])
     return far, near, table
-
-
-def test_ranks_are_exact_at_knots_from_a_sample(client, monkeypatch):
-    monkeypatch.setattr("softsplit.on_dask.engine.MOST_DRAWN", 400)
-    X, y = rows()
-    far = DaskSoftTreeClassifier(client=client, scale="quantile", **SETTINGS)
-    far.fit(da.from_array(X, chunks=(700, 5)), da.from_array(y, chunks=700))
-    for j in range(5):
-        knots, ranks = far.scaling_.curve(j)
-        assert (knots[0], knots[-1]) == (X[:, j].min(), X[:, j].max())
-        places = np.searchsorted(np.sort(X[:, j]), knots) / (len(X) - 1)
-        assert_allclose(ranks, places, atol=1e-12)
-    near = SoftTreeClassifier(scale="quantile", **SETTINGS).fit(X, y)
-    assert_allclose(far.objective_, near.objective_, rtol=2e-3)
-
-
-def test_single_precision_stays_so_in_files_of_half_the_size(client, monkeypatch):
-    X, y = rows(800)
-    X, kinds, old = X.astype(np.float32), [], dask_parts.DaskParts.ask
-    monkeypatch.setattr(
-        dask_parts.DaskParts, "ask", lambda *args, **more: (
-            kinds.extend(part.kind for part in args[0].parts), old(*args, **more))[1],
-    )  # fmt: skip
-    far = DaskSoftTreeClassifier(client=client, **SETTINGS)
-    far.fit(da.from_array(X, chunks=(300, 3)), da.from_array(y, chunks=500))
-    assert set(kinds) == {"f4"} and far.n_features_in_ == 5
-    assert_allclose(far.objective_, SoftTreeClassifier(**IN_MEMORY).fit(X, y).objective_, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -283,18 +248,6 @@ def parts_of(*tables):
 
     meta = tables[0].iloc[:0]
     return dd.from_delayed([delayed(t) for t in tables], meta=meta, verify_meta=False)
-
-
-def test_empty_partitions_and_missing_classes_are_fine(client):
-    X, y = rows(600)
-    order = np.argsort(y, kind="stable")
-    table = frames(X[order], y[order], 1).compute()
-    frame = parts_of(table[:100], table[:0], table[100:350], table[350:])
-    columns = [f"c{j}" for j in range(5)]
-    far = DaskSoftTreeClassifier(client=client, **SETTINGS).fit(frame[columns], frame["y"])
-    near = SoftTreeClassifier(**IN_MEMORY).fit(table[columns], table["y"])
-    assert_allclose(far.objective_, near.objective_, rtol=1e-6)
-    assert len(far.predict(frame[columns]).compute()) == 600
 
 
 TABLE = pd.DataFrame({"a": [0.0, 1, 2, 3], "b": [1.0, 0, 1, 0], "y": [0, 1, 0, 1]})

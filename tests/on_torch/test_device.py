@@ -14,7 +14,6 @@ from softsplit.engines.samples import Samples  # noqa: E402
 from softsplit.fitted.summary import FeatureSummary  # noqa: E402
 from softsplit.fitted.walk import Walk  # noqa: E402
 from softsplit.on_torch.arrival import arrive  # noqa: E402
-from softsplit.on_torch.backend import find_device  # noqa: E402
 from softsplit.on_torch.grouping import grouped_samples  # noqa: E402
 from softsplit.on_torch.rows import DeviceRows  # noqa: E402
 from softsplit.support.hinged_table import HingedTable  # noqa: E402
@@ -154,13 +153,6 @@ def test_rows_that_bend_arrive_without_their_hinges(kind):
     columns = np.array([0, 2, 7])
     few = found.rows.of_columns(columns), CompiledRows(expected).of_columns(columns)
     close(*(one.evaluate(splits[:, :4], *asked) for one in few), tol)
-
-
-@pytest.mark.parametrize("name", ["tpu", 3, "", "cuda:99"])
-def test_devices_that_are_not_there(name):
-    with pytest.raises((ValueError, RuntimeError), match="device") as said:
-        find_device(name)
-    assert str(said.value).endswith(".") and "\n" not in str(said.value)
 
 
 def table(n_rows=300, seed=0):

@@ -34,7 +34,6 @@ from softsplit.persistence import (
 from softsplit.persistence.document import PARAMETERS
 from softsplit.persistence.schema import schema
 from softsplit.tree.scaling import KINDS
-from tables import people
 
 SCHEMA_FILE = Path(softsplit.__file__).parent / "persistence" / "model-1.schema.json"
 DEFINITIONS = json.loads(SCHEMA_FILE.read_text())["$defs"]
@@ -103,25 +102,6 @@ def test_a_trained_tree_on_disk(tmp_path):
     assert again.score(X, y) > 0.9
 
 
-def test_a_search_is_saved_as_the_tree_it_chose():
-    tree, X = random_classifier(1)
-
-    class Search:
-        best_estimator_ = tree
-
-    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
-    other = loads_model(dumps_model(Search()))
-    np.testing.assert_array_equal(other.predict(frame), tree.predict(frame))
-
-
-def test_a_tree_of_unknown_importances_has_none_when_it_is_loaded():
-    tree, _ = random_classifier(1)
-    alter(tree, importances=None)
-    text = dumps_model(tree)
-    SCHEMA.validate(json.loads(text))
-    assert not hasattr(loads_model(text), "feature_importances_")
-
-
 def test_what_cannot_be_saved_is_refused():
     with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got list"):
         dumps_model([])
@@ -129,29 +109,6 @@ def test_what_cannot_be_saved_is_refused():
     alter(tree, classes=np.array([b"a", b"b"]))
     with pytest.raises(ValueError, match=r"labels of type \|S1 cannot be written to a model file"):
         dumps_model(tree)
-
-
-@pytest.mark.parametrize("labels", [[2**63, 2**64 - 1], [0, 2**63]])
-def test_unsigned_labels_of_any_size_are_read_back(labels):
-    tree, X = random_classifier(1, n_classes=2)
-    alter(tree, classes=np.array(labels, dtype=np.uint64))
-    text = dumps_model(tree)
-    SCHEMA.validate(json.loads(text))
-    other = loads_model(text)
-    assert other.classes_.dtype == np.uint64 and other.classes_.tolist() == labels
-    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
-    assert other.predict(frame).tolist() == tree.predict(frame).tolist()
-
-
-def test_float_labels_of_any_length_are_saved_if_they_are_doubles():
-    tree, _ = random_classifier(1, n_classes=2)
-    alter(tree, classes=np.array([1, 2], dtype=np.longdouble))
-    assert loads_model(dumps_model(tree)).classes_.tolist() == [1.0, 2.0]
-    third = np.longdouble(1) / 3
-    if float(third) != third:  # where they are longer than doubles
-        alter(tree, classes=np.array([third, 2], dtype=np.longdouble))
-        with pytest.raises(ValueError, match="cannot be written to a model file; use strings"):
-            dumps_model(tree)
 
 
 HALF = "of the model file holds an unpaired surrogate character"
@@ -198,35 +155,6 @@ def test_a_file_larger_than_is_read_is_written_when_asked_for(tmp_path):
         save_model(tree, path, max_bytes=size - 1)
     with pytest.raises(ModelFileError, match="larger than"):
         load_model(path, max_bytes=size - 1)
-
-
-@pytest.mark.parametrize("content", [None, 3, ["{}"], Path("tree.json")])
-def test_what_is_no_text_is_refused(content):
-    sentence = r"^the text of a model file is needed, as str or bytes, got \w+\.$"
-    with pytest.raises(TypeError, match=sentence):
-        loads_model(content)
-
-
-def test_text_in_any_bytes_is_read():
-    tree, _ = random_classifier(1)
-    content = dumps_model(tree).encode()
-    for kind in (bytearray, memoryview):
-        assert loads_model(kind(content)).classes_.tolist() == tree.classes_.tolist()
-
-
-def test_a_model_file_keeps_the_table():
-    X = people()
-    X.loc[4, "age"] = np.nan
-    y = X.pop("risk")
-    types = {"height": "drop"}
-    trained = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, feature_types=types).fit(X, y)
-    text = dumps_model(trained)
-    tree = loads_model(text)
-    assert dumps_model(tree) == text
-    town = tree.coding_.variables[1]
-    assert (town.name, town.levels) == ("town", ("Bern", "Lyon", "Oslo"))
-    assert tree.coding_.left_out == (("height", "drop"),) and tree.tree_.target == "risk"
-    SCHEMA.validate(json.loads(text))
 
 
 # --- files of version 1, kept -------------------------------------------------------------------
@@ -466,14 +394,6 @@ def test_a_small_file_cannot_ask_for_much_memory(document):
     wide["scaling"] = {"kind": "minmax", "low": [0] * n, "span": [1] * n}
     wide["tree"]["depth"] = 16
     assert "more than softsplit loads" in refusal(json.dumps(wide))
-
-
-def test_splits_that_overflow_are_refused():
-    tree, _ = random_classifier(3, depth=1, kind="minmax")
-    document = json.loads(dumps_model(tree))
-    document["scaling"]["span"] = [1e-250] * 5
-    document["scaling"]["low"] = [1e299] * 5
-    assert "overflow in original units" in refusal(json.dumps(document))
 
 
 JUNK = st.recursive(

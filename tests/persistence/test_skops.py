@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine
 
 from readings import TREES, classifier_and_frame
 from slow_cases import examples
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit import SoftTreeClassifier
 from softsplit.persistence import SKOPS_TYPES
 
 
@@ -38,15 +38,6 @@ def test_skops_keeps_what_is_known_of_the_training(settings):
     assert other.solution_.kkt.residual == tree.solution_.kkt.residual
     assert [s.objective for s in other.starts_] == [s.objective for s in tree.starts_]
     assert other.get_params() == tree.get_params()
-
-
-def test_skops_keeps_a_search():
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    search = SoftTreeClassifierCV(n_strengths=2, cv=2, depths=[2], random_state=0).fit(X, y)
-    other = skops.io.loads(skops.io.dumps(search), trusted=list(SKOPS_TYPES))
-    np.testing.assert_array_equal(other.predict_proba(X), search.predict_proba(X))
-    assert other.best_params_ == search.best_params_
-    assert list(other.cv_results_) == list(search.cv_results_)
 
 
 def test_the_trusted_types_exist():

@@ -13,7 +13,7 @@ from sklearn.datasets import load_wine
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from readings import alter, random_classifier
+from readings import random_classifier
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, strength_path
 from softsplit.plots import (
@@ -25,7 +25,6 @@ from softsplit.plots import (
     StrengthPathDisplay,
     TreeDisplay,
 )
-from softsplit.plots.canvas import class_colours, plain
 from softsplit.plots.tree import STYLE
 from softsplit.tree.scaling import KINDS
 
@@ -139,26 +138,6 @@ def test_the_bands_are_as_wide_as_the_rows_they_carry(wine):
     assert widths.sum() == pytest.approx(STYLE.widest, rel=0.02)  # thin bands are not drawn
 
 
-def test_a_tree_without_rows_and_on_given_axes(wine):
-    tree, X, _ = wine
-    _, ax = plt.subplots()
-    display = TreeDisplay.from_estimator(tree, ax=ax)
-    assert display.ax_ is ax and display.figure_ is ax.figure
-    assert display.plot().ax_ is not ax
-    grey = TreeDisplay.from_estimator(tree, X)
-    assert grey.flow.shape[0] == 1
-    few = TreeDisplay.from_estimator(tree, max_terms=1)
-    assert len(texts(few.ax_)) < len(texts(grey.ax_))
-    with pytest.raises(ValueError, match="y must hold 178 labels, one per row of X"):
-        TreeDisplay.from_estimator(tree, X, [1, 2])
-
-
-def test_ranks_are_explained_below_the_tree():
-    tree, _ = random_classifier(4, depth=2, kind="quantile")
-    shown = texts(TreeDisplay.from_estimator(tree).ax_)
-    assert any(text.startswith("rank(feature") and " at " in text for text in shown)
-
-
 # --- coefficients -----------------------------------------------------------------------------
 
 
@@ -175,14 +154,6 @@ def test_coefficients_are_those_of_the_tree(wine):
     assert sorted(display.weights[0]) == sorted(deciding)
     written = [text for text in texts(display.ax_) if text]
     assert len(written) == np.count_nonzero(display.weights)
-
-
-def test_many_features_and_none():
-    tree, _ = random_classifier(0, depth=3, n_features=60)
-    assert CoefficientsDisplay.from_estimator(tree).weights.shape[0] > 40
-    alter(tree, weights=np.zeros_like(tree.weights_))
-    with pytest.raises(ValueError, match="the tree uses no feature"):
-        CoefficientsDisplay.from_estimator(tree)
 
 
 # --- paths and grids --------------------------------------------------------------------------
@@ -204,13 +175,6 @@ def test_a_path_shows_what_the_frame_holds(path, wine):
         StrengthPathDisplay.from_path(path, ax=axes[:1])
     with pytest.raises(ValueError, match="give y as well"):
         StrengthPathDisplay.from_path(path, X)
-
-
-def test_a_path_that_begins_at_zero(wine):
-    _, X, y = wine
-    model = SoftTreeClassifier(n_starts=1, random_state=0)
-    found = strength_path(X, y, estimator=model, strengths=[0, 0.5, 2])
-    StrengthPathDisplay.from_path(found).figure_.canvas.draw()
 
 
 def test_a_grid_has_every_pair_in_its_place(grid, wine):
@@ -264,17 +228,6 @@ def test_reliability_counts_bins_by_hand():
     assert np.all((low >= 0) & (high <= 1))
 
 
-def test_reliability_of_many_classes_is_that_of_the_most_probable_one():
-    rng = np.random.default_rng(0)
-    proba = rng.dirichlet(np.ones(12), 200)
-    display = ReliabilityDisplay.from_estimator(Fixed(proba), None, rng.integers(0, 12, 200))
-    assert [curve.label for curve in display.curves] == ["most probable class"]
-    each = ReliabilityDisplay.from_estimator(
-        Fixed(proba), None, rng.integers(0, 12, 200), kind="classes"
-    )
-    assert len(each.curves) == 12
-
-
 def test_reliability_of_a_tree_and_its_errors(wine):
     tree, X, y = wine
     labels = ReliabilityDisplay.from_estimator(tree, X, y).ax_.get_legend().get_texts()
@@ -317,16 +270,6 @@ def test_regions_predict_over_the_plane(wine):
     assert auto.names == tuple(tree.feature_names_in_[best])
 
 
-def test_regions_of_a_tree_in_points_are_over_values():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"dose": rng.normal(5, 2, 200), "town": rng.choice(list("abc"), 200)})
-    y = X["dose"] + 3 * (X["town"] == "b") + rng.normal(size=200) > 6
-    tree = SoftTreeClassifier(points=True, n_starts=1, random_state=0).fit(X, y)
-    display = DecisionRegionsDisplay.from_estimator(tree, X, y, features=(0, 1), resolution=9)
-    doses = pd.DataFrame({"dose": display.grid[0], "town": "a"})
-    np.testing.assert_allclose(display.probabilities[0], tree.predict_proba(doses))
-
-
 @pytest.mark.parametrize("features", [("proline", "nonsense"), (0, 99), (1, 1), (1,)])
 def test_regions_need_two_columns(wine, features):
     tree, X, _ = wine
@@ -335,20 +278,6 @@ def test_regions_need_two_columns(wine, features):
 
 
 # --- what they share --------------------------------------------------------------------------
-
-
-def test_names_are_plain():
-    assert plain("$a_b$") == r"\$a_b\$"
-    assert plain("_x") == " _x"
-    assert plain("two\nlines") == r"two\nlines"
-    assert plain("two  words") == "two words"
-    short = plain("x" * 30 + "end", 20)
-    assert len(short) == 20 and short.endswith("end")
-
-
-def test_class_colours_are_distinct():
-    for n in (2, 8, 9, 26):
-        assert len(set(class_colours(n))) == n
 
 
 def test_without_matplotlib_one_sentence_says_what_to_install(wine, monkeypatch):

@@ -86,28 +86,6 @@ def test_rows_of_weight_two_count_twice_and_the_same_rows_give_the_same_points()
     assert heavier.questions[0].objective > 1.8 * one.questions[0].gate.value
 
 
-def test_a_question_without_effects_is_the_same_for_all_rows():
-    _, columns, soft, leaves, labels = soft_tree(3)
-    none = SoftQuestion(np.full(ROWS, 40.0), {})
-    wide = np.column_stack([leaves, leaves])
-    tree = pointed(columns, [soft, none, none], wide, labels, np.ones(ROWS))
-    assert tree.questions[0].terms
-    for question in tree.questions[1:]:
-        assert not question.terms
-        np.testing.assert_allclose(question.scores, 40.0)
-
-
-def test_a_question_that_no_table_pays_for_has_the_same_gate_for_all_rows():
-    _, columns, soft, leaves, labels = soft_tree(4)
-    faint = SoftQuestion(
-        0.3 + 0.0 * soft.scores,
-        {j: effect._replace(cells=0.0 * effect.cells) for j, effect in soft.effects.items()},
-    )
-    question = pointed(columns, [faint], leaves, labels, np.ones(ROWS)).questions[0]
-    assert not question.terms
-    np.testing.assert_allclose(question.scores, 0.3)
-
-
 def test_an_effect_against_its_direction_gets_no_points():
     _, columns, soft, leaves, labels = soft_tree(5)
     free, bound = (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 import likelihood_cases
 import native_cases
@@ -22,7 +22,7 @@ from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.solver import EliminationSolver
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import multistart, search_around
-from softsplit.tree.parameters import Block, TreeParameters
+from softsplit.tree.parameters import TreeParameters
 
 SIGNS = [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (-0.3, 0.6), (0.0, 0.0)]
 
@@ -51,16 +51,6 @@ def assert_within(bounds, tree):
 
 
 # The object.
-
-
-def test_kinds_of_bounds_know_what_they_are():
-    box, free = Bounds.box(3, 2, 0.5), Bounds.free(3, 2)
-    assert box.shape == free.shape == (3, 2)
-    assert (box.size, box.boxed, box.finite) == (0.5, True, True)
-    assert (free.size, free.boxed, free.finite) == (np.inf, False, False)
-    one_sign = sign_bounds(3, 2, 1)
-    assert (one_sign.size, one_sign.boxed, one_sign.finite) == (None, False, True)
-    assert free.free_thresholds and one_sign.free_thresholds and not box.free_thresholds
 
 
 @pytest.mark.parametrize(
@@ -98,14 +88,6 @@ def test_projection_and_sizes_and_signs():
     low, high = bounds.splits
     assert_array_equal(low, [[0.0, -1.0], [-1.0, -1.0]])
     assert_array_equal(high, [[2.0, 1.0], [0.0, 1.0]])
-
-
-def test_some_features_and_branches():
-    bounds = random_bounds(native_cases.make_problem(features=5, depth=2), 0)
-    part = bounds.restrict(np.array([3, 1]), np.array([2]))
-    assert_array_equal(part.low, bounds.low[[3, 1]][:, [2]])
-    assert_array_equal(part.high, bounds.high[[3, 1]][:, [2]])
-    assert part.threshold_low.shape == (1,)
 
 
 @given(seed=st.integers(0, 1000))
@@ -239,29 +221,6 @@ def test_basin_hopping_stays_within_bounds(seed, surrogate, local, global_, dept
     assert best.objective <= problem.objective(all_zero_tree(problem)) * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.parametrize("penalties", [(0.1, 0.0), (0.0, 0.3), (0.05, 0.1)])
-@pytest.mark.parametrize("seed", range(3))
-def test_descents_end_at_stationary_points_of_the_bounds(seed, penalties):
-    """Also where tied entries of a row have different bounds."""
-    problem = native_cases.make_problem(
-        seed, rows=60, surrogate=linear(), local=penalties[0], global_=penalties[1], rate=0.0
-    )
-    problem = replace(problem, steepness=32.0)
-    problem = replace(problem, bounds=random_bounds(problem, seed))
-    found = native_cases.solve(problem, seed)
-    assert_within(problem.bounds, found.parameters)
-    assert found.kkt.stationarity <= 1e-5 * problem.cost_unit
-
-
-def test_explicit_bounds_of_the_box_change_no_bit():
-    problem = native_cases.make_problem(2, local=0.05, global_=0.1)
-    ones, ends = np.ones((problem.n_features, 3)), np.ones(3)
-    same = replace(problem, bounds=Bounds(-ones, ones.copy(), -ends, ends.copy()))
-    one, two = (native_cases.solve(problem) for problem in (problem, same))
-    assert_array_equal(one.parameters.splits, two.parameters.splits)
-    assert one.objective == two.objective
-
-
 @given(seed=st.integers(0, 10_000), penalty=st.sampled_from(["count", "l1", "group", "none"]))
 @examples(10)
 def test_elimination_stays_within_bounds(seed, penalty):
@@ -295,47 +254,6 @@ def test_with_finite_limits_elimination_ends_at_them():
     assert_within(bounds, found.parameters)
     assert np.max(np.abs(found.parameters.weights)) == 0.2
     assert found.kkt.stationarity <= 1e-6 * problem.cost_unit
-
-
-def test_bounds_that_hold_nothing_back_lead_to_the_same_tree_by_likelihood():
-    X, y = likelihood_cases.learnable_rows(1)
-    problem = likelihood_cases.problem_of(X, y, penalties=PenaltyPair.of(linear(), 0.3))
-    start = draw_start("mixtures", problem, np.random.default_rng(0))
-    free = EliminationSolver().solve(problem, start, Budget())
-    signs = np.sign(free.parameters.weights)
-    low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
-    bounds = Bounds(low, high, np.full(1, -np.inf), np.full(1, np.inf))
-    bound = EliminationSolver().solve(replace(problem, bounds=bounds), start, Budget())
-    assert bound.objective == pytest.approx(free.objective, rel=1e-8)
-    assert_allclose(bound.parameters.weights, free.parameters.weights, atol=1e-4)
-
-
-@pytest.mark.parametrize("penalties", [(0.1, 0.0), (0.0, 0.1)])
-def test_ipopt_stays_within_bounds(penalties):
-    pytest.importorskip("casadi", reason="IPOPT (softsplit[ipopt]) is not installed")
-    from softsplit.ipopt import IpoptSolver
-
-    problem = native_cases.make_problem(
-        1, rows=30, classes=2, depth=1, surrogate=linear(), local=penalties[0],
-        global_=penalties[1],
-    )  # fmt: skip
-    problem = replace(problem, steepness=32.0)
-    for seed in range(3):
-        bound = replace(problem, bounds=random_bounds(problem, seed))
-        start = draw_start("points", bound, np.random.default_rng(seed))
-        found = IpoptSolver().solve(bound, start, Budget())
-        assert_within(bound.bounds, found.parameters)
-        assert found.violation <= 1e-6
-
-
-def test_a_block_keeps_the_bounds():
-    problem = native_cases.make_problem(0, depth=2)
-    problem = replace(problem, bounds=random_bounds(problem, 1))
-    tree = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    part = problem.restrict(Block((1,), (0, 1)), tree)
-    found = BasinHoppingSolver().solve(part, Start(tree), Budget())
-    assert_within(problem.bounds, found.parameters)
-    assert_array_equal(found.parameters.weights[:, [0, 2]], tree.weights[:, [0, 2]])
 
 
 def test_a_tree_beyond_the_bounds_is_projected_before_it_descends():

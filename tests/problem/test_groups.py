@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from helpers import SURROGATES, surrogate_id
 from likelihood_cases import random_problem
-from native_cases import make_problem, solve
+from native_cases import make_problem
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.estimators.base import model_settings
@@ -107,32 +106,6 @@ def test_elimination_with_groups_is_a_path_of_exact_trees(seed, depth):
         assert point.objective(0.7, 2.5) == pytest.approx(weighed.objective(made), rel=1e-9)
 
 
-def test_groups_of_one_are_no_groups():
-    X = np.random.default_rng(0).normal(size=(120, 4))
-    y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    plain = SoftTreeClassifier(random_state=0).fit(X, y)
-    alone = SoftTreeClassifier(random_state=0, groups=[[2], [0]]).fit(X, y)
-    np.testing.assert_array_equal(alone.weights_, plain.weights_)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_other_choice_of_groups_has_a_lower_objective(seed):
-    """Against all subsets of four groups, each fitted with a price on coefficients alone."""
-    rng = np.random.default_rng(seed)
-    groups = [[0, 1, 2], [3, 4], [5], [6, 7]]
-    X = rng.normal(size=(150, 8))
-    y = (X[:, :3].sum(axis=1) + 0.8 * X[:, 5] + rng.logistic(size=150) > 0).astype(int)
-    given = {"depth": 1, "n_starts": 2, "random_state": 0, "local_strength": 1.0}
-    best = np.inf
-    for chosen in (c for count in range(1, 5) for c in combinations(groups, count)):
-        columns = sorted(j for group in chosen for j in group)
-        tree = SoftTreeClassifier(global_strength=0.0, **given).fit(X[:, columns], y)
-        used = {columns[j] for j in tree.selected_features_}
-        best = min(best, tree.objective_ + 4.0 * sum(bool(used & set(g)) for g in chosen))
-    found = SoftTreeClassifier(global_strength=4.0, groups=groups, **given).fit(X, y)
-    assert found.objective_ <= best + 1e-3
-
-
 def test_a_category_counts_once_in_a_tree_and_in_the_choice():
     rng = np.random.default_rng(0)
     town = rng.choice(list("ABCDEF"), 400)
@@ -216,37 +189,6 @@ def test_the_prox_of_groups_is_a_global_minimum(surrogate, seed):
     assert total(found) <= min(map(total, tried)) + 1e-9
 
 
-@every_surrogate
-@pytest.mark.parametrize("strengths", [(0.0, 1.0), (0.3, 0.7)])
-def test_the_native_solver_ends_with_a_certificate(surrogate, strengths):
-    """By cost, on the faces of groups, and with the cost that its tree has by hand."""
-    pair = PenaltyPair.of(surrogate, *strengths).of_groups(GROUPS)
-    problem = make_problem(features=6, rows=60).with_penalties(pair).with_steepness(20.0)
-    found = solve(problem)
-    assert found.status.usable and kkt(problem, found.parameters).residual < 1e-4
-    sizes = np.abs(found.parameters.weights)
-    largest = np.array([sizes[g == HOMES].max() for g in range(3)])
-    paid = (
-        strengths[0] * surrogate.value(sizes).sum() + strengths[1] * surrogate.value(largest).sum()
-    )
-    assert found.objective == pytest.approx(problem.cost(found.parameters) + paid, rel=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["cost", "log"])
-def test_groups_end_no_higher_than_with_ipopt(loss):
-    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(80, 6))
-    y = (X[:, 0] + X[:, 2] + 0.5 * rng.logistic(size=80) > 0).astype(int)
-    given = {
-        "depth": 1, "penalty": "l1", "loss": loss, "global_strength": 1.0, "random_state": 0,
-        "groups": [[0, 2, 5], [1, 4]], "n_starts": 2,
-    }  # fmt: skip
-    native = SoftTreeClassifier(**given).fit(X, y)
-    other = SoftTreeClassifier(solver="ipopt", **given).fit(X, y)
-    assert native.objective_ <= other.objective_ * (1 + 1e-5)
-
-
 @pytest.mark.parametrize("scope", ["local", "global"])
 def test_the_bound_of_proposition_1_knows_groups(scope):
     pair = PenaltyPair.of(linear(), 0.2, 0.3).of_groups(GROUPS)
@@ -257,17 +199,3 @@ def test_the_bound_of_proposition_1_knows_groups(scope):
         strengths = (least * factor, 0.3) if scope == "local" else (0.2, least * factor)
         at = problem.with_penalties(pair.with_strengths(*strengths))
         assert (kkt(at, zero).stationarity < 1e-9) == still
-
-
-def test_groups_can_be_switched_off():
-    """A table is then its coded matrix, whatever the loss."""
-    rng = np.random.default_rng(2)
-    frame = pd.DataFrame({"town": rng.choice(list("ABCD"), 90), "x": rng.normal(size=90)})
-    y = (frame["x"] + (frame["town"] == "A") + 0.5 * rng.normal(size=90) > 0).astype(int)
-    for loss in ("log", "cost"):
-        given = {"loss": loss, "global_strength": 1.0, "n_starts": 1, "random_state": 0}
-        given |= {"curves": False, "points": False}
-        table = SoftTreeClassifier(groups=False, **given).fit(frame, y)
-        matrix = SoftTreeClassifier(**given).fit(table.coding_.code(frame).X, y)
-        assert table.objective_ == pytest.approx(matrix.objective_, rel=1e-12)
-        assert SoftTreeClassifier(**given).fit(frame, y).objective_ <= table.objective_ + 1e-9

@@ -10,20 +10,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_wine
 
 from readings import LEAVES, random_classifier, random_model
 from softsplit import (
     SoftTreeClassifier,
-    SoftTreeClassifierCV,
     export_markdown,
     export_text,
-    load_model,
-    save_model,
-    strength_path,
 )
 from softsplit.advice.changes import class_changes
-from softsplit.fitted import importance
 from softsplit.fitted.importance import feature_importances
 from softsplit.fitted.pruning import simplified, simplified_model
 from softsplit.reading.equations import read_split
@@ -127,29 +122,6 @@ def test_one_row_in_any_form(wine, make):
     assert tree.explain(make(X)).label == tree.predict(X.iloc[[3]])[0]
 
 
-def test_texts_and_pictures_use_the_names_they_are_given(wine):
-    tree, _ = wine
-    names = ["Barolo", "Grignolino", "Barbera"]
-    plain, named = export_text(tree), export_text(tree, class_names=names)
-    assert all(name in named and name not in plain for name in names)
-    assert named.count("\n") == plain.count("\n")
-    assert "Grignolino" in export_markdown(tree, class_names=names)
-    assert tree.classes_.tolist() == ["a", "b", "c"]  # the tree itself is as it was
-    with pytest.raises(ValueError, match="class_names holds 2 names for 3 classes"):
-        export_text(tree, class_names=names[:2])
-
-
-def test_one_plain_row_without_names():
-    X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
-    assert tree.explain(X[70]).label == tree.predict(X[70:71])[0]
-    assert tree.explain(X[70].tolist()).label == tree.predict(X[70:71])[0]
-    with pytest.raises(ValueError, match=r"explain takes one row of a table, .* got 2"):
-        tree.explain(X[:2])
-    with pytest.raises(ValueError, match="X has 3 features, but SoftTreeClassifier is expecting 4"):
-        tree.explain(X[0, :3])
-
-
 # --- the smallest change ----------------------------------------------------------------------
 
 
@@ -216,13 +188,6 @@ def test_a_narrow_gap_between_two_splits_is_found():
     assert change.label == model.labels[1]
 
 
-def test_tied_classes_have_no_change():
-    model, X = random_model(3, depth=2, n_classes=3, n_features=1)
-    even = np.full_like(model.parameters.leaf_values, 1 / 3)
-    model = replace(model, parameters=replace(model.parameters, leaf_values=even))
-    assert class_changes(model, X[0]) == []
-
-
 @pytest.mark.parametrize("kind", ["minmax", "quantile"])
 def test_two_features_change_the_class_together_where_none_does_alone(kind):
     """Class 1 needs both features high: from a row with both low no single one leads there."""
@@ -246,17 +211,6 @@ def test_two_features_change_the_class_together_where_none_does_alone(kind):
         less[change.feature] += 1e-3 * np.sign(x[change.feature] - change.new_value)
         assert tree.predict(less[None])[0] == found.label
     assert "no single feature changes the class within its training range; two do:" in str(found)
-
-
-def test_a_value_outside_the_training_range_is_searched_towards_it(wine):
-    tree, X = wine
-    x = X.iloc[0].copy()
-    x["proline"] = 1e5
-    found = tree.explain(x)
-    for change in found.changes:
-        moved = x.copy()
-        moved[change.name] = change.new_value
-        assert tree.predict(moved.to_frame().T)[0] == change.label != found.label
 
 
 # --- importances ------------------------------------------------------------------------------
@@ -288,59 +242,6 @@ def test_importance_of_one_split_follows_the_definition():
         tree, 10.0, np.hstack([features, features]), np.concatenate([weights, weights]) / 2
     )
     np.testing.assert_allclose(doubled, found)
-
-
-def test_importances_do_not_depend_on_how_they_are_added_up(monkeypatch):
-    model, _ = random_model(3, depth=3, n_classes=4, n_features=5, steepness=20.0)
-    rng = np.random.default_rng(3)
-    scaled, weights = rng.uniform(size=(5, 101)), rng.uniform(0.5, 2.0, 101)
-    whole = feature_importances(model.parameters, 20.0, scaled, weights)
-    monkeypatch.setattr(importance, "NUMBERS_AT_ONCE", 700)  # a few rows at a time, made twice
-    parts = feature_importances(model.parameters, 20.0, scaled, weights)
-    np.testing.assert_allclose(parts, whole, rtol=1e-12)
-
-
-def test_replacing_a_split_by_a_coin_moves_answers_by_its_importance():
-    """Brute force at depth 2 with one feature per branch: movements are importances."""
-    model, _ = random_model(5, depth=2, n_classes=3, n_features=3, steepness=20.0)
-    tree = replace(model.parameters, weights=np.diag([0.9, -0.7, 0.5]))
-    tree = replace(tree, thresholds=np.array([0.12, -0.05, 0.04]))
-    scaled = np.random.default_rng(1).uniform(size=(3, 200))
-    left = 1 / (1 + np.exp(-20.0 * (tree.weights.T @ scaled / 3 - tree.thresholds[:, None])))
-
-    def answers(p):
-        reach = np.array(
-            [p[0] * p[1], p[0] * (1 - p[1]), (1 - p[0]) * p[2], (1 - p[0]) * (1 - p[2])]
-        )
-        return tree.leaf_values @ reach
-
-    def apart(a, b):
-        return np.abs(a - b).sum(axis=0) / 2
-
-    moved = []
-    ones, zeros = np.ones(200), np.zeros(200)
-    for t in range(3):
-        both = [answers([*left[:t], side, *left[t + 1 :]]) for side in (ones, zeros)]
-        stakes = apart(*both)
-        coin = np.average(left[t], weights=stakes)
-        moved.append(apart(answers(left), answers([*left[:t], coin * ones, *left[t + 1 :]])).mean())
-    expected = np.array(moved) / sum(moved)
-    np.testing.assert_allclose(feature_importances(tree, 20.0, scaled, ones), expected, rtol=1e-9)
-
-
-def test_units_do_not_matter_and_paths_have_importances():
-    X, y = load_iris(return_X_y=True)
-    # Enough starts for both to end in the best tree: units change the order of the rows.
-    tree = SoftTreeClassifier(global_strength=4.0, random_state=0, curves=False, points=False).fit(
-        X, y
-    )
-    other = clone(tree).fit(X * 1024.0, y)
-    # Questions are rounded to decimal numbers in the units of the data, and so are knots.
-    np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-3)
-    path = strength_path(X, y, estimator=tree, strengths=[0.5, 4.0])
-    for point in path.points:
-        assert point.classifier.feature_importances_.sum() == pytest.approx(1)
-        assert point.classifier.explain(X[0]).label == point.classifier.predict(X[:1])[0]
 
 
 # --- hard trees -------------------------------------------------------------------------------
@@ -463,36 +364,7 @@ def test_equal_leaves_and_what_nothing_reaches_are_removed():
     assert small.topology.depth == 1 and not np.any(small.weights)
 
 
-def test_simplify_keeps_the_estimator_whole():
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    settings = {"depth": 4, "global_strength": 8.0, "n_starts": 2, "random_state": 1}
-    tree = SoftTreeClassifier(loss="cost", **settings).fit(X, y)
-    small = tree.simplify(X, tol=0.01)
-    assert len(small.thresholds_) < len(tree.thresholds_)
-    np.testing.assert_array_equal(small.predict(X), tree.predict(X))
-    assert small.coef_.shape == (len(small.thresholds_), 4)
-    assert small.local_sparsity_ == pytest.approx(100 * np.mean(small.weights_ == 0))
-    assert small.feature_importances_.sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="tol must be a number from 0 to 1, got -1"):
-        tree.simplify(tol=-1)
-
-
 # --- trees chosen by cross-validation -----------------------------------------------------------
-
-
-def test_a_chosen_tree_is_read_through_the_search(tmp_path):
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    search = SoftTreeClassifierCV(scales=["quantile"], n_starts=1, cv=2, random_state=0).fit(X, y)
-    best = search.best_estimator_
-    assert str(search.explain(X.iloc[0])) == str(best.explain(X.iloc[0]))
-    np.testing.assert_array_equal(search.feature_importances_, best.feature_importances_)
-    assert search.feature_importances_.sum() == pytest.approx(1)
-    assert search.to_hard_tree().agreement(X) > 0.9
-    np.testing.assert_array_equal(search.simplify(X).predict(X), search.predict(X))
-    save_model(search, tmp_path / "tree.json")
-    np.testing.assert_array_equal(
-        load_model(tmp_path / "tree.json").predict_proba(X), search.predict_proba(X)
-    )
 
 
 def test_importances_of_a_branch_that_hardly_matters():

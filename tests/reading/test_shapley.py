@@ -62,14 +62,6 @@ def test_they_add_up_to_the_probabilities(name):
     assert not found.values[:, unused].any()
 
 
-def test_repeated_background_rows_count_as_often():
-    tree, X = numbers()
-    once = tree.shapley_values(X[:2], np.vstack([X[5:8], X[5:6]]))
-    again = tree.shapley_values(X[:2], np.vstack([X[5:6], X[5:8]]))
-    np.testing.assert_allclose(once.values, again.values, atol=1e-15)
-    assert not np.allclose(once.base, tree.shapley_values(X[:2], X[5:8]).base)
-
-
 def test_what_is_too_much_is_refused():
     tree, X = random_classifier(3, n_features=25, depth=2)
     X = pd.DataFrame(X, columns=tree.feature_names_in_)

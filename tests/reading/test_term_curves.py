@@ -104,26 +104,3 @@ def test_pages_draw_the_curve_beside_its_terms_and_tell_it(bent):
     assert float(frame.get("x")) + float(frame.get("width")) < ends
     written = [text.text for text in tall.findall("text")]
     assert written[:2] == [curve.labels[0], curve.labels[-1]]
-
-
-def test_pictures_draw_the_curve_beside_its_terms(bent):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    from softsplit.plots import TreeDisplay
-    from softsplit.plots.tree import CURVE
-
-    ((_, curve),) = curves_of(bent)
-    display = TreeDisplay.from_estimator(bent)
-    display.figure_.canvas.draw()
-    lines = [line for line in display.ax_.lines if line.get_color() == CURVE]
-    (drawn,) = [line for line in lines if line.get_linestyle() == "-"]
-    (dots,) = [line for line in lines if line.get_linestyle() != "-"]
-    x, y = drawn.get_data()
-    np.testing.assert_allclose((x - x[0]) / np.ptp(x), curve.places[:, 0])
-    np.testing.assert_allclose((y - y.min()) / np.ptp(y), curve.places[:, 1])
-    np.testing.assert_allclose(dots.get_xdata(), x[curve.bends])
-    extent = drawn.get_window_extent()
-    overlaps = [
-        text.get_text() for text in display.ax_.texts if text.get_window_extent().overlaps(extent)
-    ]
-    assert not overlaps
-    pyplot.close(display.figure_)

@@ -12,7 +12,6 @@ from export_cases import case
 from readings import LEAVES, random_classifier
 from softsplit import SoftTreeClassifier
 from softsplit.advice.explanation import explain
-from softsplit.advice.limits import AdviceLimits
 from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
 from softsplit.report import fit_tree
@@ -70,27 +69,6 @@ def test_the_nearest_change_is_that_of_explain(opened):  # noqa: F811
     assert checked > 1
 
 
-def test_two_features_are_changed_together_where_none_does_it_alone(opened):  # noqa: F811
-    tree, data = random_page(2, "standard", "shares")
-    page, model = opened(data), tree.tree_
-    checked = 0
-    for x in data.matrix[:25]:
-        found = explain(model, x)
-        if found.changes or not found.together:
-            continue
-        filled(page, x, model.feature_names)
-        before = page.locator("#case-answer").inner_text()
-        offered = page.locator("#case-changes li").all_inner_texts()
-        assert offered[0] == (
-            "No change of one feature alone, within the training values; two together:"
-        )
-        assert len(offered) == 2 and ", and " in offered[1]
-        page.locator("#case-changes button").click()
-        assert page.locator("#case-answer").inner_text() != before
-        checked += 1
-    assert checked
-
-
 def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):  # noqa: F811
     from playwright.sync_api import expect
 
@@ -104,14 +82,6 @@ def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):  # noqa:
     page.get_by_role("button", name="Back to the typical row").click()
     expect(page.locator(".tree .lit")).to_have_count(0)
     assert page.locator("#case-answer").inner_text() == before
-
-
-def test_an_empty_field_is_asked_for(opened):  # noqa: F811
-    _, data = random_page(4, "minmax", "shares")
-    page = opened(data)
-    page.locator("#case input").first.fill("")
-    assert page.locator("#case-answer").inner_text().startswith("Give a number for ")
-    assert page.locator("#case").get_by_label("feature 0").count() == 1
 
 
 def test_a_text_column_is_one_choice(opened):  # noqa: F811
@@ -161,71 +131,6 @@ def test_an_empty_number_is_a_missing_value(opened, gaps):  # noqa: F811
     found = tree.explain(case.assign(age=np.nan)).changes
     offered = page.locator("#case-changes li").all_inner_texts()
     assert any("age" in line for line in offered) == ("age" in {one.name for one in found})
-
-
-def test_a_number_moves_with_its_hinges(opened):  # noqa: F811
-    rng = np.random.default_rng(0)
-    X = rng.normal(5, 2, (300, 2))
-    y = np.abs(X[:, 0] - 5) + 0.3 * X[:, 1] + 0.3 * rng.normal(size=300) > 3
-    tree = SoftTreeClassifier(curves=2, depth=1, n_starts=1, random_state=0).fit(X, y)
-    page = opened(unjudged_page(*labelled_rows(tree, X, y)))
-    assert page.locator("#case .field").count() == len(tree.selected_features_)
-    for row in [*X[:3], [2.0, 8.0]]:
-        filled(page, row, ["x0", "x1"])
-        found = tree.predict_proba([row])[0]
-        np.testing.assert_allclose(shown_proba(page), found, atol=1e-12)
-        said = page.locator("#case-answer").inner_text()
-        assert said == f"The tree says {tree.predict([row])[0]}."
-        pulls = page.locator("#case-why li").all_inner_texts()
-        assert len({text.split()[0] for text in pulls}) == len(pulls) <= 2
-
-
-def test_reasons_name_the_value_where_the_tree_uses_a_hinge_alone(opened):  # noqa: F811
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 10, (800, 2)).round(2)
-    y = np.maximum(X[:, 0] - 5, 0) + 0.5 * X[:, 1] + rng.normal(0, 0.3, 800) > 4
-    tree = SoftTreeClassifier(
-        points=False, curves=1, depth=1, n_starts=1, random_state=0,
-        local_strength=10.0, global_strength=1.0,
-    ).fit(X, y)  # fmt: skip
-    value, hinge = tree.tree_.coding.columns_of(0)
-    assert not tree.weights_[value].any() and tree.weights_[hinge].any()
-    page = opened(unjudged_page(*labelled_rows(tree, X, y)))
-    for row in ([7.5, 2.0], [2.5, 9.0]):
-        filled(page, row, ["x0", "x1"])
-        reasons = " ".join(page.locator("#case-why li").all_inner_texts())
-        assert f"x0 = {row[0]:g} speaks" in reasons and f"x1 = {row[1]:g} speaks" in reasons
-
-
-def test_limits_narrow_what_is_offered(opened):  # noqa: F811
-    """A fixed feature is not offered; one that may only fall changes as explain says."""
-    tree, data = random_page(4, "standard", "shares")
-    page = opened(data)
-    model, checked = tree.tree_, 0
-    page.locator("#case-limits summary").click()
-    labels = page.locator("#case-limits label").all_inner_texts()
-    for row in range(3):
-        x = data.matrix[row]
-        filled(page, x, model.feature_names)
-        for change in explain(model, x).changes[:1]:
-            choice = page.locator(f"#limit-{labels.index(change.name)}")
-
-            def offered(name=change.name):
-                lines = page.locator("#case-changes li").all_inner_texts()
-                return [line for line in lines if line.startswith(f"{name}:")]
-
-            assert offered()
-            choice.select_option("fixed")
-            assert not offered()
-            choice.select_option("less" if change.new_value > change.value else "more")
-            side = "only_decrease" if change.new_value > change.value else "only_increase"
-            limits = AdviceLimits.of(**{side: [change.name]})
-            expected = explain(model, x, (), limits).changes
-            assert bool(offered()) == (change.name in {one.name for one in expected})
-            choice.select_option("free")
-            assert offered()
-            checked += 1
-    assert checked > 1
 
 
 def test_a_tree_in_points_answers_as_predict(opened):  # noqa: F811

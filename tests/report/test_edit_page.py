@@ -86,31 +86,6 @@ def test_the_page_says_what_python_says(opened, kind):  # noqa: F811
     assert shown_figures(page, "after") == shown_figures(page, "before")
 
 
-def test_the_form_fits_a_phone_and_says_what_is_wrong(opened):  # noqa: F811
-    data = fitted("walk")[1]
-    page = opened(data, viewport={"width": 390, "height": 800}, offline=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    for part in page.locator("#edit input, #edit button").all():
-        box = part.bounding_box()
-        assert box["x"] >= 0 and box["x"] + box["width"] <= 390 and box["height"] >= 24
-    before = page.locator("#edit-code").text_content()
-    page.locator("#edit-0-threshold").fill("")
-    assert page.locator("#edit-changed").inner_text() == (
-        "Question 1 needs a number in every field."
-    )
-    page.locator("#edit-0-threshold").fill("1")
-    count = len(editor_values(data)["questions"][0]["terms"])
-    for i in range(count):
-        page.locator(f"#edit-0-{i}").fill("0")
-    assert "needs a term that is not 0" in page.locator("#edit-changed").inner_text()
-    page.locator("#edit button[type=reset]").click()
-    from playwright.sync_api import expect
-
-    expect(page.locator("#edit-code")).to_have_text(before)
-    labels = page.locator("#edit label").all_inner_texts()
-    assert "threshold (<)" in labels or "threshold (>)" in labels
-
-
 def test_held_out_rows_take_the_place_of_training_rows(tmp_path):
     X, y = load_wine(return_X_y=True, as_frame=True)
     X = X[["alcohol", "flavanoids", "hue", "proline"]]
@@ -164,16 +139,6 @@ def test_figures_of_trees_that_were_not_edited_are_not_said_to_be_its_own(how, t
     command = ["report", str(tmp_path / "tree.json"), str(tmp_path / "train.csv"), "--json", "-q"]
     command += ["--out", str(tmp_path / "tree.html"), "--target", "target"]
     assert json.loads(CliRunner().invoke(app, command).stdout)["edited"] is True
-
-
-def test_other_names_leave_a_tree_its_figures():
-    tree, _, X, y = fitted("two")
-    new = {X.columns[0]: "radius"}
-    data = tree.edit().rename(new).report(X.rename(columns=new), y).data
-    text = render_report(data)
-    assert not data.edited and OTHERS not in text and "on its own training rows" not in text
-    for said in (">this tree<", 'id="refer"', ">Accuracy on held-out rows<"):
-        assert said in text
 
 
 def test_a_page_without_rows_holds_none():

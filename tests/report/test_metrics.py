@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
-from typer.testing import CliRunner
 
 from slow_cases import examples
 from softsplit import SoftTreeClassifier
-from softsplit.cli import app
 from softsplit.data import Table, learn
 from softsplit.report import comparison, render_report, walk_path
 from softsplit.report.charts import reliability_bins
@@ -28,7 +23,6 @@ from softsplit.report.metrics import (
     precision_recall_area,
     roc_area,
 )
-from softsplit.selection import baselines
 from tables import rare_table
 
 
@@ -123,23 +117,6 @@ def test_the_most_frequent_class_is_as_good_as_chance(rare):
     assert found.accuracy.value > 1 / len(rare.classes)
 
 
-def test_held_out_rows_of_one_class_have_a_page(rare):
-    """Of a table with a single row of a class none may be held out."""
-    whole = rare.assessment
-    common = whole.labels != rare.rare
-
-    def part(judged):
-        return replace(judged, calls=judged.calls[common], proba=judged.proba[common])
-
-    assessment = replace(
-        whole, labels=whole.labels[common], rows=whole.rows[common],
-        trees=tuple(map(part, whole.trees)),
-        baselines={name: part(judged) for name, judged in whole.baselines.items()},
-    )  # fmt: skip
-    page = render_report(replace(rare, assessment=assessment))
-    assert "ROC curve of class" not in page and "Reliability as a table" in page
-
-
 @pytest.mark.parametrize("told", [True, False])
 def test_a_class_that_is_not_predicted_leads_with_base_rate_and_recall(told):
     """Whether columns tell classes apart follows from the ROC area, not from accuracy."""
@@ -175,59 +152,3 @@ def test_thresholds_count_the_rows_left_out(rare):
         assert values["alarms"][i] == np.sum(called & (labels != ill))
     assert values["at"][values["start"]] == 0.5
     assert values["rows"] + values["others"] == len(labels)
-
-
-def test_many_rows_are_judged_on_a_fifth(monkeypatch):
-    options = ComparisonOptions(held_out_from=300, points=2)
-    monkeypatch.setattr(comparison, "OPTIONS", options)
-    rows = learn(Table("rare", rare_table().astype(str)), "state")
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, global_strength=0.5)
-    found = walk_path(tree.fit(*rows.part()), rows).assessment
-    assert (found.n_folds, len(found.labels), found.n_trained) == (1, 80, 320)
-    assert all(judged.complete for judged in (*found.trees, *found.baselines.values()))
-
-
-def test_the_command_tells_of_the_rare_class(tmp_path, monkeypatch):
-    options = ComparisonOptions(points=2, folds=2)
-    monkeypatch.setattr(comparison, "OPTIONS", options)
-    rare_table().to_csv(tmp_path / "rare.csv", index=False)
-    given = ["fit", str(tmp_path / "rare.csv"), "-t", "state", "--report", str(tmp_path / "r.html")]
-    given += ["--depth", "1", "--strength", "0.5", "--quiet"]
-    done = CliRunner().invoke(app, given)
-    assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
-    first = next(line for line in lines if "held-out rows" in line)
-    assert first.startswith("balanced accuracy on held-out rows")
-    assert any(line.startswith("classes") and "Class ill is rare" in line for line in lines)
-
-
-def test_a_tree_that_was_cut_short_does_not_borrow_the_figures_of_others(rare):
-    tree = copy.copy(rare.tree)
-    own = tree.tree_.parameters
-    turned = replace(own, weights=-own.weights, thresholds=-own.thresholds)
-    tree.tree_ = replace(tree.tree_, parameters=turned, walk=None)
-    cut = replace(rare, trees=tuple(tree if t is rare.tree else t for t in rare.trees))
-    assert not rare.undertrained and cut.undertrained
-    page = render_report(cut)
-    assert "balanced accuracy on its own training rows" in page
-    assert "its training was probably cut short" in page
-
-
-# --- plain methods to compare with ------------------------------------------------------------
-
-
-def test_the_setting_of_a_plain_method_grows_until_one_is_worse(monkeypatch):
-    """Of equals the simplest is taken: here a tree of two leaves."""
-    rng = np.random.default_rng(0)
-    X, tried, scores = rng.normal(size=(200, 2)), [], iter([-0.5, -0.5, -0.6, -0.1])
-    labels = (X[:, 0] * X[:, 1] + rng.normal(size=200) > 0).astype(np.int64)
-
-    def scored(model, *_, **__):
-        tried.append(model.max_leaf_nodes)
-        return np.full(3, next(scores))
-
-    monkeypatch.setattr(baselines, "CART_LEAVES", (2, 20, 40, 80))
-    monkeypatch.setattr(baselines, "cross_val_score", scored)
-    found = baselines.train_baseline("cart", X, labels, X, np.ones(2), 0)
-    assert tried == [2, 20, 40]
-    assert len(np.unique(found.proba[:, 0])) == 2

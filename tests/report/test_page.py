@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from places import ROOT
 from softsplit import SoftTreeClassifier
 from softsplit.reading.palette import COLOURS, ink_on
-from softsplit.report import assess, path_trees
+from softsplit.report import assess
 from softsplit.report.metrics import difference, share
 from softsplit.report.pages import Table, json_for_script, render
 from softsplit.report.sections import glossary
-from softsplit.solvers import Budget
-from softsplit.support.messages import shortened
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers(), max_size=5))
@@ -91,17 +89,6 @@ def test_words_are_the_same_in_page_and_documents():
         assert f"| **{word}** | {meaning} |" in lines
 
 
-def test_words_for_answers_are_those_of_the_tree():
-    said = glossary(["no", "yes"])
-    assert "the answer is true and" in said["question"] and said["question"].endswith("is false.")
-    assert "true or false at every question" in said["walk"]
-
-
-def test_long_names_lose_their_middle():
-    assert shortened("a\n  b") == r"a\n b"
-    assert len(shortened("x" * 200)) == 28 and "\N{HORIZONTAL ELLIPSIS}" in shortened("x" * 200)
-
-
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(3)
@@ -132,31 +119,3 @@ def test_every_row_is_predicted_once_by_a_tree_without_it(rows):
     shuffled = y[np.random.default_rng(0).permutation(len(y))]
     noise = assess(base, X, shuffled, [0.01], n_folds=3, seed=1)
     assert np.mean(noise.trees[0].calls == noise.labels) < 0.7
-
-
-def test_a_path_goes_from_many_features_to_few(rows):
-    X, y = rows
-    local = {"local_strength": 1.0, "global_strength": 0.0}
-    base = SoftTreeClassifier(depth=1, **local, n_starts=1, random_state=0)
-    trees, repeatable = path_trees(base, X, y, FRACTIONS, Budget())
-    assert repeatable
-    counts = [len(tree.selected_features_) for tree in trees]
-    assert counts == sorted(counts, reverse=True)
-    assert [tree.global_strength for tree in trees] == [0, 0, 0]
-    assert np.all(np.diff([tree.local_strength for tree in trees]) > 0)
-
-
-def test_work_that_is_cut_short_is_not_judged(rows):
-    X, y = rows
-    budget = Budget()
-    budget.stop()
-    base = SoftTreeClassifier(depth=1, global_strength=1.0, n_starts=1, random_state=0)
-    found = assess(base, X, y, FRACTIONS, n_folds=3, budget=budget)
-    assert not any(found.judged(i) for i in range(3))
-
-
-def test_a_fold_of_one_class_says_that_class():
-    X, y = np.arange(5.0)[:, None], np.array(["a", "a", "a", "a", "b"])
-    base = SoftTreeClassifier(depth=1, global_strength=0.1, n_starts=1, random_state=0)
-    found = assess(base, X, y, [0.01], n_folds=5)
-    assert found.judged(0)

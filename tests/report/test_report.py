@@ -8,11 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 
 from readings import random_classifier
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_markdown, export_text
+from softsplit import SoftTreeClassifier, export_markdown, export_text
 from softsplit.reading.outline import answer_words, outline
 from softsplit.reading.text import tree_markdown, tree_text
 from softsplit.report.drawing import whatever_the_row
@@ -24,15 +22,6 @@ def fitted():
     X, y = load_iris(return_X_y=True, as_frame=True)
     given = {"global_strength": 1.0, "curves": False, "n_starts": 2, "random_state": 0}
     return SoftTreeClassifier(**given, points=False).fit(X, y)
-
-
-def test_text_names_features_and_classes(fitted):
-    text = export_text(fitted).partition("\nprobability:")[0]
-    used = [fitted.feature_names_in_[j] for j in fitted.selected_features_]
-    assert all(name in text for name in used)
-    assert all(f"class {label}" in text for label in fitted.classes_)
-    splits = len(re.findall(r"\bif\b", text)) + text.count("always")
-    assert text.count("class ") == splits + 1
 
 
 def test_split_equation_reproduces_the_routing(fitted):
@@ -127,25 +116,7 @@ def test_names_cannot_break_the_markdown(fitted):
     assert "<script" not in bare and "*bold" not in bare and "$" not in bare
 
 
-def test_a_search_is_read_as_the_tree_it_chose():
-    X, y = load_iris(return_X_y=True)
-    search = GridSearchCV(
-        SoftTreeClassifier(n_starts=1, random_state=0), {"global_strength": [0.5, 2.0]}, cv=2
-    ).fit(X, y)
-    assert export_text(search) == export_text(search.best_estimator_)
-
-
 @pytest.mark.parametrize("setting", [{"max_terms": 0}, {"precision": 0}, {"precision": 40}])
 def test_settings_of_the_report_are_checked(fitted, setting):
     with pytest.raises(ValueError, match=f"{next(iter(setting))} must be an integer"):
         export_text(fitted, **setting)
-
-
-def test_a_search_that_has_not_chosen_is_not_fitted():
-    with pytest.raises(NotFittedError, match="SoftTreeClassifierCV instance is not fitted yet"):
-        export_text(SoftTreeClassifierCV())
-
-
-def test_only_trees_are_reported():
-    with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got dict"):
-        export_markdown({})

@@ -14,18 +14,14 @@ from hypothesis import settings as hypothesis_settings
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
 import softsplit
 from readings import TREES, classifier_and_frame
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, strength_path
-from softsplit.cli import app
+from softsplit import SoftTreeClassifier, save_model, strength_path
 from softsplit.fitted.pruning import oriented
 from softsplit.report import comparison
-from softsplit.report.anywhere import labelled_rows
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.report.drawing import rows_flow, tree_svg
-from softsplit.report.study import check_training_rows
+from softsplit.report.drawing import rows_flow
 from tables import people
 
 
@@ -58,13 +54,6 @@ def test_a_tree_and_its_file_give_their_report(light, iris, tree, tmp_path):
     assert again.data.accuracy(again.data.chosen) == made.data.accuracy(made.data.chosen)
 
 
-@pytest.mark.slow  # selection/test_alternatives.py has a report of a search as well
-def test_a_search_gives_the_report_of_its_tree(light, iris):
-    X, y = iris
-    chosen = SoftTreeClassifierCV(depths=[2], ridges=[1.0], cv=2, random_state=0).fit(X, y)
-    assert chosen.report(X, y).data.tree.tree_ is chosen.tree_
-
-
 def test_a_pipeline_gives_its_report(light, iris):
     X, y = iris
     steps = make_pipeline(StandardScaler(), SoftTreeClassifier(n_starts=1, random_state=0))
@@ -85,29 +74,6 @@ def test_rows_that_do_not_fit_the_model_are_refused(iris, tree):
         tree.report(X, y[:20])
     with pytest.raises(ValueError, match=r"X is not the table .* has 146 rows, 46 of class '2'"):
         tree.report(X[:146] + 0.013, y[:146])
-
-
-def test_the_table_of_training_is_known_by_its_values_where_rows_had_weights(iris):
-    X, y = iris
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0)
-    tree.fit(X, y, sample_weight=np.full(150, 2.0))
-    check_training_rows(*labelled_rows(tree, X, y), "X")
-    advice = r"these rows as held_out=\(X, y\), or judge the tree on them with softsplit.check_rows"
-    with pytest.raises(ValueError, match=f"is not the table that the tree was fitted to.*{advice}"):
-        check_training_rows(*labelled_rows(tree, X + 0.013, y), "X")
-
-
-def test_a_model_file_of_python_is_reported_by_the_command(light, iris, tree, tmp_path):
-    X, y = iris
-    save_model(tree, tmp_path / "tree.json")
-    X.assign(kind=y).to_csv(tmp_path / "flowers.csv", index=False)
-    files = [str(tmp_path / "tree.json"), str(tmp_path / "flowers.csv")]
-    out = ["--out", str(tmp_path / "page.html"), "--quiet"]
-    refused = CliRunner().invoke(app, ["report", *files, *out])
-    assert refused.exit_code == 2 and "'target' is not a column of the table" in refused.output
-    done = CliRunner().invoke(app, ["report", *files, *out, "--target", "kind"])
-    assert done.exit_code == 0, done.output
-    assert "A tree for" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def texts(html: str) -> str:
@@ -191,40 +157,3 @@ def test_a_table_with_its_target_needs_no_y(light):
     parted = softsplit.report(tree, table.drop(columns="risk").astype(str), table["risk"])
     assert with_target.html == parted.html
     assert re.search(r"data: 60 rows, 4 columns", parted.html)
-
-
-def test_a_notebook_speaks_of_the_columns_of_a_table():
-    table = people(120)
-    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(
-        table.drop(columns="risk"), table["risk"]
-    )
-    used = tree.feature_names_in_[tree.selected_features_]
-    shown = texts(tree._repr_html_())
-    assert all(name in shown for name in used)
-    assert f"{len(used)} of {table.shape[1] - 1} features used" in shown
-    path = strength_path(table.drop(columns="risk"), table["risk"], n_points=2)
-    assert (
-        f"Tree 1: {', '.join(path[0].classifier.feature_names_in_[path[0].selected_features])}"
-        in (texts(path._repr_html_()))
-    )
-
-
-def test_a_leaf_says_how_many_of_its_rows_are_called_otherwise():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 2))
-    y = (X[:, 0] + rng.logistic(size=600) > 2.5).astype(int)
-    tree = SoftTreeClassifier(
-        depth=1,
-        n_starts=1,
-        random_state=0,
-        cost_matrix=[[0, 1], [12, 0]],
-        decision="mixture",
-        curves=False,
-    )
-    model = tree.fit(X, y).tree_
-    flow = rows_flow(model, X, y)
-    assert flow.predicted.sum(axis=1).tolist() == np.bincount(tree.predict(X)).tolist()
-    otherwise = round(flow.predicted[1, 0])
-    assert otherwise > 0  # of those that most probably end where class 0 is predicted
-    drawn = tree_svg(model, flow, "a tree").striptags()
-    assert f"{otherwise} predicted 1" in drawn and "% are 0" in drawn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,7 @@ from numpy.testing import assert_array_equal
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text, load_model, save_model
 from softsplit.estimators.alternatives import Alternative
-from softsplit.estimators.base import training_run
-from softsplit.selection import alternatives
-from softsplit.selection.alternatives import TreeSignature, without
-from softsplit.selection.cross_validation import FoldTrainer
+from softsplit.selection.alternatives import TreeSignature
 
 
 def twins(n_rows: int = 300, seed: int = 2) -> tuple[pd.DataFrame, np.ndarray]:
@@ -90,22 +86,6 @@ def test_the_gap_names_what_is_compared(behind, measure, words):
     assert one.gap_words == words
 
 
-def test_copies_and_files_do_not_hold_the_rows(search):
-    for made in (pickle.loads(pickle.dumps(search)), copy.copy(search)):
-        with pytest.raises(ValueError, match="fit again"):
-            made.alternatives()
-    assert len(pickle.dumps(search)) < 50_000
-    with pytest.raises(ValueError, match="n must be"):
-        search.alternatives(0)
-
-
-def test_alternatives_of_a_taught_tree():
-    X, y = twins(160, seed=1)
-    given = {"random_state": 0, "depths": [1], "ridges": [1.0], "cv": 3}
-    search = SoftTreeClassifierCV(teacher="forest", **given)
-    assert all(one.tree.score(X, y) > 0.6 for one in search.fit(X, y).alternatives(2))
-
-
 def test_looks_tell_features_and_questions_apart():
     weights = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
     looks = TreeSignature.of(weights, None)
@@ -144,52 +124,10 @@ def test_the_page_shows_both(search):
     assert "Other trees as good" not in plain.html and "What recurs" in plain.html
 
 
-@pytest.mark.parametrize("place", ["training on all rows", "folds without a feature"])
-def test_nothing_is_begun_after_ctrl_c(search, monkeypatch, place):
-    done = []
-
-    def noted(owner, name, stops):
-        real = getattr(owner, name)
-
-        def call(*given, **asked):
-            found = real(*given, **asked)
-            done.append(name)
-            if stops:
-                run = given[0].run if owner is FoldTrainer else given[4]
-                run.budget.stop()
-            return found
-
-        monkeypatch.setattr(owner, name, call)
-
-    noted(alternatives, "prepare", False)
-    noted(alternatives, "without", False)
-    noted(alternatives, "refit_from", place == "training on all rows")
-    noted(FoldTrainer, "evaluate", place == "folds without a feature")
-    found = search.alternatives(5)
-    assert found.interrupted
-    assert done[-1] == ("refit_from" if place == "training on all rows" else "evaluate")
-
-
-def test_a_tree_that_is_clearly_behind_on_the_first_folds_is_not_trained_on_the_others(
-    search, monkeypatch
-):
-    asked = []
-    real = FoldTrainer.evaluate
-
-    def watched(self, candidates, fractions, board, folds=None):
-        asked.append(list(folds))
-        real(self, candidates, fractions, board, folds)
-
-    monkeypatch.setattr(FoldTrainer, "evaluate", watched)
-    compared, rows = search._compared
-    run = training_run(search).ready()
-    columns = {name: j for j, name in enumerate(rows.coding.names)}
-    without_twin = replace(
-        compared,
-        trainer=replace(compared.trainer, rows=without(compared.trainer.rows, columns["twin"])),
-    )
-    assert without_twin._without(columns["heat"], rows.groups, run) is None  # no signal is left
-    assert asked == [[0, 1]]
-    asked.clear()
-    assert compared._without(columns["heat"], rows.groups, run) is not None
-    assert asked == [[0, 1], [2, 3, 4]]
+def test_copies_and_files_do_not_hold_the_rows(search):
+    for made in (pickle.loads(pickle.dumps(search)), copy.copy(search)):
+        with pytest.raises(ValueError, match="fit again"):
+            made.alternatives()
+    assert len(pickle.dumps(search)) < 50_000
+    with pytest.raises(ValueError, match="n must be"):
+        search.alternatives(0)

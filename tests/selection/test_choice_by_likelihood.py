@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.datasets import make_classification
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GroupKFold, train_test_split
 
 from slow_cases import examples
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit import SoftTreeClassifierCV
 from softsplit.report.study import describe_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.held_out import LARGEST_LOSS, valued_samples
@@ -77,18 +77,6 @@ def test_the_error_is_that_of_the_difference_over_samples() -> None:
     assert not board.close(far, best)
 
 
-def test_a_second_question_is_preferred_over_ten_more_terms() -> None:
-    values = np.random.default_rng(3).normal(size=100)
-    board, long, short = Scoreboard(2), (_candidate(1), 0.01), (_candidate(2), 0.01)
-    for key, features, beyond_four in ((long, 10, 6), (short, 12, 0)):
-        for fold, part in enumerate(np.split(values, 2)):
-            score = FoldScore(
-                TREE, 0.0, features, features, 0.0, Valued(part, np.ones(50)), beyond_four
-            )
-            board.add(*key, fold, score)
-    assert board.chosen("sparse") == short
-
-
 def test_trees_in_points_are_judged_on_the_folds_and_large_ones_beside_smaller() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 8))
@@ -152,18 +140,6 @@ def test_only_rare_classes_get_a_factor_and_accuracy_hardly_falls() -> None:
     assert some is not None and some[1] <= FACTORS[2]
 
 
-def test_no_factor_is_tried_after_two_that_cost_too_much() -> None:
-    labels = (np.arange(1000) % 20 == 0).astype(int)
-    tried = []
-
-    def predicted(costs):
-        tried.append(costs[1, 0])  # from the third factor on everybody is called rare
-        return np.full(1000, int(costs[1, 0] >= FACTORS[2]))
-
-    assert decision_factors(predicted, 2, labels, np.ones(1000)) is None
-    assert tried == list(FACTORS[:4])
-
-
 def test_rare_classes_are_called_more_often_by_default() -> None:
     X, y = make_classification(
         1500, 8, n_informative=4, weights=[0.95], flip_y=0.02, class_sep=0.8, random_state=5
@@ -185,31 +161,6 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     assert balanced_accuracy_score(yt, ours) >= balanced_accuracy_score(yt, theirs)
 
 
-@pytest.mark.slow
-def test_class_rates_in_a_choice_keep_their_features() -> None:
-    """Without its ridge every tree of such a path but the first had no features."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 5))
-    score = 2.0 * X[:, 0] + 1.5 * X[:, 1] + rng.normal(size=400)
-    y = np.where(score > np.quantile(score, 0.95), "fraud", "ok")
-    settings = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "n_strengths": 3, "cv": 2}
-    chosen = SoftTreeClassifierCV(**settings, min_class_rate={"fraud": 0.9}, random_state=0)
-    chosen.fit(X, y)
-    assert chosen.best_params_["min_class_rate"] == {"fraud": 0.9}
-    assert len(chosen.selected_features_) >= 2 and chosen.score(X, y) > 0.9
-    assert np.mean(chosen.predict_proba(X)[y == "fraud", 0]) > 0.9 - 1e-6
-    assert np.all(chosen.cv_results_["mean_n_features"] > 0)
-
-
-def test_what_was_chosen_gives_a_tree_as_good() -> None:
-    X, y = load_breast_cancer(return_X_y=True)
-    chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)
-    again = SoftTreeClassifier(**chosen.best_params_, random_state=0).fit(X, y)
-    best = chosen.best_estimator_.solution_
-    assert again.objective_ <= best.objective * 1.05  # the choice starts from trees of folds too
-    assert abs(again.score(X, y) - chosen.score(X, y)) < 0.02
-
-
 def test_no_group_is_on_both_sides() -> None:
     rng = np.random.default_rng(0)
     X, y, groups = rng.normal(size=(120, 2)), rng.integers(2, size=120), rng.integers(20, size=120)
@@ -217,20 +168,3 @@ def test_no_group_is_on_both_sides() -> None:
         assert not set(groups[train]) & set(groups[test])
     fitted = SoftTreeClassifierCV(random_state=0, cv=GroupKFold(3)).fit(X, y, groups=groups)
     assert fitted.n_splits_ == 3
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"rare_classes": "rare"}, "rare_classes must be 'auto' or 'argmax'"),
-        ({"ridges": [-1.0]}, "ridges must be"),
-        ({"steepnesses": [64.0]}, "steepnesses are part of loss='cost'"),
-        ({"loss": "hinge"}, "loss must be 'log' or 'cost', got 'hinge'"),
-    ],
-)
-def test_wrong_settings_are_one_sentence(wrong: dict[str, object], said: str) -> None:
-    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
-    with pytest.raises(ValueError, match=said):
-        SoftTreeClassifierCV(**wrong).fit(X, y)
-    with pytest.raises(ValueError, match="one entry for each row"):
-        SoftTreeClassifierCV().fit(X, y, groups=[1, 2])

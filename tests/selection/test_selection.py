@@ -50,13 +50,6 @@ def test_stronger_points_are_sparser_and_dearer(path):
     assert np.all(frame["status"] != "INFEASIBLE")
 
 
-def test_what_is_printed_is_a_table(path):
-    lines = repr(path).splitlines()
-    assert lines[0] == "StrengthPathResult of 4 trees"
-    assert lines[1].split()[:2] == ["local_strength", "global_strength"] and len(lines) == 6
-    assert repr(path[0]).startswith("PathPoint(local_strength=0.0025, global_strength=0.01, cost=")
-
-
 def test_points_are_fitted_classifiers(path, wine):
     X, y = wine
     for point in path.points:
@@ -67,13 +60,6 @@ def test_points_are_fitted_classifiers(path, wine):
         np.testing.assert_array_equal(point.selected_features, tree.selected_features_)
         assert tree.predict(X).shape == y.shape
     assert path[1].classifier.score(X, y) > 0.95
-
-
-def test_walking_is_about_as_good_as_separate_fits(path, wine):
-    X, y = wine
-    for point in path.points:
-        alone = quick(global_strength=point.global_strength).fit(X, y)
-        assert point.solution.objective <= 1.1 * alone.objective_
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])
@@ -159,12 +145,6 @@ def test_bad_arguments(arguments, sentence):
         strength_path(X, y, **arguments)
 
 
-def test_rates_without_a_bound_fall_back_on_the_papers_grid():
-    X, y = load_iris(return_X_y=True)
-    path = strength_path(X, y, estimator=quick(loss="cost", min_class_rate=0.5, n_starts=2))
-    assert len(path) == 14
-
-
 def test_a_time_limit_covers_the_whole_path(clock, monkeypatch):
     X, y = load_wine(return_X_y=True)
     monkeypatch.setattr(walking, "numbered_start", clock.after(3, walking.numbered_start))
@@ -223,22 +203,6 @@ def test_of_several_paths_the_best_at_a_strength_are_finished(n_starts, finished
     assert [solution.message for solution in found].count("not measured") == 0
 
 
-def test_no_start_is_begun_in_the_second_half_of_a_time_limit(clock):
-    late = Budget(time_limit=1000.0, began=clock() - 501.0)
-    _, found, asked = follow_paths(3, late)
-    assert [number for number, last, _ in asked if not last] == [0]
-    assert len(found) == 3 and all(solution.status is Status.TIME_LIMIT for solution in found)
-
-
-def test_a_path_that_was_cut_short_is_left_out():
-    def cut(number, tight, found):
-        return [replace(found[0], objective=-1.0)] if number == 1 else found
-
-    _, found, asked = follow_paths(3, Budget(), cut)
-    assert all(number != 1 for number, last, _ in asked if last)
-    assert len(found) == 3 and all(solution.objective > 0 for solution in found)
-
-
 @pytest.mark.parametrize("how", ["stopped", "raised", "cut"])
 def test_where_time_ends_before_the_last_digits_trees_are_as_they_are(how):
     """Also if Ctrl-C comes between two descents, or a descent is cut where it is worse."""
@@ -261,14 +225,3 @@ def test_where_time_ends_before_the_last_digits_trees_are_as_they_are(how):
     np.testing.assert_allclose([solution.objective for solution in found], least, rtol=1e-9)
     assert all(solution.status is Status.INTERRUPTED for solution in found)
     assert all(solution.violation <= 1e-6 for solution in found)
-
-
-def test_ctrl_c_between_two_starts_keeps_what_is_there():
-    def end(number, tight, found):
-        if number == 1:
-            raise KeyboardInterrupt
-        return found
-
-    problems, found, asked = follow_paths(3, Budget(), end)
-    assert [number for number, _, _ in asked] == [0] and len(found) == len(problems)
-    assert all(solution.status is Status.INTERRUPTED for solution in found)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import ShuffleSplit
 
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
@@ -22,11 +22,6 @@ from softsplit.estimators.base import model_settings
 from softsplit.report.study import describe_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.teachers import soft_targets_of
-from softsplit.solvers.base import Budget
-from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.objective import Shrinkage
-from softsplit.solvers.elimination.second_order import row_function
-from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import Run
@@ -102,46 +97,6 @@ def test_a_pass_over_rows_with_targets_gives_the_sums_of_pairs(outer, n_classes)
             theirs = getattr(expected, part)
             atol = 1e-12 * np.max(np.abs(theirs))
             assert_allclose(getattr(found, part), theirs, rtol=1e-12, atol=atol)
-
-
-def test_descents_take_rows_with_targets_once():
-    """Value and gradient of the elimination are those of pairs, and the gradient that of finite
-    differences."""
-    rows = _rows(200, 3)
-    settings = model_settings(SoftTreeClassifier(depth=2))
-    problem = prepare(settings, rows.taught(_targets(rows))).problem
-    descents = RowDescents(problem, Budget(), problem.rows.sample())
-    assert descents.soft_targets is not None and descents.soft_targets.features.shape[1] == 200
-    assert descents.rows.features.shape[1] == np.count_nonzero(_targets(rows))
-    rng = np.random.default_rng(2)
-    support = np.ones((3, 4), dtype=bool)
-    tree = SupportTree(
-        rng.normal(size=(3, 5)), rng.normal(size=(3, 4)), np.arange(4), support,
-        np.zeros(3, dtype=bool),
-    )  # fmt: skip
-    for some in (np.arange(4), np.array([1, 3])):
-        chosen = tree.on_columns(some)
-        of_rows = descents.restricted(some) if len(some) < 4 else descents
-        asked = Shrinkage(0.5, 0.1, 0.2), chosen.free
-        once = of_rows.function(chosen, *asked)
-        pairs = row_function(chosen, of_rows.rows, *asked)
-        x = chosen.vector
-        (value, gradient), (theirs, expected) = once(x), pairs(x)
-        assert value == pytest.approx(theirs, rel=1e-12)
-        assert_allclose(gradient, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
-        step = 1e-6 * np.eye(len(x))
-        differences = [(once(x + e)[0] - once(x - e)[0]) / 2e-6 for e in step]
-        assert_allclose(gradient, differences, rtol=1e-5, atol=1e-4)
-
-
-def test_the_units_of_a_problem_do_not_depend_on_how_sure_targets_are():
-    """Ridge and prior count rows, not pairs of row and class."""
-    rows = _rows()
-    settings = model_settings(SoftTreeClassifier(depth=2))
-    plain, soft = (prepare(settings, r).problem for r in (rows, rows.taught(_targets(rows))))
-    assert soft.row_unit == pytest.approx(plain.row_unit)
-    assert soft.ridge == pytest.approx(plain.ridge)
-    assert soft.rows.group_totals.sum() == pytest.approx(plain.rows.group_totals.sum())
 
 
 def test_one_hot_targets_are_the_labels_to_the_bit():
@@ -225,17 +180,6 @@ def test_a_teacher_is_one_of_the_settings_that_are_compared(teacher):
     used = compared[one.best_index_] > 0
     assert (one.targets_ is not None) == used
     assert type(clone(made).teacher) is type(teacher)
-
-
-def test_groups_and_given_folds_have_a_teacher_too():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(90, 3))
-    y = (X[:, 0] > 0).astype(int)
-    made = SoftTreeClassifierCV(teacher="forest", **FAST)
-    made.fit(X, y, groups=np.arange(90) // 3)
-    assert 0.5 in made.cv_results_["param_teacher"]
-    folds = list(StratifiedKFold(3).split(X, y))
-    assert 0.5 in clone(made).set_params(cv=folds).fit(X, y).cv_results_["param_teacher"]
 
 
 HALF = np.full((150, 3), 1 / 3)

@@ -236,17 +236,6 @@ def test_class_rates_hold_if_asked_for(penalty, rate):
 # Weights, costs, classes.
 
 
-def test_class_weights_are_weights_of_rows():
-    X, y = load_iris(return_X_y=True)
-    weight = {0: 0.5, 1: 2.0, 2: 1.25}
-    settings = {"loss": "log", "scale": "minmax", "n_starts": 2, "random_state": 0}
-    settings |= {"decision": "mixture", "curves": False}  # knots know sample weights alone
-    one = SoftTreeClassifier(**settings, class_weight=weight).fit(X, y)
-    other = SoftTreeClassifier(**settings).fit(X, y, sample_weight=np.array([weight[k] for k in y]))
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-6)
-
-
 def test_costs_decide_at_prediction_alone():
     X, y = load_wine(return_X_y=True)
     costs = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [60.0, 60.0, 0.0]])

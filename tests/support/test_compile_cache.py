@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import random
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import numba as nb
 import pytest
-from numba.core.codegen import JITCodeLibrary
 
 import softsplit
 from fault_runs import as_a_user, damaged
@@ -61,41 +59,6 @@ def test_a_new_process_finds_what_was_compiled(doubled, tmp_path):
     again = doubled()
     assert again(3) == 6 and hits(again) == 1
     assert len(files(tmp_path)) == 2
-
-
-def test_an_interruption_while_the_object_file_is_handed_over_loses_only_the_file(
-    doubled, tmp_path, monkeypatch
-):
-    """Ctrl-C falls into a callback of LLVM, which drops it: numba then lacks the object file."""
-
-    def hand_over(library, value):
-        if value is not None:
-            raise KeyboardInterrupt
-
-    dropped = []
-    function = doubled()
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "unraisablehook", dropped.append)
-        lost = property(lambda library: None, hand_over)
-        patch.setattr(JITCodeLibrary, "_compiled_object", lost, raising=False)
-        assert function(3) == 6
-    assert [one.exc_type for one in dropped] == [KeyboardInterrupt]
-    assert not list((tmp_path / "__pycache__").glob("*.nbc"))
-    again = doubled()
-    assert again(3) == 6 and hits(again) == 0
-    assert len(files(tmp_path)) == 2
-
-
-def test_processes_that_compile_at_once_do_not_mix_signatures(doubled, monkeypatch):
-    """Each writes its file and its index as if it were alone: either may be lost, never mixed."""
-    one, other = doubled(), doubled()
-    with monkeypatch.context() as patch:
-        patch.setattr(compiling.CheckedFiles, "_load_index", lambda self: {})
-        assert one(3) == 6 and other(0.5) == 1.0
-    names = [place.name for place in Path(one._cache.cache_path).glob("*.nbc")]
-    assert len(names) == 2  # numba would have written both into the same file
-    third = doubled()
-    assert third(0.5) == 1.0 and third(3) == 6 and isinstance(third(3), int)
 
 
 def test_other_sources_are_compiled_anew(doubled):
@@ -148,21 +111,6 @@ def test_damaged_files_are_compiled_anew(doubled, tmp_path):
         once_more = doubled()
         assert once_more(3) == 6 and hits(once_more) == 1
     assert compiled_anew > 15
-
-
-def test_a_full_disk_is_said_once_and_compiled_code_serves(doubled, monkeypatch, caplog):
-    def full(*_arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(compiling.CheckedFiles, "_write", full)
-    function = doubled()
-    with caplog.at_level(logging.WARNING):
-        assert function(3) == 6
-        assert function(1.5) == 3.0
-    (record,) = caplog.records
-    assert record.getMessage().startswith(
-        "softsplit: compiled code cannot be kept on disk (No space left on device), and every new"
-    )
 
 
 def test_a_package_that_nobody_may_write_into(tmp_path):

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import multiprocessing
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
-from threadpoolctl import threadpool_limits
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.support import parallel
-from softsplit.support.messages import announce
-from softsplit.support.parallel import n_threads, n_workers, one_blas_thread
+from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.support.row_budgets import ROWS
 
 MANY = ROWS.parallel + 1
@@ -53,25 +47,10 @@ def test_limits_of_other_libraries_count(four_cores, monkeypatch):
     assert n_threads(None, MANY) == 3
 
 
-def test_a_limit_of_threadpoolctl_counts_before_and_during_a_fit():
-    with threadpool_limits(1):
-        assert n_threads(None, MANY) == 1
-        with one_blas_thread():
-            assert n_threads(None, MANY) == 1
-
-
 @pytest.mark.parametrize("prefer", ["threads", "processes"])
 def test_inside_a_worker_of_joblib_it_is_one(prefer):
     asked = Parallel(n_jobs=2, prefer=prefer)(delayed(n_threads)(None, MANY) for _ in range(3))
     assert asked == [1, 1, 1]
-
-
-def test_a_pool_of_processes_does_not_forbid_threads():
-    """joblib starts no processes there, but threads are none."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(n_threads, (2, MANY)) == 2
-        assert pool.apply(n_workers, (2, 5)) == 2
-        assert pool.apply(n_threads, (None, MANY)) == n_threads(None, MANY) <= cpu_count()
 
 
 @pytest.mark.parametrize("estimator", [SoftTreeClassifier, SoftTreeClassifierCV])
@@ -93,14 +72,3 @@ def test_by_default_a_tree_of_many_rows_has_the_bits_of_one_thread(estimator, mo
     default, one = (estimator(n_jobs=n, **settings).fit(X, y) for n in (None, 1))
     assert max(n for n in asked if n is not None) == MANY
     assert np.array_equal(default.predict_proba(X), one.predict_proba(X))
-
-
-@pytest.mark.parametrize(
-    ("name", "speaks"), [("LokyProcess-1", True), ("LokyProcess-2", False), ("worker", False)]
-)
-def test_one_process_of_a_pool_speaks(monkeypatch, caplog, name, speaks):
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
-    monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(name=name))
-    with caplog.at_level(logging.WARNING):
-        announce("something.")
-    assert [record.message for record in caplog.records] == ["softsplit: something."] * speaks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import importlib
 import io
@@ -14,9 +13,7 @@ import sys
 import warnings
 from contextlib import redirect_stdout
 
-import numpy as np
 import pytest
-from sklearn.dummy import DummyClassifier
 
 from places import ROOT
 
@@ -144,47 +141,6 @@ def test_decomposition_page_is_what_the_script_prints():
     assert all(line in tables for line in content.splitlines() if line.startswith("|"))
 
 
-def test_methods_that_are_missing_or_fail(tmp_path, monkeypatch, capsys):
-    """A method that is not installed is left out in words; one that raises leaves its sentence."""
-    methods = module("methods")
-    monkeypatch.setitem(methods.PACKAGES, "abess", "no_such_package")
-    monkeypatch.setitem(methods.METHODS, "cart", lambda X, y, iterations: 1 / 0)
-    args = argparse.Namespace(
-        out=tmp_path / "rows.jsonl", methods=["cart", "abess"], peer_iterations=1, datasets=None
-    )
-    X, y = np.arange(4.0)[:, None], np.array([0, 0, 1, 1])
-    methods.work([methods.Task({"dataset": "four"}, X, y, X, y, 2)], args)
-    printed = capsys.readouterr().out
-    assert "abess is left out: the package no_such_package is not installed." in printed
-    failed = "four cart: ZeroDivisionError: division by zero"
-    assert failed in printed and failed in methods.failures(methods.read_rows(args))
-
-
-def test_methods_judge_a_class_that_was_not_there_to_learn():
-    methods = module("methods")
-    X, y = np.arange(4.0)[:, None], np.array([0, 0, 2, 2])
-    model = DummyClassifier(strategy="prior").fit(X, y)
-    weights = np.array([0.1, 0.1, 0.3, 0.5])
-    task = methods.Task({}, X, y, X, np.array([0, 0, 1, 2]), 3, weights=weights)
-    scores = methods.judge(model, task)
-    assert scores["accuracy"] == pytest.approx(0.2) and scores["balanced"] == pytest.approx(1 / 3)
-    assert scores["log_loss"] == pytest.approx(0.7 * np.log(2) + 0.3 * 15 * np.log(10))
-
-
-def test_accuracy(reference, tmp_path):
-    names = "dataset,form,prototype_mean_over_starts"
-    (reference / "prototype_accuracy.csv").write_text(f"{names}\niris,L1,0.9533\n")
-    common = ("--datasets", "iris", "--starts", "2", "--out", str(tmp_path))
-    out = run("accuracy.py", "--models", "L1", "L0glob", *common, reference=reference)
-    assert "| iris | 150 | 4 | 3 | 2 | L1 | -5 | 96.3 |" in out
-    assert "of 2 rows" in out
-    table = read_rows(tmp_path / "accuracy.csv")
-    assert [row["prototype_accuracy"] for row in table] == ["0.9533", ""]
-    assert all(float(row["kept_objective"]) <= float(row["objective"]) for row in table)
-    assert all(0.8 < float(row["accuracy"]) <= 1 for row in table)
-    assert len(read_rows(tmp_path / "accuracy_runs.csv")) == 2 * 5 * (2 + 1)
-
-
 def test_mutation(tmp_path):
     pytest.importorskip("cosmic_ray", reason="needs the development tools")
     arguments = ("mutation.py", "sparsity", "--every", "15", "--journal", str(tmp_path))
@@ -198,12 +154,6 @@ def test_mutation(tmp_path):
     )  # stopped before the end
     assert run_alone(*arguments) == printed
     assert len(journal.read_text().splitlines()) == len(ends) > 2
-
-
-def test_load_leaves_nothing_behind():
-    printed = run_alone("load.py", "--times", "12")
-    assert "| flat within 5 % | yes |" in printed
-    assert "| threads left | 0 |" in printed and "| files left open | 0 |" in printed
 
 
 def test_benchmarks_by_name_are_scripts_of_the_folder():

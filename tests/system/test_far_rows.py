@@ -18,14 +18,12 @@ from typer.testing import CliRunner
 from readings import alter, random_model
 from softsplit import (
     SoftTreeClassifier,
-    SoftTreeClassifierCV,
     dumps_model,
     loads_model,
 )
 from softsplit.advice.changes import class_changes
 from softsplit.cli import app
 from softsplit.fitted.ranges import FarOutsideWarning
-from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay, TreeDisplay
 from softsplit.support.numbers import number
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import KINDS, fit_scaling, scaled_rows
@@ -106,14 +104,6 @@ def test_answers_are_probabilities(tree):
     np.testing.assert_array_equal(simple.predict(far_rows()), made.predict(far_rows()))
 
 
-def test_a_constant_column_changes_nothing_however_far_it_is(tree):
-    made, X, _ = tree
-    for value in VALUES if made.scale != "none" else []:  # there it counts like any other
-        rows = X.copy()
-        rows[:, 3] = value
-        np.testing.assert_array_equal(made.predict_proba(rows), made.predict_proba(X))
-
-
 def test_explanations_hold_and_print_finite_figures(tree):
     made, X, _ = tree
     for row in far_rows()[::2]:  # seven rows of each value: every kind of row comes up
@@ -136,16 +126,6 @@ def test_explanations_hold_and_print_finite_figures(tree):
             if len(reading.contributions) == 5:
                 log_odds = made.tree_.steepness * at_mean
                 assert reading.base_log_odds == pytest.approx(log_odds, rel=1e-9, abs=1e-9)
-
-
-def test_a_far_value_is_said_to_be_far():
-    X, _ = training_rows()
-    made = SoftTreeClassifier(n_starts=1, random_state=0).fit(
-        X[:, :1], np.where(X[:, 0] > 0.5, 1, 0)
-    )
-    text = str(made.explain([1.7e308]))
-    assert re.search(r"x0 from 1\.7e\+308 to 0\.\d+ \(from far beyond its range\): class 0", text)
-    assert "% of its range" in str(made.explain([3.0]))
 
 
 @given(
@@ -198,20 +178,6 @@ def test_scaled_rows_gates_and_numbers_are_finite():
     assert number(5e-324) == "4.941e-324" and number(-5e-324, 1) == "-5e-324"
 
 
-def test_pictures_of_far_rows_are_drawn(tree):
-    made, _, _ = tree
-    rows = far_rows()
-    labels = np.array(["a", "b", "c"])[np.arange(len(rows)) % 3]
-    TreeDisplay.from_estimator(made, rows, labels).figure_.canvas.draw()
-    ReliabilityDisplay.from_estimator(made, rows, labels).figure_.canvas.draw()
-    for part, features in ((rows, (0, 1)), (rows[-1:], (3, 4))):
-        drawn = DecisionRegionsDisplay.from_estimator(
-            made, part, labels[: len(part)], features=features, resolution=20
-        )
-        drawn.figure_.canvas.draw()
-        assert np.all(np.isfinite(drawn.grid[0])) and np.all(np.diff(drawn.grid[0]) > 0)
-
-
 def test_the_command_line_answers_far_rows(tmp_path):
     X, y = training_rows()
     names = ["a", "b", "c", "d", "e"]
@@ -234,18 +200,3 @@ def test_the_command_line_answers_far_rows(tmp_path):
         said("explain", model, far, "--row", i, "--quiet")
     every = [part for i in range(1, len(rows) + 1) for part in ("--row", i)]
     assert len(json.loads(said("explain", model, far, *every, "--json"))) == len(rows)
-
-
-def test_rows_held_out_by_the_library_itself_are_not_warned_about():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 1)), np.arange(60) % 2
-    X[:, 0] += 3.0 * y
-    X[7] = 1e4  # far outside of the training rows wherever it is held out
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FarOutsideWarning)
-        tree = SoftTreeClassifier(depth=1, random_state=0).fit(X, y)
-        tree.stability(X, y, n_resamples=6)
-        SoftTreeClassifierCV(
-            depths=[1], scales=["standard"], scoring="balanced_accuracy", cv=3, n_jobs=1,
-            random_state=0,
-        ).fit(X, y)  # fmt: skip

@@ -81,11 +81,6 @@ def test_a_store_that_cannot_be_written(whole, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_folder_in_place_of_a_store(tmp_path):
-    with pytest.raises(StoreError, match=r"cannot be used .unable to open database file.; copy"):
-        Store(tmp_path)
-
-
 @pytest.mark.slow
 def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
     ends = [
@@ -121,16 +116,6 @@ def test_a_changed_row_or_note_is_named(change, sentence, whole, tmp_path):
         store.runs("small")
         store.spec("small")
         store.check_versions({})
-
-
-@pytest.mark.slow
-def test_two_runs_on_one_store(whole, tmp_path):
-    path = tmp_path / "shared.sqlite"
-    runs = [start_run(path), start_run(path)]
-    for run in runs:
-        _, said = run.communicate()
-        assert run.returncode == 0, said
-    assert contents(path) == whole[1]
 
 
 def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):

@@ -99,15 +99,6 @@ def test_thresholds_and_terms_beyond_floats_are_shown_as_the_largest_number():
     assert "inf" not in str(explained)
 
 
-def test_unscaled_features_and_more_leaves_than_classes_give_a_feasible_tree():
-    """Splits without rows to separate were drawn with thresholds outside the box."""
-    X = np.arange(40.0)[:, None]
-    y = np.arange(40) % 7
-    tree = quick(loss="cost", scale="none", depth=5, min_class_rate=0.0).fit(X, y)
-    assert all(solution.status.usable for solution in tree.starts_)
-    assert np.max(np.abs(tree.thresholds_)) <= 1
-
-
 def test_a_path_whose_strengths_underflow_or_whose_penalty_is_flat_is_finite():
     X = np.array([[0.0], [1e-160], [2e-160], [3e-160]])
     path = strength_path(X, [0, 0, 1, 1], estimator=quick(scale="none", tol=1e-12), n_points=2,
@@ -117,16 +108,6 @@ def test_a_path_whose_strengths_underflow_or_whose_penalty_is_flat_is_finite():
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     path = strength_path(X, y, estimator=tree, n_points=2)
     assert all(np.isfinite(point.solution.objective) for point in path.points)
-
-
-def test_a_far_row_in_a_test_fold_is_scored_quietly():
-    """The fold's scaling does not know the row: its score times the steepness overflowed."""
-    X = np.where(np.arange(12) == 11, 1e306, np.arange(12.0) / 1000)[:, None]
-    model = SoftTreeClassifierCV(
-        loss="cost", depths=[1], scales=["minmax"], steepnesses=[1e12], strengths=[0.0, 0.1], cv=2,
-        n_starts=1, random_state=0,
-    )  # fmt: skip
-    assert model.fit(X, np.arange(12) > 5).best_score_ > 0.5
 
 
 def test_a_rate_that_no_variable_moves_gets_no_multiplier():

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from softsplit.solvers import Budget
-from softsplit.support.interruption import is_interruption, never_lost, raise_again, seen
+from softsplit.support.interruption import is_interruption, never_lost, raise_again
 
 DROPPED = """
 import os, signal, sys, warnings
@@ -89,27 +89,8 @@ def test_what_nobody_has_seen_is_raised_at_the_next_look_or_at_the_end(usual):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_what_was_seen_is_not_raised_again(usual):
-    budget = Budget()
-    with never_lost():
-        interrupt_and_drop()
-        budget.stop()
-        assert budget.exhausted and not Budget().exhausted
-        interrupt_and_drop()
-        seen()
-
-
 def test_what_compiled_code_makes_of_an_interruption_is_known():
     outer, inner = SystemError(), SystemError()
     outer.__cause__, inner.__cause__ = inner, KeyboardInterrupt()
     assert is_interruption(outer) and is_interruption(KeyboardInterrupt())
     assert not is_interruption(SystemError())
-
-
-def test_others_handlers_stay(usual):
-    def theirs(number, frame):
-        raise RuntimeError
-
-    signal.signal(signal.SIGINT, theirs)
-    with never_lost():
-        assert signal.getsignal(signal.SIGINT) is theirs

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import unicodedata
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,20 +14,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli_runs import invoke
-from readings import alter, random_model
+from readings import alter
 from softsplit import (
     SoftTreeClassifier,
     dumps_model,
     export_markdown,
     export_text,
-    load_model,
     loads_model,
 )
 from softsplit.cli import predict
 from softsplit.data.files import read_table
-from softsplit.experiments.tables import latex, markdown
 from softsplit.plots.canvas import plain
-from softsplit.reading.outline import outline
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
 from softsplit.report.scales import questions_html
 from softsplit.support.messages import shortened, shown, visible
@@ -150,16 +146,6 @@ def test_an_explanation_shows_escapes_and_holds_the_true_names(tree):
         assert all(change["name"] in X.columns for change in told["changes"])
 
 
-def test_two_classes_that_are_shown_alike_are_two_classes():
-    model, _ = random_model(0, depth=1, n_classes=2)
-    model = replace(
-        model,
-        parameters=replace(model.parameters, leaf_values=np.eye(2)),
-        classes=np.array(["a\n", r"a\n"]),
-    )
-    assert outline(model).split is not None
-
-
 def test_drawings_and_the_page_show_escapes(tree):
     made, X = tree
     model = made.tree_
@@ -169,13 +155,6 @@ def test_drawings_and_the_page_show_escapes(tree):
         assert is_calm(part)
     assert is_calm(made._repr_html_())
     assert shortened(FORGED, 60) == plain(FORGED) == r"a\nelse\n| class SAFE"
-
-
-def test_tables_of_experiments_show_escapes_and_latex_takes_them():
-    table = pd.DataFrame({"data\nset": [FORGED, "a^b~c"], "value": [1.0, 2.0]})
-    assert r"a\textbackslash{}nelse\textbackslash{}n|   class SAFE" in latex(table, "t")
-    assert r"a\textasciicircum{}b\textasciitilde{}c" in latex(table, "t")
-    assert markdown(table).count("\n") == 4
 
 
 # --- the command line ---------------------------------------------------------------------------
@@ -203,14 +182,6 @@ def assert_calm(result, code: int = 0) -> None:
         assert "\nelse\n|   class SAFE" not in text
 
 
-def test_fit_says_names_with_escapes_and_keeps_them(files):
-    _, model, result = files
-    assert_calm(result)
-    assert r"a\nelse\n|   class SAFE" in result.stdout
-    assert r"m\x1b\n.json" in result.stderr
-    assert sorted(load_model(model).classes_) == sorted(["=1+1", FORGED])
-
-
 def test_explain_info_and_path_say_names_with_escapes(files):
     data, model, _ = files
     for i in (1, 2, 3):
@@ -223,17 +194,6 @@ def test_explain_info_and_path_say_names_with_escapes(files):
     walked = invoke("path", data, "-t", "y\x1b[1m", "--depth", 1, "--points", 2, "--jobs", 1)
     assert_calm(walked)
     assert r"\x1b[2J" in walked.stdout
-
-
-def test_a_report_says_names_with_escapes(files, tmp_path):
-    data, model, _ = files
-    page = tmp_path / "r\x1b\n.html"
-    result = invoke("report", model, data, "-o", page, "--jobs", 1)
-    assert_calm(result)
-    assert result.stdout.strip().endswith(r"r\x1b\n.html")
-    content = page.read_text(encoding="utf-8")
-    assert is_calm(content.replace("\t", ""))
-    assert r"a\nelse\n|   class SAFE" in content
 
 
 def test_answers_for_programs_hold_the_true_labels(files, tmp_path, monkeypatch):

@@ -227,10 +227,3 @@ def test_single_precision_rows_are_answered_within_the_bound(name):
     assert np.all(change.max(axis=1) <= bound)
     # Between two near neighbours ranks rise fast, so that rounding moves them further.
     assert bound.max() < (1e-3 if fitted.scaling_.linear else 2e-2), "the bound says something"
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_training_on_single_precision_is_training_on_its_numbers(name):
-    single = X.astype(np.float32)
-    narrow, wide = tree(name).fit(single, Y), tree(name).fit(single.astype(float), Y)
-    assert fingerprint(narrow, single) == fingerprint(wide, single.astype(float))

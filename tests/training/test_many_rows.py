@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,14 +14,12 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import OUTERS
 from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
-from softsplit.estimators.base import CutShortWarning
 from softsplit.formulations.likelihood import share
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.solvers import BasinHoppingSolver, Budget, EliminationSolver, Status
+from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.support.inputs import distinct_labels
 from softsplit.support.row_budgets import ROWS
-from softsplit.training import progressive_sampling
 from softsplit.training.multistart import multistart
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
@@ -164,57 +161,6 @@ def test_samples_grow_up_to_the_rows_on_which_features_are_selected():
     assert EliminationSolver(options=options).sample_sizes(problem) == (1_800, 3_600, 8_000)
 
 
-def test_starts_on_few_rows_end_in_a_tree_of_all_rows():
-    """As good as ten starts on all rows, for any number of jobs."""
-    X, y = gumbel_rows(5_000)
-    problem = likely(X, y)
-    every = min(
-        one.objective for one in multistart(problem, EliminationSolver(), n_starts=6, seed=0)
-    )
-    one, two = (
-        SoftTreeClassifier(n_starts=6, random_state=0, n_jobs=n, depth=2).fit(X, y) for n in (1, 2)
-    )
-    assert one.objective_ <= 1.01 * every
-    assert one.solution_.status is Status.OPTIMAL
-    assert one.solution_.search is not None
-    assert_array_equal(one.weights_, two.weights_)
-
-
 def test_a_feature_of_many_rows_may_give_less():
     shares = np.array([share(n) for n in (100, 1_000, 4_000, 1e6)])
     assert_allclose(shares / share(1), [1, 1, 0.5, 1000**-0.5])
-
-
-def test_few_rows_first_by_cost():
-    """The last descents go through sums in threads, and end feasible and hardly higher."""
-    X, y = gumbel_rows(3000, 4)
-    known = {"loss": "cost", "depth": 2, "n_starts": 4, "random_state": 0, "global_strength": 5.0}
-    every = SoftTreeClassifier(**known).fit(X, y)
-    solver = BasinHoppingSolver(samples=(500, 1000), many_rows=1000)
-    few = SoftTreeClassifier(**known, n_jobs=2, solver=solver).fit(X, y)
-    assert few.objective_ <= 1.02 * every.objective_
-    assert few.solution_.violation <= 1e-6
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_where_every_start_is_cut_short_one_tree_is_grown_in_what_is_left(clock, monkeypatch, left):
-    """The races of all starts take their part of the time limit, or all of it."""
-
-    def cut_short(few, *given, budget, **options):
-        found = multistart(few, *given, budget=budget, **options)
-        clock.advance(budget.remaining + 1e-6 if left else 1e9)
-        trees = [replace(s.parameters, weights=0.0 * s.parameters.weights) for s in found]
-        costs = [few.objective(tree) for tree in trees]
-        ends = zip(found, trees, costs, strict=True)
-        return [replace(s, parameters=tree, objective=cost) for s, tree, cost in ends]
-
-    monkeypatch.setattr(progressive_sampling, "multistart", cut_short)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 4))
-    y = np.argmax(X @ rng.standard_normal((4, 8)), axis=1)
-    tree = SoftTreeClassifier(time_limit=60, random_state=0)
-    told = pytest.warns(CutShortWarning, match="the tree asks no question yet")
-    with nullcontext() if left else told:
-        tree.fit(X, y)
-    assert bool(len(tree.selected_features_)) == left
-    assert not left or tree.score(X, y) > 0.5

@@ -5,24 +5,17 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tomllib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from packaging.requirements import Requirement
 
-from places import ROOT
-from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
-from softsplit.estimators.base import model_settings, training_run
-from softsplit.estimators.training_rows import training_rows
-from softsplit.ipopt.solver import IpoptSolver
-from softsplit.solvers import BasinHoppingSolver, EliminationSolver
+from softsplit import SoftTreeClassifier
+from softsplit.estimators.base import training_run
 from softsplit.support import processes
 from softsplit.training import precompile
 from softsplit.training import run as running
-from softsplit.training.precompile import compile_everything, compile_sets, make_ready
-from softsplit.training.preparation import prepare
+from softsplit.training.precompile import compile_sets
 
 
 class Recorder:
@@ -72,11 +65,6 @@ def test_two_processes_compile_from_both_ends_what_is_not_compiled(recorder, cap
     assert recorder.calls == ["c", "b", "a"]
 
 
-def test_everything_at_once(recorder, tmp_path):
-    assert compile_everything() == tmp_path
-    assert recorder.calls == ["'log', 'more'", "a", "b", "c", *ENDED]
-
-
 def test_an_interruption_leaves_no_process_behind(recorder):
     def interrupt():
         raise KeyboardInterrupt
@@ -85,30 +73,6 @@ def test_an_interruption_leaves_no_process_behind(recorder):
     with pytest.raises(KeyboardInterrupt):
         recorder.run()
     assert recorder.calls == ["'log'", *ENDED]
-
-
-def refuse(*arguments, **options):
-    raise PermissionError
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "value"),
-    [
-        (sys, "executable", "/opt/spreadsheet"),
-        (sys, "executable", None),
-        (processes, "parent_process", object),
-        (processes, "n_cores", lambda: 1),
-        (subprocess, "Popen", refuse),
-    ],
-)
-def test_without_another_process_this_one_compiles(recorder, monkeypatch, owner, name, value):
-    monkeypatch.setattr(owner, name, value)
-    assert recorder.run() == ["a", "b"]
-
-
-def test_where_nothing_can_be_kept_nothing_is_compiled_ahead(recorder, monkeypatch):
-    monkeypatch.setattr(precompile, "place_on_disk", lambda _: None)
-    assert recorder.run() == [] and compile_everything() is None
 
 
 def test_the_other_process_does_not_look_into_the_working_directory(tmp_path, monkeypatch):
@@ -238,90 +202,6 @@ def test_the_demo_needs_what_is_compiled_for_commands_and_nothing_else():
     assert_nothing_is_compiled(SETS_OF_COMMANDS, FIRST_COMMAND)
 
 
-def test_compiling_needs_what_make_demo_installs_first():
-    """And waits for nothing else, scikit-learn and pandas least of all."""
-    line = re.search(r"--no-compile ([a-z ]+)$", (ROOT / "Makefile").read_text("utf-8"), re.M)
-    first = {*line[1].split(), "numpy"}  # numba needs it
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    later = {Requirement(one).name for one in project["dependencies"]} - first
-    assert {"pandas", "scikit-learn"} < later
-    names = sorted(name.replace("scikit-learn", "sklearn") for name in later)
-    code = (
-        f"import sys; sys.modules.update(dict.fromkeys({names!r}))\n"
-        "from softsplit.training.precompile import compile_for_commands\n"
-        "compile_for_commands()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize(
-    ("solver", "timed", "expected"),
-    [
-        (BasinHoppingSolver(), False, ["compile cost"]),
-        (EliminationSolver(), True, ["compile log", "load log"]),
-        (NodeDecomposition(), False, ["compile cost"]),
-        (NodeDecomposition(), True, ["compile cost", "load cost", "load blocks"]),
-        (NodeDecomposition("ipopt"), True, []),
-        (IpoptSolver(), True, []),
-    ],
-)
-def test_what_a_solver_needs_is_made_ready(solver, timed, expected, monkeypatch):
-    calls: list[str] = []
-    for name in ("compile_sets", "load"):
-        word = name.partition("_")[0]
-        monkeypatch.setattr(
-            precompile, name, lambda loss, *_, word=word: calls.append(f"{word} {loss}")
-        )
-    monkeypatch.setattr(precompile, "load_blocks", lambda: calls.append("load blocks"))
-    make_ready(solver, timed=timed)
-    assert calls == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings", "expected"),
-    [
-        (SoftTreeClassifier, {}, False),
-        (SoftTreeClassifier, {"penalty": "l1"}, True),
-        (SoftTreeClassifierCV, {}, False),
-        (SoftTreeClassifierCV, {"penalties": ["l1"]}, True),
-        (SoftTreeClassifierCV, {"penalties": ["count", "l1"]}, True),
-    ],
-)
-def test_code_for_penalties_with_slopes_is_made_ready_where_there_are_some(
-    kind, settings, expected, monkeypatch
-):
-    seen = []
-    monkeypatch.setattr(running, "make_ready", lambda *_, smooth, **__: seen.append(smooth))
-    kind(n_starts=1, random_state=0, **settings).fit(X, Y)
-    assert seen[0] is expected
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "kind", "expected"),
-    [
-        (200, np.float64, []),
-        (4_000, np.float64, ["row-sums"]),  # starts are made on samples
-        (21_000, np.float32, ["single-row-sums"]),
-    ],
-)
-def test_code_that_sums_many_rows_is_ready_before_a_limit_counts(
-    n_rows, kind, expected, monkeypatch
-):
-    asked: list[str] = []
-    monkeypatch.setattr(precompile, "compile_sets", lambda loss, *more: asked.extend(more))
-    monkeypatch.setattr(precompile, "load", lambda *_: None)
-    monkeypatch.setattr(running, "load_order", lambda: None)
-    called: list[str] = []
-    sets = {name: (lambda name=name: called.append(name),) for name in precompile.SETS}
-    monkeypatch.setattr(precompile, "SETS", sets)
-    rows = np.random.default_rng(0).normal(size=(n_rows, 3)).astype(kind)
-    tree = SoftTreeClassifier(time_limit=5.0, curves=False)
-    made = training_rows(tree, rows, np.arange(n_rows) % 2, None)
-    problem = prepare(model_settings(tree), made).problem
-    training_run(tree).ready(problem)
-    assert asked == called == expected
-
-
 def test_the_clock_does_not_count_compiling(clock, monkeypatch):
     tree = SoftTreeClassifier(time_limit=5.0)
     run = training_run(tree)
@@ -332,18 +212,6 @@ def test_the_clock_does_not_count_compiling(clock, monkeypatch):
 
 
 X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
-
-
-@pytest.mark.parametrize("kind", [SoftTreeClassifier, SoftTreeClassifierCV])
-@pytest.mark.parametrize("timed", [True, False])
-def test_every_run_is_made_ready(kind, timed, monkeypatch):
-    seen = []
-    monkeypatch.setattr(running, "make_ready", lambda solver, timed, **_: seen.append(timed))
-    kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
-    assert seen and set(seen) == {timed}
-    seen.clear()
-    strength_path(X, Y, estimator=SoftTreeClassifier(n_starts=1), n_points=2)
-    assert seen == [False]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from dataclasses import FrozenInstanceError, fields
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,8 +14,6 @@ from softsplit.estimators import row_reading
 from softsplit.estimators import training_rows as reading_rows
 from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
-from softsplit.formulations.model_settings import ModelSettings
-from softsplit.training import run as running
 from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
@@ -49,46 +43,6 @@ def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
     assert len(outcome.starts) == 2
 
 
-def test_what_is_prepared_is_never_changed():
-    rows = training_rows(SoftTreeClassifier(), X, Y, None)
-    settings = ModelSettings(
-        loss="cost", penalty="l0", local_strength=0.0, global_strength=0.5, steepness=512.0,
-        min_class_rate=0.1, scale="minmax", decision="mixture",
-    )  # fmt: skip
-    before = rows.X.copy()
-    prepared = prepare(settings, rows)
-    other = prepared.with_strengths(0.1, 0.2)
-    assert prepared.problem.penalties.local.strength == 0.0
-    assert other.problem.penalties.local.strength == other.settings.local_strength == 0.1
-    assert prepared.settings == settings and settings.global_strength == 0.5
-    assert_array_equal(rows.X, before)
-    for thing in (rows, prepared, training_run(quick())):
-        with pytest.raises(FrozenInstanceError):
-            setattr(thing, fields(thing)[0].name, None)
-
-
-def test_rows_in_parts():
-    weight = np.where(np.arange(150) % 3 == 0, 0.0, 1.0)
-    rows = Rows(X, Y, weight, np.array(["a", "b", "c"]))
-    assert len(rows.counted().X) == 100 and rows.counted().counted().X.shape == (100, 4)
-    some = rows.part(np.arange(40, 60))
-    assert some.present().tolist() == [True, True, False]
-    known = rows.part(np.arange(60, 150)).of_classes(np.array([False, True, True]))
-    assert known.classes.tolist() == ["b", "c"]
-    assert known.y.tolist() == ["b"] * 40 + ["c"] * 50
-
-
-def test_settings_for_some_of_the_classes():
-    costs = np.arange(9.0).reshape(3, 3)
-    settings = ModelSettings(
-        cost_matrix=costs, class_weight={"a": 1, "c": 2}, min_class_rate=[0.1, 0.2, 0.3]
-    )
-    some = settings.with_leaves(np.array(["a", "b", "c"]), np.array([True, False, True]))
-    assert_array_equal(some.cost_matrix, [[0, 2], [6, 8]])
-    assert some.class_weight == {"a": 1, "c": 2}
-    assert_array_equal(some.min_class_rate, [0.1, 0.3])
-
-
 def test_a_search_validates_its_rows_once(monkeypatch):
     calls = []
     for module in (reading_rows, row_reading):
@@ -101,13 +55,6 @@ def test_a_search_validates_its_rows_once(monkeypatch):
         monkeypatch.setattr(module, "validate_data", seen)
     SoftTreeClassifierCV(**SMALL, random_state=0).fit(X, Y)
     assert len(calls) == 1
-
-
-def test_a_search_and_its_best_estimator_hold_one_tree():
-    search = SoftTreeClassifierCV(**SMALL, random_state=0).fit(X, Y)
-    assert search.tree_ is search.best_estimator_.tree_
-    assert search.objective_ == search.best_estimator_.solution_.objective
-    assert search.end_ in ("complete", "max_iter")
 
 
 @pytest.mark.parametrize(
@@ -124,13 +71,6 @@ def test_the_end_is_kept_as_data(parameters, end):
     assert model.end_ == end
 
 
-def test_by_likelihood_a_run_that_is_cut_is_no_worse_than_no_features():
-    with pytest.warns(ConvergenceWarning):
-        model = quick(time_limit=1e-9).fit(X, Y)
-    right = model.predict_proba(X)[np.arange(len(Y)), Y]
-    assert -np.mean(np.log(right)) <= np.log(3) + 1e-9
-
-
 def test_by_likelihood_branches_that_decide_nothing_are_left_out():
     model = quick(depth=4, decision="mixture").fit(X, Y)  # a walk would be rounded too
     idle = ~model.weights_.any(axis=0)
@@ -138,36 +78,6 @@ def test_by_likelihood_branches_that_decide_nothing_are_left_out():
     assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-9)
     assert "always" not in export_text(model)
     assert idle.sum() < np.sum(~model.solution_.parameters.weights.any(axis=0))
-
-
-def test_an_interruption_is_kept_as_data(monkeypatch):
-    real = running.search_around
-
-    def interrupted(*arguments, **options):
-        options["budget"].stop()
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(running, "search_around", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
-        assert quick().fit(X, Y).end_ == "interrupted"
-
-
-@pytest.mark.parametrize("kind", [SoftTreeClassifier, SoftTreeClassifierCV])
-def test_every_parameter_is_described_once(kind):
-    section = inspect.cleandoc(kind.__doc__).partition("Parameters\n")[2].partition("\n\n")[0]
-    heads = re.findall(r"^(\w[^:\n]*) : ", section, re.MULTILINE)
-    described = [name for head in heads for name in head.split(", ")]
-    assert sorted(described) == sorted(inspect.signature(kind).parameters)
-
-
-def test_shared_parameters_have_the_same_description():
-    shared = ("cost_matrix", "class_weight", "min_class_rate", "sharpness", "solver", "tol")
-    for name in shared:
-        one, two = (
-            re.search(rf"^{name} : (.*\n(?:    .*\n)*)", inspect.cleandoc(kind.__doc__), re.M)[1]
-            for kind in (SoftTreeClassifier, SoftTreeClassifierCV)
-        )
-        assert one == two
 
 
 def test_folds_learn_class_shares_from_their_training_rows_alone():

@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,14 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clocks import Clock
 from helpers import random_case
-from softsplit import SoftTreeClassifier, strength_path
-from softsplit.ipopt.solver import IpoptSolver
-from softsplit.solvers import BasinHoppingSolver, Budget, Status
+from softsplit import SoftTreeClassifier
+from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.support import status_line
 from softsplit.training.multistart import multistart, search_around
-from softsplit.training.observer import JudgedCandidate, Observer
+from softsplit.training.observer import Observer
 from softsplit.training.progress import ConsoleProgress
-from softsplit.training.regularisation_path import solve_path
 
 START = re.compile(r"^start (\d) of 4: objective [\d.e+-]+, best ([\d.e+-]+), [\d.]+ s$", re.M)
 
@@ -124,23 +119,6 @@ def test_an_observer_is_told_of_every_start_and_every_hop(problem):
     assert seen.events[-1] == ("searched", best.objective)
 
 
-def test_threads_tell_of_every_start(problem):
-    seen = Recorder()
-    found = multistart(problem, BasinHoppingSolver(), n_starts=6, n_jobs=2, observer=seen)
-    told = sorted(event[1:] for event in seen.events if event[0] == "start")
-    assert told == [(i + 1, "groups", s.objective) for i, s in enumerate(found)]
-
-
-def test_every_start_and_the_search_are_told_in_words(problem, seen):
-    progress = ConsoleProgress(Budget())
-    with progress.shown():
-        train(problem, progress)
-    assert [line.split(":")[0] for line in seen.lines[:3]] == [f"start {i} of 3" for i in (1, 2, 3)]
-    assert re.match(r"search: \d+ tries, objective [\d.e-]+, \d+ s", seen.lines[3])
-    assert re.match(r"3 starts and \d+ hops ended in \d+ different trees", seen.lines[4])
-    assert seen.stopped == 1 and status_line.line_in_use() is None
-
-
 def test_the_status_says_what_runs_how_far_and_how_long_still(clock):
     progress = ConsoleProgress(Budget(), n_points=7)
     assert str(progress.status()) == "softsplit: training, 0 of 7 trees of the path, 0 s"
@@ -156,23 +134,6 @@ def test_the_status_says_what_runs_how_far_and_how_long_still(clock):
     clock.advance(70.0)
     words = "searching around the best trees, 12 tries, best objective 3.25, 1 min 10 s"
     assert str(limited.status()) == f"softsplit: {words}, at most 20 s more"
-
-
-def test_candidates_are_told_in_words(seen):
-    progress = ConsoleProgress(Budget())
-    judged = JudgedCandidate("depth 2", 0.8592, True, 4.5, None, 2, 5, dropped=True)
-    with progress.shown():
-        progress.candidate_judged(judged)
-        judged = replace(judged, dropped=False)
-        progress.candidate_judged(replace(judged, unfinished=True))
-        progress.candidate_judged(replace(judged, folds=5, accuracy=False, log_loss=(0.3, 0.35)))
-        progress.candidate_judged(replace(judged, folds=5, n_features=1.0, chosen=True))
-    assert seen.lines == [
-        "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, dropped",
-        "depth 2: accuracy 85.9 %, 4.5 features, on 2 of 5 folds, not finished",
-        "depth 2: score 0.8592, log-loss 0.3000 (0.3500 with the penalty for size), 4.5 features",
-        "chosen: depth 2: accuracy 85.9 %, 1 feature",
-    ]
 
 
 @pytest.mark.parametrize("columns", [100, 50])
@@ -207,35 +168,6 @@ def test_elsewhere_there_are_plain_lines(monkeypatch, capsys):
     assert capsys.readouterr().err.splitlines() == told
 
 
-def test_plain_lines_come_by_themselves(monkeypatch):
-    told = threading.Event()
-    monkeypatch.setattr(status_line, "SILENCE", 0.001)
-    monkeypatch.setattr(status_line.PlainLines, "tell", lambda line: told.set())
-    with status_line.status_line(lambda: status_line.Activity("reading", "9 s")):
-        assert told.wait(60)
-
-
-def test_work_inside_of_work_is_shown_in_its_line(seen):
-    texts = []
-    with status_line.status_line(lambda: status_line.Activity("outer", "")):
-        texts.append(seen.now().text)
-        inner = ConsoleProgress(Budget(time_limit=9.0))
-        with inner.shown():
-            inner.working("inner")
-            texts.append(seen.now().text)
-        with ThreadPoolExecutor(1) as pool:  # a fit in another thread has no place there
-            pool.submit(lambda: ConsoleProgress(Budget()).shown().__enter__()).result()
-        texts.append(seen.now().text)
-    assert texts == ["outer", "softsplit: inner", "outer"]
-
-
-@pytest.mark.parametrize("loss", ["log", "cost"])
-def test_a_pipe_has_plain_lines_on_standard_error_at_most(iris, capfd, loss):
-    tree(loss=loss, verbose=1).fit(*iris)
-    out, err = capfd.readouterr()
-    assert out == "" and "\x1b" not in err and "\r" not in err
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_looking_on_changes_no_bit(iris, seen, n_jobs):
     silent = tree().fit(*iris)
@@ -250,43 +182,6 @@ def test_looking_on_changes_no_bit(iris, seen, n_jobs):
     assert [s.objective for s in silent.starts_] == [s.objective for s in shown.starts_]
 
 
-def test_processes_report_as_they_come_back(iris, seen):
-    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    settings = {"loss": "cost", "solver": "ipopt", "n_starts": 3, "steepness": 32.0}
-    shown = tree(verbose=1, n_jobs=2, **settings).fit(*iris)
-    assert sorted(line[:12] for line in seen.lines) == [f"start {i} of 3" for i in (1, 2, 3)]
-    silent = tree(n_jobs=1, **settings).fit(*iris)
-    assert [s.objective for s in silent.starts_] == [s.objective for s in shown.starts_]
-
-
-def test_a_start_that_fails_is_never_the_best(problem, seen):
-    good = multistart(problem, BasinHoppingSolver(), n_starts=1)[0]
-    bad = type(good)(**(vars(good) | {"status": Status.INFEASIBLE, "objective": -1.0}))
-    progress = ConsoleProgress(Budget())
-    with progress.shown():
-        progress.starting(2)
-        progress.start_ended(1, "groups", bad)
-        progress.start_ended(2, "groups", good)
-    first, second = seen.lines
-    assert first.startswith("start 1 of 2: no tree, best none yet, ")
-    assert f"best {good.objective:.6g}" in second
-
-
-def test_a_path_shows_a_line_for_each_point(iris, seen):
-    path = strength_path(*iris, estimator=tree(verbose=1), strengths=[0.1, 0.4, 2.0])
-    told = [line.split(", objective")[0] for line in seen.lines]
-    assert told == [
-        f"tree {i} of 3: local strength {p.local_strength:.4g}, global strength "
-        f"{p.global_strength:.4g}, {n} feature{'s' * (n != 1)}"
-        for i, p in enumerate(path.points, 1)
-        for n in [len(p.selected_features)]
-    ]
-    again = strength_path(*iris, estimator=tree(), strengths=[0.1, 0.4, 2.0])
-    assert len(seen.lines) == len(told) == 3
-    for one, two in zip(path.points, again.points, strict=True):
-        np.testing.assert_array_equal(one.classifier.weights_, two.classifier.weights_)
-
-
 @pytest.mark.parametrize("event", ["start", "searching", "hop", "searched"])
 def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     """The moments between two solves are as safe as the solves themselves."""
@@ -296,23 +191,6 @@ def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     best = search_around(problem, BasinHoppingSolver(), found, budget=budget, observer=seen)
     assert best.status.usable and best.objective <= min(s.objective for s in found) + 1e-6
     assert budget.stopped
-
-
-@pytest.mark.slow
-def test_an_interruption_while_telling_of_processes_keeps_what_is_done(problem):
-    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    budget, seen = Budget(), Recorder(interrupt="start")
-    found = multistart(problem, IpoptSolver(), n_starts=6, n_jobs=2, budget=budget, observer=seen)
-    assert len(found) == 1 and budget.stopped
-
-
-def test_an_interruption_between_points_keeps_the_path(problem):
-    budget = Budget()
-    seen = Recorder(interrupt="point")
-    found = solve_path(
-        [problem] * 3, BasinHoppingSolver(), n_starts=2, budget=budget, observer=seen
-    )
-    assert len(found) == 1 and budget.stopped
 
 
 @pytest.mark.parametrize(("loss", "event"), [("log", "start_ended"), ("cost", "hopped")])
@@ -326,13 +204,3 @@ def test_an_interrupted_fit_gives_the_terminal_back(iris, monkeypatch, seen, los
         fitted = tree(loss=loss, verbose=1).fit(*iris)
     assert fitted.score(*iris) > 0.9
     assert seen.stopped == 1 and status_line.line_in_use() is None
-
-
-def test_starts_are_logged_for_those_who_set_up_logging(iris, caplog, capfd):
-    with caplog.at_level("INFO", logger="softsplit"):
-        tree().fit(*iris)
-    told = [record.message for record in caplog.records if record.message.startswith("start ")]
-    assert [message.split(":")[0] for message in told] == [
-        f"start {i} ({'mixtures' if i > 1 else 'growth'})" for i in range(1, 5)
-    ]
-    assert capfd.readouterr() == ("", "")

@@ -66,14 +66,6 @@ def test_trees_of_different_samples_are_compared_on_the_same_rows(monkeypatch, p
     assert np.any(best.parameters.weights) and best.status is Status.INTERRUPTED
 
 
-def test_steps_share_the_time_that_is_left(clock):
-    budget = Budget(time_limit=100.0)
-    clock.advance(20.0)
-    part = sampling._part(budget, 4)
-    assert part.remaining == pytest.approx(20.0) and part.cancel is budget.cancel
-    assert sampling._part(Budget(), 4).time_limit is None
-
-
 def test_where_no_time_is_left_a_tree_of_a_sample_is_measured_and_stays(problem):
     class Never(EliminationSolver):
         def solve(self, problem, start, budget):

@@ -5,26 +5,20 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from joblib import cpu_count
 from sklearn.datasets import load_iris
-from threadpoolctl import threadpool_info, threadpool_limits
 
-from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, Status, make_solver
+from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, Status
 from softsplit.solvers.starts.rules import RULES, draw_start
-from softsplit.support.parallel import n_workers
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, multistart
-from softsplit.tree.parameters import Block, Topology, TreeParameters
+from softsplit.tree.parameters import Topology, TreeParameters
 
 
 @pytest.fixture(scope="module")
@@ -48,48 +42,9 @@ def test_starts_lie_in_the_box_with_leaf_distributions(problem, rule):
     np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1)
 
 
-def test_points_start_cuts_through_the_data(problem):
-    """Unlike uniform starts, every root split has rows on both sides."""
-    sides = []
-    for seed in range(20):
-        tree = draw_start("points", problem, np.random.default_rng(seed)).parameters
-        score = tree.weights[:, 0] @ problem.samples.features / 4 - tree.thresholds[0]
-        sides.append(np.mean(score > 0))
-    assert np.mean([(0 < side < 1) for side in sides]) > 0.8
-
-
-def test_groups_start_separates_iris_at_once(problem):
-    costs = [
-        problem.cost(draw_start("groups", problem, np.random.default_rng(seed)).parameters)
-        for seed in range(10)
-    ]
-    assert min(costs) < 15
-
-
-def test_starts_keep_the_anchor_outside_the_block(problem):
-    anchor = TreeParameters.neutral(4, 3, Topology(2))
-    part = problem.restrict(Block((1,), (0, 1)), anchor)
-    tree = draw_start("uniform", part, np.random.default_rng(0)).parameters
-    assert not np.any(tree.weights[:, [0, 2]])
-    assert np.any(tree.weights[:, 1])
-    np.testing.assert_array_equal(tree.leaf_values[:, 2:], anchor.leaf_values[:, 2:])
-
-
 def test_unknown_rule_lists_the_known_ones(problem):
     with pytest.raises(ValueError, match="unknown start rule 'x'; choose one of"):
         draw_start("x", problem, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("name", ["native", "ipopt"])
-def test_results_do_not_depend_on_the_number_of_jobs(problem, name):
-    if name == "ipopt":
-        pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    settings = {"n_starts": 4, "seed": 3, "budget": Budget(max_iter=60)}
-    runs = [multistart(problem, make_solver(name), n_jobs=n_jobs, **settings) for n_jobs in (1, 2)]
-    for one, two in zip(*runs, strict=True):
-        np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
-        assert one.objective == two.objective
-        assert one.n_iter == two.n_iter
 
 
 def test_a_start_does_not_depend_on_how_many_follow(problem):
@@ -194,11 +149,6 @@ def test_interruption_keeps_finished_starts(problem):
     assert budget.stopped
 
 
-def test_a_start_that_was_interrupted_is_the_last(problem):
-    ends = [Status.OPTIMAL, Status.INTERRUPTED, Status.OPTIMAL]
-    assert len(multistart(problem, Scripted(ends), n_starts=3)) == 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_real_interrupt_stops_the_native_solver(n_jobs):
@@ -227,45 +177,3 @@ except KeyboardInterrupt:
 def test_interruption_before_the_first_result_is_passed_on(problem):
     with pytest.raises(KeyboardInterrupt):
         multistart(problem, Scripted([], interrupt_at=0), n_starts=5)
-
-
-def test_blas_threads_are_given_back_after_fits_in_several_threads(problem):
-    def threads():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-    with threadpool_limits(2, user_api="blas"):
-        before = threads()
-        with ThreadPoolExecutor(4) as pool:
-            list(
-                pool.map(
-                    lambda s: multistart(problem, BasinHoppingSolver(), n_starts=2, seed=s),
-                    range(8),
-                )
-            )
-        assert threads() == before and set(before) == {2}
-
-
-class Cancelled(Scripted):
-    """Interrupted in a start that ends infeasible."""
-
-    def solve(self, problem, start, budget):
-        budget.stop()
-        return super().solve(problem, start, budget)
-
-
-def test_an_interrupt_in_an_infeasible_start_stops_all_the_same(problem):
-    budget = Budget()
-    found = multistart(problem, Cancelled([Status.FAILED] * 5), n_starts=5, budget=budget)
-    assert len(found) == 1
-    with pytest.raises(KeyboardInterrupt):
-        best_solution(found, budget)
-
-
-def test_there_are_no_more_workers_than_work():
-    assert n_workers(20_000, 3) == 3
-    assert n_workers(None, 3) == n_workers(1, 3) == 1
-    assert n_workers(100_000, 10**6) <= 8 * cpu_count()
-    before = threading.active_count()
-    X, y = load_iris(return_X_y=True)
-    SoftTreeClassifier(n_starts=3, n_jobs=20_000, random_state=0).fit(X, y)
-    assert threading.active_count() <= before + 3

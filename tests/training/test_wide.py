@@ -20,7 +20,6 @@ from softsplit import (
     strength_path,
 )
 from softsplit.engines.sparse import SparseColumns
-from softsplit.estimators.base import CutShortWarning
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.problem.optimality import kkt
@@ -165,33 +164,6 @@ def test_folds_choose_columns_without_the_rows_that_they_leave_out():
     assert_array_equal(own.within.columns, again.within.columns)
     assert_array_equal(own.X, X[train][:, own.within.columns].toarray())
     assert_array_equal(other.X, X[test][:, own.within.columns].toarray())
-
-
-def test_an_interruption_while_columns_join_keeps_the_tree(stays_sparse, monkeypatch):
-    monkeypatch.setattr(working_set, "FIRST_COLUMNS", 1)
-    X, y = words()
-    real, seen = working_set.outside_scores, []
-
-    def interrupted(*given):
-        seen.append(given)
-        if len(seen) > 1:  # columns have joined
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(working_set, "outside_scores", interrupted)
-    with pytest.warns(CutShortWarning, match="interrupted"):
-        tree = SoftTreeClassifier(**QUICK).fit(X, y)
-    assert tree.end_ == "interrupted" and not tree.screening_.complete
-    assert len(tree.screening_.columns) > 1 and tree.score(X, y) > 0.7
-
-
-def test_groups_join_as_a_whole(stays_sparse, monkeypatch):
-    monkeypatch.setattr(working_set, "FIRST_COLUMNS", 3)
-    X, y = words()
-    tree = SoftTreeClassifier(**QUICK, groups=[[3, 40, 41], [5, 42]]).fit(X, y)
-    for group in ({3, 40, 41}, {5, 42}):
-        assert group <= set(tree.screening_.columns) or group.isdisjoint(tree.screening_.columns)
-    assert {3, 5} <= set(tree.selected_features_)
 
 
 def test_nothing_as_large_as_the_dense_matrix_is_made():

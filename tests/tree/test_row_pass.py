@@ -16,12 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_iris
 
 import brute_force
 from readings import random_classifier, random_model
 from slow_cases import examples
-from softsplit import SoftTreeClassifier
 from softsplit.estimators.row_reading import checked_rows
 from softsplit.fitted import row_pass
 from softsplit.fitted.row_pass import RowPassOptions
@@ -161,20 +159,6 @@ def test_single_precision_is_answered_like_the_same_numbers_in_double(kind, monk
     assert_array_equal(tree.predict_proba(pd.DataFrame(single, columns=names)), expected)
 
 
-def test_neither_the_size_of_chunks_nor_threads_change_a_bit(monkeypatch):
-    model, X = random_model(4, n_rows=5 * TILE + 1)
-    monkeypatch.setattr(row_pass, "OPTIONS", RowPassOptions(few=0))
-    for order in "CF":
-        rows = np.array(X, order=order)
-        expected = model.predict_proba(rows)
-        with monkeypatch.context() as patch:
-            patch.setattr(row_pass, "OPTIONS", RowPassOptions(few=0, chunk=1))
-            assert_array_equal(model.predict_proba(rows), expected)
-            for workers in (2, 3, 9):  # nine: more than there are chunks
-                patch.setattr(row_pass, "n_workers", lambda n_jobs, tasks, w=workers: w)
-                assert_array_equal(model.predict_proba(rows), expected)
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_far_values_count_by_their_side(kind, order, route):
@@ -208,20 +192,6 @@ def test_constant_columns_and_tiny_spans_need_no_reciprocal(route):
     same = constant.predict_proba(np.array([[np.finfo(float).max] * 4, [0.0] * 4]))
     assert_array_equal(same[0], same[1])
     assert np.all(np.isfinite(same))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_tree_without_features_says_the_same_of_every_row(kind, route):
-    model, X = random_model(2, depth=3, kind=kind, n_rows=TILE + 3)
-    tree = model.parameters
-    bare = replace(
-        model,
-        parameters=TreeParameters(np.zeros_like(tree.weights), tree.thresholds, tree.leaf_values),
-    )
-    found = bare.predict_proba(X)
-    same_to_rounding(found, by_hand(bare, X), np.full(len(X), 1e-14))
-    assert np.all(found == found[0])
-    assert_array_equal(bare.scores(X), np.repeat(-tree.thresholds[:, None], len(X), axis=1))
 
 
 def test_unused_columns_are_not_read(route):
@@ -264,26 +234,3 @@ def test_memory_does_not_grow_with_the_rows(kind, dtype):
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 2e5, peaks
     assert peaks[1] < 6e6
-
-
-def test_leaf_classes_may_lie_in_memory_either_way(route):
-    """Many classes in every leaf: what a file gives may lie otherwise than what a fit gives."""
-    model, X = random_model(0, depth=5)
-    leaves = np.random.default_rng(0).dirichlet(np.ones(60), size=32).T
-    found = []
-    for order in ("C", "F"):
-        tree = replace(model.parameters, leaf_values=np.array(leaves, order=order))
-        found.append(replace(model, parameters=tree, classes=np.arange(60)).predict_proba(X))
-    assert_array_equal(*found)
-
-
-def test_single_precision_rounds_what_was_consistent_in_double():
-    """Where no class may be more probable than the predicted one, rows are told apart first."""
-    X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(loss="cost", global_strength=2.0, n_starts=1, random_state=0)
-    model = tree.fit(X, y).tree_
-    assert model.class_factors is not None
-    rows = np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), (20_000, 4))
-    rounded = model.predict_proba(rows, np.float32)
-    assert rounded.dtype == np.float32
-    assert_array_equal(rounded, model.predict_proba(rows).astype(np.float32))

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import random as random_sparse
 
-from printed_tree import PrintedTree
 from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
-    SoftTreeClassifierCV,
     dumps_model,
     export_text,
     loads_model,
@@ -155,16 +153,6 @@ def test_a_bend_is_found_and_counts_as_one_feature():
     assert "dose" in named and "(x0" not in named
 
 
-def test_a_question_that_begins_with_a_falling_piece_is_walked_as_predicted():
-    X, y = curved()
-    tree = SoftTreeClassifier(**FAST).fit(X, np.where(y, "out", "in"))
-    text = export_text(tree)
-    printed = PrintedTree(text)
-    assert "if - " in text  # the value falls, and its hinge has the larger coefficient
-    said = [printed.class_of({"x0": a, "x1": b}) for a, b in X]
-    assert said == tree.predict(X).tolist()
-
-
 def test_defaults_depend_on_loss_rows_and_scale():
     X, y = curved(2100)
     assert len(SoftTreeClassifier(**FAST).fit(X, y).coding_.variables[0].knots) == 3
@@ -174,32 +162,6 @@ def test_defaults_depend_on_loss_rows_and_scale():
     sparse = random_sparse(60, 1200, 0.05, random_state=0, format="csr")
     wide = SoftTreeClassifier(**FAST).fit(sparse, np.arange(60) % 2)
     assert not wide.coding_.bends
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"curves": True}, "curves must be 'auto', False or a number of knots up to 20, got True"),
-        ({"curves": -1}, "got -1"),
-        ({"curves": "many"}, "got 'many'"),
-        ({"curves": 2, "scale": "quantile"}, "curves=2 bends features in their own units"),
-    ],
-)
-def test_what_cannot_be_is_said(given, said):
-    with pytest.raises(ValueError, match=said):
-        SoftTreeClassifier(**FAST, **given).fit(*curved(60))
-
-
-def test_sparse_rows_do_not_bend():
-    sparse = random_sparse(60, 1200, 0.05, random_state=0, format="csr")
-    with pytest.raises(ValueError, match="curves is for rows in memory that are not sparse"):
-        SoftTreeClassifier(curves=1, **FAST).fit(sparse, np.arange(60) % 2)
-
-
-def test_groups_of_the_user_include_hinges():
-    X, y = curved(200)
-    tree = SoftTreeClassifier(groups=[[0, 1]], **FAST).fit(X, y)
-    assert tree.coding_.bends and tree.n_features_in_ == 2
 
 
 def test_missing_values_bend_too():
@@ -257,39 +219,6 @@ def test_explanations_move_a_number_with_its_hinges():
     rows = np.repeat(X[[inside]], len(far), axis=0)
     rows[:, 0] = far
     assert np.all(tree.predict(rows[:-1]) == told.label)
-
-
-def test_the_choice_bends_without_ranks():
-    X, y = curved()
-    chosen = SoftTreeClassifierCV(
-        cv=3, n_strengths=4, ridges=(1.0,), random_state=0, points=False
-    ).fit(X, y)
-    assert chosen.best_params_["scale"] == "standard" and chosen.coding_.bends
-    assert set(chosen.cv_results_["param_scale"]) == {"standard"}
-    assert "rank(" not in export_text(chosen) and chosen.score(X, y) > 0.85
-    again = SoftTreeClassifierCV(
-        cv=3,
-        n_strengths=4,
-        ridges=(1.0,),
-        random_state=0,
-        points=False,
-        scales=("standard", "quantile"),
-    ).fit(X, y)
-    assert not hasattr(again, "coding_")
-
-
-def test_a_matrix_without_bends_stays_as_it_is():
-    X = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(float)
-    assert bent_matrix(X, None, 1, np.ones(60)) is None
-    assert not hasattr(SoftTreeClassifier(**FAST).fit(X, X[:, 0] > 1), "coding_")
-
-
-def test_what_a_unit_counts_is_told_from_knot_to_knot():
-    X, y = curved()
-    told = export_text(SoftTreeClassifier(**FAST).fit(X, y), feature_names=["dose", "noise"])
-    (line,) = [line for line in told.splitlines() if line.startswith("dose in question 1: ")]
-    below, above = line.removeprefix("dose in question 1: ").split(" per unit up to 5, then ")
-    assert float(below) * float(above) < 0
 
 
 def test_knots_of_many_rows_come_from_a_sample_that_knows_no_order(monkeypatch):

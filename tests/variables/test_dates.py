@@ -18,7 +18,6 @@ from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model
 from softsplit.variables import learn
 from softsplit.variables.dates import HOUR, MONTH, MONTHS, WEEKDAY, WEEKDAYS, YEAR_DAY, part_numbers
-from softsplit.variables.kinds import Hint
 from softsplit.variables.levels import natural_order
 
 SCHEMA = json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
@@ -112,17 +111,6 @@ def test_the_text_is_walked_by_hand_also_with_unknown_dates(tree):
     assert "was not seen in training" in str(tree.explain(X.iloc[[5]]))
     assert "as in no training row" in str(tree.explain(X.iloc[[3]]))
     assert len(tree.predict(X)) == 60
-
-
-@pytest.mark.parametrize("points", [False, True])
-def test_unknown_dates_of_training_count_as_the_text_says(points):
-    X, y = trips()
-    X.loc[::9, "pickup"] = pd.NaT
-    tree = SoftTreeClassifier(
-        depth=1, n_starts=1, random_state=0, feature_types=PARTS, points=points
-    ).fit(X, y)
-    printed = printed_text(export_text(tree), list(X.columns))
-    assert [printed.class_of(row) for row in X.to_dict("records")] == tree.predict(X).tolist()
 
 
 def test_changes_of_dates_are_dates(tree):
@@ -230,21 +218,3 @@ def test_texts_with_an_order_are_one_column_and_the_text_says_their_numbers():
         SoftTreeClassifier(feature_types={"mood": "ordered"}).fit(X, y)
     with pytest.raises(ValueError, match="with parts as in 'date: hour, month'"):
         SoftTreeClassifier(feature_types={"pickup": "date: minute"}).fit(X, y)
-
-
-def test_months_as_text_stay_levels_in_the_order_of_the_calendar():
-    X = pd.DataFrame({"month": ["Mar", "Jan", "Feb", "Dec"] * 30})
-    rows = learn(X, np.arange(120) % 2, np.array(["a", "b"]), np.ones(120))
-    variable = rows.coding.variables[0]
-    assert (variable.kind, variable.levels) == ("category", ("Jan", "Feb", "Mar", "Dec"))
-    rows = learn(X, np.arange(120) % 2, np.array(["a", "b"]), np.ones(120), {"month": "ordered"})
-    assert rows.coding.variables[0].kind == "ordered"
-
-
-def test_hints_are_read():
-    assert Hint.of("date: hour, day of year, since sign, up") == Hint(
-        "date", parts=("hour", "day of year"), since="sign, up"
-    )
-    assert Hint.of("ordered: <10 < 10-20 < >20") == Hint("ordered", ("<10", "10-20", ">20"))
-    assert Hint.of("ordered:S<M<L") == Hint("ordered", ("S", "M", "L"))
-    assert Hint.of("date:") is None and Hint.of("ordered: a < a") is None and Hint.of(3) is None

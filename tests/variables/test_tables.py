@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import pickle
 import warnings
@@ -14,22 +13,18 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import scipy.sparse
 import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
     dumps_model,
-    export_markdown,
     export_python,
     export_text,
     loads_model,
@@ -122,13 +117,6 @@ def test_what_no_tree_can_use_is_left_out_in_one_warning(table):
         warnings.simplefilter("error")
         kept = SoftTreeClassifier(**QUICK, feature_types=feature_types).fit(frame, y)
     assert "customer" in [variable.name for variable in kept.coding_.variables]
-
-
-def test_numbers_of_rows_are_left_out_by_name(table):
-    frame, y = table
-    numbers = frame[["contract", "calls"]].assign(**{"Patient Nr": range(1, len(frame) + 1)})
-    with pytest.warns(ColumnsLeftOut, match=r"column 'Patient Nr' \(an identifier\) is left out"):
-        SoftTreeClassifier(**QUICK).fit(numbers, y)
 
 
 def test_every_kind_of_table_gives_the_same_tree(table, tree):
@@ -261,19 +249,6 @@ def test_a_rare_level_is_not_a_new_one(letters, many):
     assert "level 'x' is rare in training" in variable.remark(other, len(frame) - 1)
 
 
-def test_texts_pictures_and_plain_trees_speak_of_levels(table, tree):
-    frame, _ = table
-    text = export_text(tree)
-    assert "contract is monthly" in text and "income: unknown counts as " in text
-    assert "contract is monthly" in export_markdown(tree)
-    assert tree.to_hard_tree().agreement(frame) > 0.6
-    assert_array_equal(tree.simplify(frame).predict(frame), tree.predict(frame))
-    single = quiet_fit(frame[["sex", "contract"]], frame["sex"] == "F")
-    assert "if sex is M   [question 1]" in export_text(single) or (
-        "if sex is F   [question 1]" in export_text(single)
-    )
-
-
 @pytest.mark.parametrize("scale", ["standard", "quantile"])
 def test_files_pickles_and_skops_keep_the_table(table, scale):
     frame, y = table
@@ -351,37 +326,6 @@ def test_kinds_that_cannot_be_are_named(table, feature_types, message):
         quiet_fit(*table, feature_types=feature_types)
 
 
-def test_dates_may_be_written_in_one_other_way():
-    days = [f"{d:02d}.{m:02d}.2020" for m in (1, 2, 3) for d in range(1, 29)]
-    y = np.arange(len(days)) < 40
-    tree = quiet_fit(pd.DataFrame({"day": days}), y, feature_types={"day": "date"})
-    assert tree.coding_.column_names == ("day (days since 2020-01-01)",)
-    iso = pd.DataFrame({"day": [datetime.date(2020, 1, 5), "2020-03-05"]}, dtype=object)
-    assert tree.predict(iso).tolist() == [True, False]
-    assert tree.predict(pd.DataFrame({"day": ["05.01.2020"]})).tolist() == [True]
-    both = pd.DataFrame({"day": ["01/02/2020", "03/04/2020"] * 10})
-    with pytest.raises(ValueError, match="day and month cannot be told apart"):
-        quiet_fit(both, [0, 1] * 10, feature_types={"day": "date"})
-
-
-def test_rare_and_new_levels_count_as_other():
-    rng = np.random.default_rng(0)
-    town = rng.choice(["Bern", "Lyon", "Oslo"], 200).astype(object)
-    town[:4] = ["Rome", "Riga", "Graz", "Cork"]
-    frame, y = pd.DataFrame({"town": town}), town == "Oslo"
-    tree = quiet_fit(frame, y)
-    assert tree.coding_.column_names == tuple(
-        f"town is {level}" for level in ("Bern", "Lyon", "Oslo", "other")
-    )
-    new = pd.DataFrame({"town": ["Rome", "Split", None]})
-    coded = tree.coding_.code(new).X
-    assert coded[0].tolist() == coded[1].tolist() == [0, 0, 0, 1]
-    assert coded[2].sum() == 1 and coded[2, 3] == 0  # the most frequent level
-    assert "it counts as other" in tree.coding_.variables[0].remark(
-        tree.coding_.code(new).cells[0], 1
-    )
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -403,26 +347,6 @@ def test_columns_that_the_tree_does_not_use_are_not_read(table, tree):
     others = {name: "maybe" for name in frame.columns if name not in used}
     assert "paperless" in others and used
     assert_array_equal(tree.predict_proba(frame.assign(**others)), tree.predict_proba(frame))
-
-
-def test_sparse_matrices_give_the_same_answers():
-    X = scipy.sparse.random(80, 6, density=0.4, random_state=0, format="csr")
-    y = X.toarray()[:, 0] > 0.2
-    tree, dense = quiet_fit(X, y), quiet_fit(X.toarray(), y)
-    assert_array_equal(tree.predict_proba(X), dense.predict_proba(X.toarray()))
-    assert str(tree.explain(X[[0]])) == str(dense.explain(X.toarray()[0]))
-
-
-def test_pipelines_are_saved_where_their_steps_do_nothing(table):
-    frame, y = table
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ColumnsLeftOut)
-        pipe = make_pipeline("passthrough", SoftTreeClassifier(**QUICK)).fit(frame, y)
-    assert_array_equal(loads_model(dumps_model(pipe)).predict(frame), pipe.predict(frame))
-    numbers = frame[["calls"]]
-    scaled = make_pipeline(StandardScaler(), SoftTreeClassifier(**QUICK)).fit(numbers, y)
-    with pytest.raises(TypeError, match="the step 'standardscaler' of the pipeline cannot be wri"):
-        dumps_model(scaled)
 
 
 CELL = st.one_of(
@@ -515,32 +439,6 @@ def test_numbers_read_together_are_those_read_one_by_one(values):
     one_by_one = [np.nan if value is None else number_of(value) for value in values]
     assert_array_equal(together, np.array(one_by_one, dtype=float))
     assert kind_of(column) == "number"
-
-
-def test_plain_texts_are_read_together_and_others_are_not():
-    plain = pd.Series(["1", "-2.5", None, "3e2", ".5", "0"])
-    assert_array_equal(plain_numbers(plain), [1, -2.5, np.nan, 300, 0.5, 0])
-    for odd in ("007", "1,5", "x", "1\n2", " 1", "inf", ""):
-        assert plain_numbers(pd.Series(["1", odd])) is None
-    assert plain_numbers(pd.Series([1.0, 2.0])) is None  # numbers already
-    assert plain_numbers(pd.Series(["1", 2], dtype=object)) is None
-    assert plain_numbers(pd.Series([None, None], dtype=object)) is None
-    assert plain_numbers(pd.Series(["1", "2"], dtype="category")) is None  # said to be no numbers
-
-
-def test_many_texts_are_read_in_parts():
-    texts = [str(n) for n in range(50)] + ["1.5"] * 50
-    assert_array_equal(plain_numbers(pd.Series(texts), chunk=7), np.array(texts, dtype=float))
-    assert plain_numbers(pd.Series([*texts, "007"]), chunk=7) is None
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-def test_a_category_of_texts_that_are_numbers_stays_one(ordered):
-    level = np.arange(100) % 5
-    names = [str(n) for n in range(1, 6)]
-    column = pd.Categorical(np.array(names)[level], names, ordered=ordered)
-    tree = SoftTreeClassifier(**QUICK).fit(pd.DataFrame({"z": column}), (level == 0) | (level == 3))
-    assert tree.coding_.variables[0].kind == ("ordered" if ordered else "category")
 
 
 def test_numbers_as_texts_give_the_same_tree_unless_they_are_said_to_be_categories():
