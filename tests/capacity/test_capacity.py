@@ -29,7 +29,6 @@ from softsplit.capacity import (
 from softsplit.capacity.growth import (
     soft_tree_growth,
 )
-from softsplit.tree.routing import leaf_probabilities
 
 DEPTHS, FEATURES = st.integers(1, 8), st.integers(1, 40)
 
@@ -55,19 +54,6 @@ def test_recursion_gives_the_formula_of_proposition_3(depth: int, extra: int) ->
     p = depth + extra
     assert lb_vc(depth, p) == 2 ** (depth - 1) * (p - depth + 3)
     assert int(vc_lower_bound(depth, p, method="lb-vc")) == lb_vc(depth, p)
-
-
-def test_conditions_of_the_paper_are_one_condition() -> None:
-    """p - D <= 2^(p-D+1) - 3 and D <= p + 2 hold exactly from p = D + 1 on."""
-    for depth in range(2, 15):
-        for p in range(1, 30):
-            stated = p - depth <= 2.0 ** (p - depth + 1) - 3 and depth <= p + 2
-            assert stated == (p >= depth + 1)
-            if stated:
-                assert lb_vc(depth, p) <= 2**p
-            else:
-                with pytest.raises(ValueError, match=r"needs n_features >= depth \+ 1"):
-                    lb_vc(depth, p)
 
 
 @pytest.mark.parametrize(
@@ -140,21 +126,6 @@ def test_counted_bounds_solve_their_equation(depth: int, p: int, levels: int | N
     )
 
 
-@pytest.mark.parametrize("depth", [2, 3])
-def test_trees_are_polynomials_in_their_exponentials(depth: int) -> None:
-    """P_l times the product of 1 + E_t is affine in each E_t: what the counting rests on."""
-    rng = np.random.default_rng(depth)
-    branches = 2**depth - 1
-    for branch in range(branches):
-        base = rng.uniform(0.1, 5.0, size=branches)
-        exponentials = np.repeat(base[:, None], 4, axis=1)
-        exponentials[branch] = [0.2, 0.9, 1.6, 2.3]
-        leaves = leaf_probabilities(-np.log(exponentials) / 3.0, steepness=3.0)
-        values = leaves * np.prod(1.0 + exponentials, axis=0)
-        np.testing.assert_allclose(np.diff(values, n=2, axis=1), 0.0, atol=1e-12 * values.max())
-        assert np.abs(np.diff(values, axis=1)).max() > 0.0
-
-
 @given(
     parameters=st.integers(1, 200),
     components=st.floats(0.0, 1e4),
@@ -169,13 +140,6 @@ def test_growth_is_never_above_all_labellings_and_stops_there(
     assert growth.log2(points) <= growth.log2(points + 1) + 1e-9
     beyond = growth.largest_shattered() + 1
     assert growth.log2(beyond) < beyond
-
-
-def test_the_order_of_the_paper_holds_with_a_constant() -> None:
-    """Proposition 4: O(m^4 p^2) with m = 2^(D-1); the constant stays below 40 here."""
-    for depth in range(2, 9):
-        for p in (3, 10, 100, 1000):
-            assert int(vc_upper_bound(depth, p)) <= 40 * 2 ** (4 * (depth - 1)) * p**2
 
 
 # Other models.
@@ -287,27 +251,6 @@ def test_summary_holds_plain_values() -> None:
     assert on_grid.lower == vc_lower_bound(3, 1, levels=7)
     assert on_grid.required_steepness == required_steepness(3, 1, levels=7)
     assert summarise(2, 3, levels=7).paper.kind == "lower"  # the cube is not all of that grid
-
-
-@given(depth=st.integers(1, 8), p=st.integers(1, 8), levels=st.integers(2, 40))
-def test_a_finer_grid_holds_no_fewer_points_and_never_more_than_there_are(depth, p, levels) -> None:
-    here = vc_lower_bound(depth, p, levels=levels)
-    assert int(vc_lower_bound(depth, p, binary=True)) <= int(here) <= int(vc_lower_bound(depth, p))
-    assert int(here) <= int(vc_lower_bound(depth, p, levels=2 * levels))
-    upper = vc_upper_bound(depth, p, levels=levels)
-    assert int(here) <= int(upper) and (here.kind == "exact") == (upper.kind == "exact")
-    if here.kind == "exact":
-        assert int(here) == int(upper)
-
-
-@pytest.mark.parametrize(
-    "depth, p, levels, value", [(3, 1, 1000, 8), (3, 1, 8, 8), (3, 2, 4, 12), (5, 2, 8, 48)]
-)
-def test_a_grid_that_is_fine_enough_is_as_good_as_real_features(depth, p, levels, value) -> None:
-    bound = vc_lower_bound(depth, p, levels=levels)
-    assert int(bound) == int(vc_lower_bound(depth, p)) == value
-    assert "weak" not in bound.reason and "by halving the values of a feature" in bound.reason
-    assert compare(depth, p, levels=levels).set_index("model")["lower"].iloc[1] == value
 
 
 def test_the_package_loads_nothing_heavy() -> None:

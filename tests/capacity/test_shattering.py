@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from softsplit.capacity import (
     Shattering,
     construct,
-    hypercube_sets,
     lb_vc,
     required_steepness,
     root_gate,
@@ -132,14 +129,6 @@ def test_steepness_follows_from_the_margin_without_building_anything(binary: boo
             )
 
 
-@pytest.mark.parametrize("depth, p, binary", [(2, 3, True), (2, 2, False), (3, 4, True)])
-def test_any_steepness_above_the_required_one_will_do(depth, p, binary) -> None:
-    needed = required_steepness(depth, p, binary)
-    assert_shattered(shatter(depth, p, binary, steepness=1.0001 * needed, max_labellings=1024))
-    with pytest.raises(ValueError, match=r"too small for this construction, it needs more than"):
-        shatter(depth, p, binary, steepness=needed)
-
-
 def test_a_check_reports_what_routing_says() -> None:
     good = shatter(2, 3, steepness=512.0)
     report = good.check()
@@ -154,31 +143,6 @@ def test_a_check_reports_what_routing_says() -> None:
 
 
 # The sets and the root of Proposition 2.
-
-
-@pytest.mark.parametrize("p", [3, 4, 10])
-def test_the_sets_of_the_paper(p: int) -> None:
-    left, right = hypercube_sets(p)
-    assert {tuple(x) for x in left} == {(1.0,) * p} | {tuple(1.0 - e) for e in np.eye(p)}
-    assert {tuple(x) for x in right} == {(0.0,) * p} | {tuple(e) for e in np.eye(p)}
-    assert not {tuple(x) for x in left} & {tuple(x) for x in right}
-    for points in (left, right):
-        assert np.linalg.matrix_rank(points[1:] - points[0]) == p
-
-
-@pytest.mark.parametrize("p", [3, 4, 7, 30])
-@pytest.mark.parametrize("epsilon", [0.4, 0.05])
-def test_the_root_of_the_paper_has_the_margins_it_says(p: int, epsilon: float) -> None:
-    root = root_gate(p, "paper")
-    assert root.right_margin == pytest.approx(1 / p**2)
-    assert root.left_margin == pytest.approx((p**2 - 3 * p + 1) / p**2)
-    odds = math.log((1 - epsilon) / epsilon)
-    expected = max(p**2, p**2 / (p**2 - 3 * p + 1)) * odds
-    assert root.required_steepness(epsilon) == pytest.approx(expected)
-    centred = root_gate(p)
-    assert centred.left_margin == pytest.approx((p - 2) / (2 * p))
-    assert centred.right_margin == pytest.approx((p - 2) / (2 * p))
-    assert centred.required_steepness(epsilon) < root.required_steepness(epsilon)
 
 
 # What the bounds leave open.

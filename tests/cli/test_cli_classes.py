@@ -12,8 +12,6 @@ from cli_runs import invoke, works
 from requirement_cases import table as requirement_table
 from slow_cases import slow
 from softsplit import export_text, load_model
-from softsplit.cli import parameters
-from softsplit.cli.parameters import Known
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
 
@@ -46,14 +44,6 @@ def test_weights_and_costs_find_more_of_a_rare_class(table, tmp_path):
         ["--cost", "ill=8"],
     ):
         assert found_ill(table, tmp_path, *options) > plain + 0.2, options
-
-
-def test_rules_in_the_order_of_the_classes():
-    classes = Known((), ["a", "b=c", "d"])
-    assert parameters.cost_matrix(["b=c=4"], classes) == [[0, 1, 1], [4, 0, 4], [1, 1, 0]]
-    assert parameters.minimum_rates(["0.7"], classes) == 0.7
-    assert parameters.minimum_rates(["d=0.7"], classes) == {"a": 0, "b=c": 0, "d": 0.7}
-    assert parameters.class_weights(["balanced"], classes) == "balanced"
 
 
 # --- rates ----------------------------------------------------------------------------------------

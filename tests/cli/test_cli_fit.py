@@ -58,18 +58,6 @@ def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
     assert given["loss"] == "log"
 
 
-def test_the_papers_model_is_an_option_away(tmp_path):
-    path = written(tmp_path, "plain")
-    quick = ["-t", "risk", "--loss", "cost", "--jobs", 1, "-q", "--json"]
-    given = json.loads(invoke("fit", path, *quick, "--depth", 1, "--strength", 2).stdout)
-    assert (given["loss"], given["scale"], given["steepness"]) == ("cost", "minmax", 512.0)
-    assert given["local_strength"] == 0 and given["global_strength"] == 2
-    chosen = json.loads(invoke("fit", path, *quick, "--depth", 1).stdout)
-    assert chosen["loss"] == "cost" and chosen["steepness"] in (512.0, 128.0)
-    walked = json.loads(invoke("path", path, *quick, "--points", 2).stdout)
-    assert [line["local_strength"] for line in walked] == [0, 0]
-
-
 def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
     compare_cells(monkeypatch, 300)
     monkeypatch.setattr(fitting, "OPTIONS", StudyOptions(fewest_rows=50))

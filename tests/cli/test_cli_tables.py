@@ -304,26 +304,6 @@ def test_what_cannot_be_used_is_named(text, message, tmp_path):
     refused(invoke("fit", path, "-t", "y", "-q"), message)
 
 
-def test_columns_are_dropped_and_numbers_may_be_categories(tmp_path):
-    path = written(tmp_path, "plain")
-    said = json.loads(
-        works(invoke("fit", path, "-t", "risk", "--drop", "height, smoker",
-                     "--categorical", "age", "--json", *QUICK))
-    )  # fmt: skip
-    assert said["features"] == 2 and said["left_out"] == {"height": "drop", "smoker": "drop"}
-    refused(invoke("fit", path, "-t", "risk", "--drop", "hight", "-q"), "did you mean 'height'?")
-
-
-def test_models_that_are_none_are_refused(model, tmp_path):
-    path = written(tmp_path, "plain")
-    refused(invoke("predict", tmp_path / "no.json", path), "there is no model file")
-    refused(invoke("predict", tmp_path, path), "is a folder; give a model file")
-    refused(
-        invoke("predict", path, path),
-        f"{str(path)!r} is not a softsplit model file; pass one written by softsplit fit",
-    )
-
-
 def test_no_output_is_written_over_an_input_or_another_output(model, tmp_path, monkeypatch):
     path, page = written(tmp_path, "plain"), tmp_path / "z.json"
     link, copied = tmp_path / "link.csv", tmp_path / "model.json"

@@ -6,11 +6,9 @@ but one.
 
 from __future__ import annotations
 
-import copy
 import pickle
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +18,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from places import FILES
 from softsplit import (
-    SoftTreeClassifier,
     check_rows,
     dumps_model,
     export_markdown,
     export_text,
     load_model,
     loads_model,
-    strength_path,
 )
-from softsplit.variables.lookup import Lookup
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "persistence"))
 
@@ -242,36 +237,6 @@ def test_a_refit_keeps_points(tree, keep):
 
     assert loss(again) <= loss(edited) + 1e-9
     assert not any(check.moved for check in check_rows(again, X).comparisons)
-
-
-def test_slopes_are_read_as_tables_are(tree):
-    """Points per unit: the last look-up of the fare, replaced by a line with a bend."""
-    coding = tree.coding_
-    fare = coding.variables[-1]
-    lines = Lookup(slopes=(2, -1), knots=(20.0,), unit=4.0, unknown=1)
-    changed = replace(fare, lookups=(*fare.lookups[:-1], lines))
-    made = copy.copy(tree)
-    made.coding_ = replace(coding, variables=(*coding.variables[:-1], changed))
-    made.tree_ = replace(tree.tree_, coding=made.coding_)
-    again = loads_model(dumps_model(made))
-    assert_array_equal(again.predict_proba(X), made.predict_proba(X))
-    for row in range(0, 40, 4):
-        told = made.explain(X.iloc[[row]])
-        for change in told.changes:
-            if change.name == "fare":
-                moved = X.iloc[[row]].assign(fare=change.new_value)
-                assert made.predict(moved)[0] == change.label
-    with pytest.raises(ValueError, match="points per unit"):
-        made.edit().set_points(3, "fare", 20.0, 3)
-
-
-@pytest.mark.slow
-def test_paths_and_resamples_have_points():
-    quick = SoftTreeClassifier(points=True, depth=1, n_starts=1, random_state=0)
-    path = strength_path(X, Y, estimator=quick, n_points=3)
-    assert len(path.to_frame()) == 3
-    tree = quick.fit(X, Y)
-    assert tree.stability(X, Y, n_resamples=3).agreement > 0.5
 
 
 @pytest.mark.slow

@@ -57,13 +57,6 @@ def test_levels_become_columns_sorted_as_text(folder, coding, names, columns):
     np.testing.assert_array_equal(data.X, np.array(WHOLE)[:, [0, *columns]])
 
 
-def test_codings_of_the_paper_are_for_its_data_sets(folder):
-    with pytest.raises(ValueError, match="'table' is known for the paper's data sets only"):
-        load_dataset("paint", "table")
-    with pytest.raises(ValueError, match="coding 'hot' is unknown; choose one of onehot"):
-        load_dataset("paint", "hot")
-
-
 @pytest.mark.parametrize("coding", ["onehot", "drop-first", "none"])
 def test_numbers_need_no_coding(folder, coding):
     data = load_dataset("plain", coding)

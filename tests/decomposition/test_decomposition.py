@@ -71,13 +71,6 @@ def test_every_branch_once_with_all_leaves(rule, depth):
     assert all(b.leaves == tuple(range(2**depth)) for b in blocks)
 
 
-def test_alternating_takes_all_branches_and_then_all_leaves():
-    blocks = Alternating().blocks(view(2))
-    assert blocks == [Block((0, 1, 2), ()), Block((), (0, 1, 2, 3))]
-    parts = Alternating(((0,), (1, 2))).blocks(view(2))
-    assert parts == [Block((0,), ()), Block((1, 2), ()), Block((), (0, 1, 2, 3))]
-
-
 @pytest.mark.parametrize("partition", [((0,), (1,)), ((0, 1), (1, 2)), ((0, 1, 2, 3),)])
 def test_a_partition_names_every_branch_once(partition):
     with pytest.raises(ValueError, match="every branch from 0 to 2 once"):
@@ -191,23 +184,7 @@ def test_the_trace_has_a_row_for_the_start_and_for_every_macro_iteration():
     assert frame["steps"].tolist() == [0, *[3] * (len(frame) - 1)]
 
 
-def test_a_run_ends_where_no_block_lowers_the_objective():
-    problem = make_problem(depth=1, classes=2, global_=0.5)
-    found = run(problem, macro_iterations=50)
-    assert "no block lowers the objective" in found.message
-    assert len(found.trace) < 50
-    assert [row.accepted for row in found.trace.rows[-2:]] == [0, 0]
-
-
 # The start.
-
-
-def test_the_neutral_start():
-    problem = make_problem(depth=2, global_=0.2)
-    found = run(problem, initialisation="neutral", macro_iterations=3)
-    neutral = problem.best_leaves(TreeParameters.neutral(4, 3, problem.topology))
-    assert found.trace[0].objective == pytest.approx(problem.objective(neutral))
-    assert found.objective < problem.objective(neutral)
 
 
 @dataclass(frozen=True)
@@ -234,19 +211,6 @@ def test_an_infeasible_start_is_mended_on_the_whole_problem():
 # The proximal term.
 
 
-def test_the_proximal_term_is_no_part_of_the_objective():
-    case = random_case(0, 3)
-    part = case.problem.restrict(Block((1,), (0,)), case.tree, proximal=2.0)
-    other = part.pin(random_case(1, 3).tree)
-    assert part.objective(other) == case.problem.objective(other)
-    gap = np.sum((other.weights - case.tree.weights) ** 2)
-    gap += np.sum((other.thresholds - case.tree.thresholds) ** 2)
-    gap += np.sum((other.leaf_values - case.tree.leaf_values) ** 2)
-    assert part.merit(other) == pytest.approx(part.objective(other) + gap)
-    assert part.merit(case.tree) == case.problem.objective(case.tree)
-    assert case.problem.merit(other) == case.problem.objective(other)
-
-
 # Stopping.
 
 
@@ -254,13 +218,6 @@ def history(**last):
     row = dict.fromkeys(TraceRow.__dataclass_fields__, 0) | last
     case = sensitive_case(0, 2, 5.0)
     return History(case.problem, [TraceRow(**row)], [case.tree])
-
-
-def test_counting_rules():
-    assert MacroIterations(3).reached(history(macro_iteration=3))
-    assert not MacroIterations(3).reached(history(macro_iteration=2))
-    assert ProcessorTime(1.0).reached(history(cpu_seconds=1.5))
-    assert not ProcessorTime(1.0).reached(history(cpu_seconds=0.5))
 
 
 @pytest.mark.parametrize(
@@ -288,22 +245,6 @@ def test_counting_rules():
 def test_rules_refuse_nonsense(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
-
-
-@dataclass(frozen=True)
-class Elsewhere(Careless):
-    """Says that another process has worked for three seconds."""
-
-    def solve(self, problem, start, budget):
-        return measured(problem, start.parameters, child_cpu_seconds=3.0)
-
-
-def test_processor_time_of_other_processes_counts():
-    problem = make_problem(depth=2, global_=0.5)
-    found = run(problem, inner=Elsewhere(), stopping=(ProcessorTime(8.0),), macro_iterations=9)
-    assert "ProcessorTime" in found.message and len(found.trace) == 2
-    assert found.child_cpu_seconds == 9.0
-    assert found.trace[1].cpu_seconds - found.trace[0].cpu_seconds >= 9.0
 
 
 def test_the_residual_rule_looks_at_the_whole_problem():

@@ -26,12 +26,6 @@ def tree(**parameters):
     return SoftTreeClassifier(**{**defaults, "global_strength": 0.5, **parameters})
 
 
-def test_it_trains_for_the_cost():
-    words = r"^solver 'decomposition\(native\)' does not train by likelihood; set loss='cost'.$"
-    with pytest.raises(ValueError, match=words):
-        tree(loss="log").fit(X, Y)
-
-
 def test_the_name_and_the_loss_are_enough():
     fitted = tree().fit(X, NAMES)
     assert fitted.score(X, NAMES) > 0.93
@@ -158,21 +152,3 @@ def test_the_picture_shows_accuracy_savings_and_the_baseline(plt):
     flat = [line for line in ax.lines if line.get_linestyle() == "-."]
     assert flat[0].get_ydata()[0] == pytest.approx(75)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["init.", "1", "2", "3"]
-
-
-def test_the_picture_refuses_what_it_cannot_draw(plt):
-    from softsplit.plots import decomposition_trace
-
-    with pytest.raises(ValueError, match="at least one trace"):
-        decomposition_trace([])
-    with pytest.raises(ValueError, match="accuracy must be"):
-        decomposition_trace(a_trace(), accuracy="speed")
-    with pytest.raises(ValueError, match="with and without an initialisation"):
-        decomposition_trace([a_trace(), a_trace(initialised=False)])
-    with pytest.raises(ValueError, match="baseline_seconds must be a number > 0, got 0"):
-        decomposition_trace(a_trace(), baseline_seconds=0)
-    with pytest.raises(ValueError, match="at least one macro-iteration"):
-        decomposition_trace(DecompositionTrace(a_trace().rows[:1], initialised=False))
-    unseen = tree(n_starts=1).fit(X, Y).solution_.trace
-    with pytest.raises(ValueError, match="give the solver rows to watch"):
-        decomposition_trace(unseen)

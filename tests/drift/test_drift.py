@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, chi2_contingency, mannwhitneyu
+from scipy.stats import chi2_contingency, mannwhitneyu
 from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
@@ -16,7 +16,6 @@ from softsplit.cli.app import app
 from softsplit.drift.two_samples import (
     holm,
     p_value_all_unseen,
-    p_value_levels_unseen,
     p_value_location,
     p_value_shares,
 )
@@ -52,23 +51,6 @@ def test_the_tests_are_those_of_scipy() -> None:
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
     # By hand: p / w is .02, .16, .02; the ties keep their order, with weights 1, .5 and .25 left.
     np.testing.assert_allclose(holm([0.01, 0.04, 0.005], [0.5, 0.25, 0.25]), [0.02, 0.04, 0.02])
-
-
-def test_levels_with_new_rows_alone() -> None:
-    """The bound is above the exact chance, at most by a factor, and exact for a single level."""
-    single = p_value_levels_unseen(3, np.array([3.0]), 5, 9)
-    np.testing.assert_allclose(single, p_value_all_unseen(3, 5, 9), rtol=1e-4)
-    below = np.zeros(60)  # levels as they are independent, one after the other
-    below[0], totals = 1.0, np.repeat([1, 2, 4], 60)
-    for t in totals:
-        q = p_value_all_unseen(int(t), 50, 200)
-        below = (1 - q) * below + q * np.append(np.zeros(t), below)[: len(below)]
-    for rows in (10, 30, 45, 60):
-        exact = 1 - below[:rows].sum()
-        assert exact <= p_value_levels_unseen(rows, totals, 50, 200) <= min(1.0, 20 * exact)
-    exact = binom.sf(39, 100_000, 200 / 1_000_200)
-    assert exact <= p_value_levels_unseen(40, np.ones(100_000), 200, 1_000_000) <= 20 * exact
-    assert p_value_levels_unseen(9_000, np.ones(10_000), 60_000, 60_000) < 1e-3
 
 
 def test_a_column_of_many_rare_levels_gives_no_alarm_by_itself() -> None:
@@ -126,16 +108,6 @@ def test_a_model_file_checks_as_the_tree_does(tree: SoftTreeClassifier) -> None:
     pd.testing.assert_frame_equal(
         check_rows(back, new, classes).to_frame(), check_rows(tree, new, classes).to_frame()
     )
-
-
-def test_files_of_before_say_what_is_missing(tree: SoftTreeClassifier) -> None:
-    document = json.loads(dumps_model(tree))
-    del document["profile"]
-    old = loads_model(json.dumps(document))
-    new, classes = drawn_table(7, 400)
-    found = check_rows(old, new.assign(a=new["a"] + 9), classes)
-    assert "no summary of its training table" in found.notes[0]
-    assert {"a", "leaves"} <= {one.name for one in found.moved}
 
 
 def test_what_the_tree_does_not_use_may_be_absent(tree: SoftTreeClassifier) -> None:

@@ -194,23 +194,6 @@ def test_a_leaf_has_the_class_or_the_probabilities_that_it_was_given():
     assert shares[0] >= shares.max() - 0.002  # classes above it are lowered to it
 
 
-@pytest.mark.parametrize(
-    ("name", "label"), [("mixture", "barbera"), ("cost", "barbera"), ("mixture", "grignolino")]
-)
-def test_a_leaf_of_a_mixture_votes_for_its_class(name, label):
-    tree, X, _ = case(name)
-    ends = outline(tree.tree_).ends()
-    edited = tree.edit(date=DAY)
-    for leaf in range(1, len(ends) + 1):
-        edited = edited.set_leaf(leaf, label)
-        assert edited.tree_.leaf_predictions[ends[leaf - 1].leaf] == list(tree.classes_).index(
-            label
-        )
-        if len(outline(edited.tree_).ends()) < len(ends):
-            return  # leaves of one class are one end
-    assert set(edited.predict(X)) == {label}
-
-
 def test_a_pruned_question_is_one_side_or_one_leaf():
     tree, X, _ = case("wine")
     text = export_text(tree)
@@ -237,25 +220,6 @@ def test_a_pruned_question_is_one_side_or_one_leaf():
         model.leaf_shares[:, below] @ counts.sum(axis=0) / counts.sum(),
         atol=1e-3,
     )
-
-
-def test_names_are_those_of_tables_and_answers():
-    tree, X, _ = case("table")
-    edited = tree.edit(date=DAY).rename({"age": "years", "job": "work"}, {"ill": "sick"})
-    renamed = X.rename(columns={"age": "years", "job": "work"})
-    assert_array_equal(np.sort(edited.classes_), ["sick", "well"])
-    expected = np.where(tree.predict(X) == "ill", "sick", "well")
-    assert_array_equal(edited.predict(renamed), expected)
-    assert agrees(edited, renamed, tolerance=0.006)
-    swapped = edited.rename(classes={"sick": "zz"})
-    assert_array_equal(swapped.predict(renamed), np.where(expected == "sick", "zz", "well"))
-    assert_allclose(swapped.predict_proba(renamed), edited.predict_proba(renamed)[:, ::-1])
-    again = softsplit.loads_model(softsplit.dumps_model(swapped))
-    assert_array_equal(again.predict(renamed), swapped.predict(renamed))
-    with pytest.raises(ValueError, match="two columns"):
-        edited.rename({"years": "work"})
-    numbered = case("plain")[0].edit().rename({"x0": "radius"})
-    assert numbered.feature_names_in_[0] == "radius"
 
 
 def test_rows_are_counted_again():

@@ -1,7 +1,5 @@
 """Blocks with everything fixed worked out in advance: the same numbers as the whole tree."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,43 +86,6 @@ def test_a_solution_is_measured_with_everything_fixed_put_back():
     )
     assert_array_equal(found.parameters.weights, fast.pin(other).weights)
     assert found.objective == pytest.approx(case.problem.objective(fast.pin(other)), rel=1e-12)
-
-
-def test_fixed_branches_are_not_looked_at_in_an_evaluation():
-    """Rubbish in their place changes nothing, so that nothing is compared or computed there."""
-    fast, _ = restricted(BLOCKS[3], sensitive_case(0, 3, 20.0))
-    tree = moved(fast)
-    rubbish = replace(
-        tree,
-        weights=np.where(fast.free_branches, tree.weights, np.nan),
-        thresholds=np.where(fast.free_branches, tree.thresholds, np.nan),
-    )
-    one, other = fast.evaluate_cost(tree), fast.evaluate_cost(rubbish)
-    fast.rows.forget()
-    assert_same(one, fast.evaluate_cost(rubbish))
-    assert_same(one, other)
-
-
-def test_rows_that_do_not_arrive_are_left_out():
-    case = random_case(0, 3, 512.0, n_rows=200)
-    cache = GateCache.of(case.tree, case.problem.rows, 512.0)
-    kept = [CollapsedRows.of(cache, Block((t,), ())).reaching for t in range(7)]
-    assert kept[0].n_rows == case.problem.samples.n_rows
-    assert sum(samples.n_rows for samples in kept[3:]) < 0.5 * 4 * kept[0].n_rows
-    for samples in kept:
-        assert_array_equal(samples.group_totals, case.problem.samples.group_totals)
-
-
-def test_the_cache_follows_a_branch_that_moves():
-    case = random_case(0, 3, 20.0)
-    block = Block((1, 4), LEAVES)
-    cache = GateCache.of(case.tree, case.problem.rows, 20.0)
-    problem = case.problem.restrict(block, case.tree, cache=cache)
-    tree = moved(problem)
-    cache.renew(tree, block.branches, problem.evaluate_cost(tree).mass)
-    afresh = GateCache.of(tree, case.problem.rows, 20.0)
-    for name in ("left", "right", "mass"):
-        assert_allclose(getattr(cache, name), getattr(afresh, name), rtol=1e-10, atol=1e-12)
 
 
 def test_the_pass_returns_the_mass_that_is_classified_correctly():

@@ -6,11 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from helpers import random_rows, random_tree
-from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.outer import IDENTITY
+from helpers import random_rows
 from softsplit.engines.samples import DrawnRows, Samples, centred
-from softsplit.problem.loss import ExpectedCost
 from softsplit.support.row_budgets import ROWS
 
 FIELDS = ["features", "starts", "weights", "group_totals"]
@@ -65,25 +62,6 @@ def test_a_weight_is_a_repetition(seed):
     weighted = Samples.from_arrays(X, y, 3, repeats.astype(float))
     repeated = Samples.from_arrays(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), 3)
     assert_same_bits(weighted, repeated)
-
-
-def test_values_and_gradients_are_the_same_to_the_last_bit():
-    rng, X, y = rows_with_repeats(0, n_rows=600)
-    X = X + rng.integers(0, 50, X.shape) / 64
-    repeats = rng.integers(1, 4, len(y))
-    again = rng.permutation(np.repeat(np.arange(len(y)), repeats))
-    tree, loss = random_tree(rng, 2, 3, 3), ExpectedCost.uniform(3)
-    weighted = Samples.from_arrays(X, y, 3, repeats.astype(float))
-    repeated = Samples.from_arrays(X[again], y[again], 3)
-    table = loss.table(tree.leaf_values)
-
-    def at(rows):
-        return rows.evaluate(tree.splits, table, IDENTITY, 32.0)
-
-    one, other = (at(CompiledRows(samples)) for samples in (weighted, repeated))
-    assert one.value == other.value
-    for field in ("splits", "mass", "table"):
-        assert_array_equal(getattr(one, field), getattr(other, field))
 
 
 @given(seed=seeds)

@@ -8,11 +8,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.selection.cross_validation import FoldTrainer
 
@@ -87,32 +85,6 @@ def test_fewer_features_than_the_best(wine, loss):
     assert features[chosen.best_index_] <= features[best.best_index_]
     if loss == "cost":  # by likelihood trees are compared by log-loss as well
         assert best.best_score_ == frame["mean_test_score"].max()
-
-
-def test_a_deeper_tree_is_chosen_where_one_split_is_not_enough():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(300, 4))
-    y = (np.abs(X[:, 1] - 0.5) < 0.25).astype(int)
-    chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)
-    assert chosen.best_params_["depth"] >= 2
-    assert_array_equal(chosen.selected_features_, [1])
-    assert chosen.best_score_ > 0.95
-
-
-def test_ranks_are_chosen_for_skewed_features():
-    rng = np.random.default_rng(0)
-    X = np.exp(6 * rng.normal(size=(400, 3)))
-    y = (np.log(X[:, 0]) + np.log(X[:, 2]) > 0).astype(int)
-    chosen = SoftTreeClassifierCV(**SMALL, depths=[1], curves=False, points=False).fit(X, y)
-    assert chosen.best_params_["scale"] == "quantile"
-    assert chosen.best_score_ > 0.95
-
-
-@pytest.mark.parametrize("scoring", ["balanced_accuracy", "own", *slow("neg_log_loss", "accuracy")])
-def test_any_scorer_decides(wine, scoring):
-    made = make_scorer(log_loss, greater_is_better=False, response_method="predict_proba")
-    chosen = SoftTreeClassifierCV(**SMALL, scoring=made if scoring == "own" else scoring).fit(*wine)
-    assert np.isfinite(chosen.best_score_)
 
 
 def test_folds_of_the_callers_own(wine):

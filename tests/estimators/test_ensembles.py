@@ -36,17 +36,6 @@ def test_bagging_votes_with_probabilities(max_features, scale):
     assert len({tree.objective_ for tree in bag.estimators_}) == 8
 
 
-def test_a_bootstrap_may_miss_a_class():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    y = np.where(X[:, 0] > 0, "a", "b")
-    y[0] = "rare"
-    bag = BaggingClassifier(quick(), n_estimators=10, random_state=0).fit(X, y)
-    seen = {len(tree.classes_) for tree in bag.estimators_}
-    assert seen == {2, 3}
-    assert bag.predict_proba(X).shape == (60, 3)
-
-
 def test_boosting_and_voting():
     X, y = load_iris(return_X_y=True)
     # Boosting hands over weights that add up to one, and strengths count in the same unit.

@@ -71,28 +71,6 @@ def test_parity_holds_for_probabilities_and_decisions(n_groups, weighted):
     assert tree.solution_.stationarity < 1e-4
 
 
-def test_an_array_apart_is_the_one_column_that_x_does_not_have():
-    X, y = biased_rows(2)
-    X, group = X.assign(town=np.where(X.b > 0, "ulm", "bonn")), X.group
-    wanted = [Parity("sex", 0.1), Parity("town", 0.2)]
-    tree = small_tree(fairness=wanted).fit(X.drop(columns="group"), y, sensitive=group.to_numpy())
-    assert [record.groups for record in tree.tree_.rates] == [("F", "M"), ("bonn", "ulm")]
-    for two in ([Parity("sex", 0.1), Parity("race", 0.1)], [Parity("race", 0.1), *wanted]):
-        with pytest.raises(ValueError, match="which is not a column of X or of sensitive"):
-            small_tree(fairness=two).fit(X.drop(columns="group"), y, sensitive=group.to_numpy())
-
-
-def test_multiplier_is_the_slope_of_the_loss_by_the_bound():
-    X, y = biased_rows(seed=5)
-    given = {"decision": "mixture", "local_strength": 0.0, "global_strength": 0.0, "depth": 1}
-    low, middle, high = (
-        small_tree(fairness=Parity("group", bound), **given).fit(X, y)
-        for bound in (0.099, 0.1, 0.101)
-    )
-    slope = (low.objective_ - high.objective_) / 0.002
-    assert_allclose(middle.tree_.rates[0].multiplier, slope, rtol=0.02)
-
-
 @pytest.mark.parametrize(("kind", "near"), [(Parity, 1e-3), (EqualizedOdds, 0.05)])
 def test_the_expected_cost_is_trained_under_the_same_requirements(kind, near):
     X, y = biased_rows(3, seed=7)
@@ -154,17 +132,6 @@ def test_rate_constraints_on_any_rows(rows):
     proba = tree.predict_proba(X)[:, 1]
     assert proba[mask].mean() <= 0.4 + 1e-6
     assert proba[y == 1].mean() >= 0.45 - 1e-6
-
-
-def test_minimum_class_rates_are_a_case_of_rate_constraints():
-    X, y = biased_rows(2, seed=8)
-    rare = (y == 1) & (np.random.default_rng(0).random(len(y)) < 0.3)
-    given = {"decision": "mixture", "n_starts": 1}
-    by_rate = small_tree(min_class_rate=[0, 0.75], **given).fit(X, rare)
-    stated = [RateConstraint(None, True, at_least=0.75, given=True)]
-    by_constraint = small_tree(constraints=stated, **given).fit(X, rare)
-    assert_allclose(by_constraint.tree_.rates[0].expected[0], 0.75, atol=1e-6)
-    assert by_constraint.objective_ <= by_rate.objective_ * (1 + 1e-6)
 
 
 def test_a_bound_that_does_not_bind_changes_nothing():

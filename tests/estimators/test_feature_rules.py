@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from requirement_cases import NAMES, rows, table
+from requirement_cases import rows, table
 from slow_cases import slow
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
     export_text,
-    load_model,
-    save_model,
     strength_path,
 )
 
@@ -128,19 +126,6 @@ def test_objective_has_the_price_of_every_feature():
     assert tree.solution_.objective == pytest.approx(loss + 0.5 * total + 0.1 * n_weights)
 
 
-def test_a_dear_column_is_asked_of_those_who_need_it():
-    """A cheap column settles one half of the cases; a dear one is of use for the other half."""
-    rng = np.random.default_rng(0)
-    cheap, dear, near = rng.normal(size=(3, 600))
-    near = dear + 0.1 * near
-    y = np.where(cheap > 0, 0, 1 + (dear > 0))
-    X = np.column_stack([cheap, dear, near])
-    given = {"curves": False, "n_starts": 3}
-    tree = small(**given, feature_costs={1: 20.0, 2: 20.0}).fit(X, y)
-    assert tree.score(X, y) > 0.95
-    assert tree.expected_cost(X) < 0.6 * 21
-
-
 @pytest.mark.parametrize("loss", ["log", "cost"])
 def test_expected_cost_is_that_of_a_walk_by_hand(loss):
     frame, y = table(5, 300)
@@ -165,17 +150,3 @@ def test_expected_cost_is_that_of_a_walk_by_hand(loss):
     assert len(said) == (loss == "log")
     if said:
         assert said[0].startswith(f"a case costs {by_hand.mean():.3g} on average: ")
-
-
-def test_files_copies_and_resamples_keep_rules_and_costs(tmp_path):
-    frame, y = table(n=90)
-    given = {"required": ["f"], "at_most_one": [["a", "b"]], "feature_costs": {"town": 4.0}}
-    tree = small(**given).fit(frame, y)
-    save_model(tree, tmp_path / "tree.json")
-    again = load_model(tmp_path / "tree.json")
-    assert {name: again.get_params()[name] for name in given} == given
-    assert again.expected_cost(frame) == tree.expected_cost(frame)
-    assert export_text(again) == export_text(tree)
-    numbers = frame[NAMES].fillna(0.0)
-    plain = small(curves=False, required=["f"], feature_costs={"a": 2.0}).fit(numbers, y)
-    assert plain.stability(numbers, y, n_resamples=2).to_frame("features").iloc[0, 1] is not None

@@ -8,10 +8,7 @@ from importlib.resources import files
 
 import jsonschema
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.optimize import minimize
-from sklearn.base import clone
 
 from monotone_cases import table, violations
 from softsplit import (
@@ -20,14 +17,11 @@ from softsplit import (
     loads_model,
 )
 from softsplit.advice.monotone_check import check_monotone
-from softsplit.estimators.base import model_settings
-from softsplit.estimators.training_rows import training_rows
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.monotone import ordered_classes
 from softsplit.fitted.summary import FeatureSummary
 from softsplit.problem.order import MonotoneOrder
 from softsplit.reading.text import tree_text
-from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import LinearScaling
 
@@ -77,18 +71,6 @@ def test_holds_in_whole_points(n_classes, wish):
     assert loads_model(dumps_model(tree)).tree_.monotone == tree.tree_.monotone
 
 
-def test_the_text_says_that_a_column_is_not_used():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "CRP", "e"])
-    y, given = X["a"] > 0, {"depth": 1, "n_starts": 1, "curves": False, "random_state": 0}
-    tree = SoftTreeClassifier(monotone={"a": "+", "CRP": "+"}, **given).fit(X, y)
-    said = tree_text(tree.tree_).splitlines()
-    assert "CRP: not used, so the requirement holds" in said
-    assert tree.check_monotone("CRP").proved and sum("(proved for" in line for line in said) == 1
-    both = SoftTreeClassifier(monotone={"e": "-", "CRP": "+"}, **given).fit(X, y)
-    assert "e, CRP: not used, so the requirements hold" in tree_text(both.tree_)
-
-
 def test_a_wrong_sign_takes_the_column_out_or_leaves_it_level():
     frame, y = table(7, 2, 400)
     tree = SoftTreeClassifier(monotone={"e": "+"}, n_starts=2, random_state=0).fit(frame, y)
@@ -99,32 +81,6 @@ def test_a_wrong_sign_takes_the_column_out_or_leaves_it_level():
     assert found.holds is False
     low, high = free.predict_proba(found.rows)[:, 1]
     assert found.rows["e"].iloc[0] < found.rows["e"].iloc[1] and low > high
-
-
-def test_no_feasible_tree_from_other_starts_is_a_thousandth_better():
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(120, 3))
-    y = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + rng.logistic(size=120) > 0
-    # the sign of the last column is against that of its effect
-    given = {"depth": 1, "penalty": None, "curves": False, "decision": "mixture"}
-    tree = SoftTreeClassifier(monotone={0: "+", 2: "+"}, n_starts=3, random_state=0, **given).fit(
-        X, y
-    )
-    rows = training_rows(clone(tree), X, y, None)
-    problem = prepare(model_settings(clone(tree)), rows).problem
-
-    def value(v):
-        odds = np.array([v[4], v[4] + v[5]])
-        leaves = 1 / (1 + np.exp(np.vstack([odds, -odds])))
-        return problem.objective(TreeParameters(v[:3, None], v[3:4], leaves))
-
-    bounds = [(None, 0), (None, None), (None, 0), (None, None), (None, None), (0, None)]
-    best = min(
-        minimize(value, rng.normal(size=6), method="L-BFGS-B", bounds=bounds).fun for _ in range(8)
-    )
-    assert value(np.array([0.0, 0, 0, 0, 0, 0])) > tree.objective_
-    assert tree.objective_ <= best * 1.001
-    assert tree.weights_[2] == 0 and tree.solution_.stationarity < 1e-4
 
 
 def _random_model(rng: np.random.Generator, depth: int, n_classes: int) -> TreeModel:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,13 +17,12 @@ from softsplit import (
 )
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
-from softsplit.solvers.base import Budget, Solution, Status
+from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.bounded import coordinates
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.rated_descents import TreeRates
 from softsplit.solvers.elimination.support_tree import SupportTree
-from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.preparation import prepare
 from softsplit.tree.parameters import TreeParameters
 
@@ -118,39 +115,3 @@ def test_slopes_of_rates_in_the_chart_are_those_of_differences(n_classes):
             there[place] += change
             moved.append(-rates.shortfalls(there))
         assert_allclose(found[:, place], (moved[0] - moved[1]) / 2e-6, atol=1e-7)
-
-
-def test_what_was_not_met_is_named():
-    frame, y = loans(2)
-    given = {"depth": 1, "curves": False, "required": ["noise"], "min_class_rate": {"k0": 0.999}}
-    wished = {"monotone": {"income": "-"}, "fairness": Parity("sex", 0.0)}
-    tree = SoftTreeClassifier(**given, **wished)
-    problem = prepare(model_settings(tree), training_rows(tree, frame, y, None)).problem
-    weights = np.zeros((problem.n_features, 1))
-    weights[0] = -5.0  # income raises the probability of the second class
-    leaves = np.array([[0.9, 0.2], [0.1, 0.8]])
-    wrong = TreeParameters(weights, np.array([-0.1]), leaves)
-    solution = Solution.measure(
-        problem, wrong, Status.ACCEPTABLE, tol=1e-6, n_iter=1, seconds=0.0, solver="native"
-    )
-    with pytest.raises(NoFeasibleTreeError) as caught:
-        best_solution([solution], problem=problem)
-    said = str(caught.value)
-    assert "meets min_class_rate and the parity of sex" in said and "\n" not in said
-    assert "and monotone and the rules about its columns" in said
-    assert "widen its bound" in said
-    fair = replace(problem, minimum_rates=np.zeros(2), order=None, rules=None)
-    with pytest.raises(NoFeasibleTreeError) as caught:
-        best_solution([solution], problem=fair)
-    assert "meets the parity of sex: rate of k1 (" in str(caught.value)
-    assert "min_class_rate" not in str(caught.value)
-
-
-@pytest.mark.parametrize("loss", ["log", "cost"])
-@pytest.mark.parametrize("seed", [5, *slow(8)])
-def test_decisions_stay_in_order_where_they_are_moved_to_hold_a_bound(loss, seed):
-    """Tight bounds, under which cuts and classes of leaves are searched for."""
-    frame, y = loans(seed, n_rows=100)
-    given = settings(loss, len(y))
-    tree = SoftTreeClassifier(monotone=WISH, fairness=Parity("sex", 0.0), **given)
-    assert_both_hold(tree.fit(frame, y), frame)

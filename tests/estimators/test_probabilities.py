@@ -8,18 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 
 from readings import LEAVES, random_classifier, random_model
 from softsplit import SoftTreeClassifier, export_text
-from softsplit.fitted.leaf_shares import decision_gains, smoothed_shares
+from softsplit.fitted.leaf_shares import smoothed_shares
 from softsplit.fitted.pruning import simplified_model
-from softsplit.formulations.model_settings import ModelSettings
 from softsplit.plots import DecisionRegionsDisplay
-from softsplit.training.fitted_tree import fitted_tree
-from softsplit.training.preparation import prepare
-from softsplit.training.rows import Rows
-from two_halves import TwoHalves
 
 
 def quick(**settings):
@@ -110,15 +105,6 @@ def test_leaves_that_are_one_have_the_rows_of_all():
     assert_allclose(one, np.repeat([[6 / 14], [8 / 14]], 4, axis=1))
 
 
-def test_an_engine_elsewhere_gives_the_same_shares():
-    X, y = load_iris(return_X_y=True)
-    found = quick().fit(X, y)
-    rows = Rows(X, y, np.ones(len(y)), found.classes_)
-    elsewhere = prepare(ModelSettings(loss="cost", engine=TwoHalves.of), rows)
-    far = fitted_tree(elsewhere, found.solution_, 0.0)
-    assert_allclose(far.leaf_shares, found.leaf_distributions_, atol=1e-12)
-
-
 # --- the class and its probabilities ----------------------------------------------------------
 
 
@@ -187,12 +173,3 @@ def test_the_call_is_the_one_of_least_expected_cost(seed):
     small = simplified_model(model, 0.01, X)
     assert_array_equal(small.predict_index(X), model.predict_index(X))
     assert np.all(np.isfinite(model.votes(X)))
-
-
-def test_equal_costs_are_the_most_probable_class():
-    assert_array_equal(decision_gains(3.0 * (1 - np.eye(3))), np.eye(3))
-    assert_array_equal(decision_gains(np.zeros((2, 2))), np.ones((2, 2)))
-    model, X = random_model(3, depth=3, n_classes=3)
-    equal = replace(model, call_costs=0.5 * (1 - np.eye(3)))
-    assert_array_equal(equal.leaf_votes, model.leaf_votes)
-    assert_array_equal(equal.predict_index(X), model.predict_index(X))

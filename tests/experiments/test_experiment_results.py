@@ -121,21 +121,6 @@ def test_verdicts(store):
     assert nested["test_accuracy"].tolist() == pytest.approx([0.841, 0.841])
 
 
-def test_solvers_side_by_side(tmp_path):
-    spec = small(solvers=("native", "ipopt"), table="solvers", inner=None)
-    with Store(tmp_path / "two.sqlite") as store:
-        fill(store, spec)
-        table = make_table(spec, store)
-    assert len(table) == 2 * 2 * 3 * 2
-    first = table.iloc[:2]
-    assert first["solver"].tolist() == ["native", "ipopt"]
-    assert first["seconds_over_native"].tolist() == [1.0, 4.0]
-    assert first["best_objective"].tolist() == [4.0, 4.0]
-    assert table["dataset"].tolist() == ["iris"] * 12 + ["wine"] * 12
-    middle = table[table["local_strength"] == 1.0]
-    assert set(middle["failed"]) == {2} and set(middle["cells"]) == {4}
-
-
 def test_peers(tmp_path):
     spec = small(models=(), peers=("CART-D", "HistGB"), table="peers", inner=None)
     with Store(tmp_path / "peers.sqlite") as store:
@@ -167,17 +152,6 @@ def test_trees_stand_beside_the_peers(store, tmp_path):
     assert sparse["test_accuracy"] == tree["test_accuracy"]
     text = write_results(spec, store, tmp_path)[1].read_text()
     assert "| tree | 2 | 84.1 |" in text and "| CART-D | 2 | 70.0 |" in text
-
-
-def test_the_sparse_choice_takes_the_fewest_features_within_a_standard_error(store):
-    frame = spec_rows(small(), store)
-    noisy = frame.copy()
-    # Inner folds that differ by 0.1 have a standard error of 0.05, more than all strengths differ.
-    noisy.loc[noisy["inner"] == 1, "test_accuracy"] += 0.1
-    chosen = nested_choice(noisy, sparse=True)
-    assert set(chosen["features_used"]) == {2.0}
-    assert set(chosen[["local_strength", "global_strength"]].max(axis=1)) == {4.0}
-    assert set(nested_choice(noisy)["features_used"]) == {4.0}
 
 
 def test_files(store, tmp_path):
@@ -255,29 +229,3 @@ def test_scatter_and_boxes(tmp_path):
         ]  # fmt: skip
         before = [texts(path) for path in paths]
         assert [texts(path) for path in write_plots(spec, store, tmp_path)] == before
-
-
-def test_heat_maps(tmp_path):
-    pytest.importorskip("matplotlib")
-    from matplotlib import pyplot
-
-    from softsplit.experiments.figures import heat_figures
-
-    spec = small(models=("L0loc+L0glob",), datasets=("iris",), figures=("heatmaps",), inner=None)
-    with Store(tmp_path / "heat.sqlite") as store:
-        fill(store, spec)
-        frame = spec_rows(spec, store)
-        assert len(frame) == 9 * 2 * 2
-        (path,) = write_plots(spec, store, tmp_path)
-        assert path.name == "small_heatmap_iris_L0loc_L0glob.svg"
-        texts(path)
-    ((_, figure),) = heat_figures(spec, frame)
-    image = figure.axes[0].images[0]
-    values = image.get_array()
-    assert values.shape == (3, 3)
-    colours = image.cmap(image.norm(values))
-    best, worst = values.argmax(), values.argmin()
-    assert min(colours.reshape(-1, 4)[best][:3]) > 0.9, "the best value is white"
-    red = colours.reshape(-1, 4)[worst]
-    assert red[0] < 0.5 and red[1] < 0.1 and red[2] < 0.1, "the worst value is dark red"
-    pyplot.close(figure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -15,11 +14,11 @@ import numpy as np
 import pytest
 
 from experiment_parts import SMALL, contents, small
-from softsplit.experiments.cells import FRESH, ChainStep, chains_of, steps_of, tree_protocol
+from softsplit.experiments.cells import chains_of, tree_protocol
 from softsplit.experiments.context import load_data
 from softsplit.experiments.folds import WHOLE, axis_seed, make_fold
 from softsplit.experiments.runner import RunProgress, run_experiment, summarise
-from softsplit.experiments.spec import Folds, Grid
+from softsplit.experiments.spec import Folds
 from softsplit.experiments.store import Store, StoreError, decode_tree, versions
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training.preparation import prepare
@@ -57,16 +56,6 @@ class AfterRows(RunProgress):
 
 
 # --- cells ------------------------------------------------------------------------------------
-
-
-def test_rows_of_a_grid_of_pairs_start_from_the_row_before():
-    steps = steps_of(Grid(strengths=(1.0, 2.0)), "both")
-    assert steps == (
-        ChainStep(1, 1, FRESH),
-        ChainStep(1, 2, 0),
-        ChainStep(2, 1, 0),
-        ChainStep(2, 2, 2),
-    )
 
 
 def test_the_whole_protocol_of_the_paper_is_75600_trainings():
@@ -201,19 +190,6 @@ def test_a_run_killed_in_the_middle_is_taken_up(whole, tmp_path):
     with Store(path) as store:
         run_experiment(small(), store)
     assert contents(path) == contents(whole)
-
-
-@pytest.mark.slow
-def test_processes_change_no_bit_and_one_that_is_killed_is_replaced(whole, tmp_path):
-    others = {child.pid for child in multiprocessing.active_children()}
-
-    def kill() -> None:
-        own = [c.pid for c in multiprocessing.active_children() if c.pid not in others]
-        os.kill(own[0], signal.SIGKILL)
-
-    with Store(tmp_path / "lost.sqlite") as store:
-        run_experiment(small(), store, n_jobs=2, progress=AfterRows(3, kill))
-    assert contents(tmp_path / "lost.sqlite") == contents(whole)
 
 
 def test_a_cell_that_raises_becomes_a_row_and_the_walk_goes_on(tmp_path):

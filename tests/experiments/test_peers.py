@@ -88,24 +88,3 @@ def test_a_peer_that_is_not_installed_is_skipped_with_its_reason(tmp_path, monke
         monkeypatch.setitem(PEERS, "absent", peers.Cart)
         done = run_experiment(chosen, store)
         assert done.n_done == 2 and done.skipped == {}
-
-
-def test_a_peer_of_the_readers_own(tmp_path):
-    chosen = spec(peers=("test_peers:Majority",))
-    with Store(tmp_path / "own.sqlite") as store:
-        run_experiment(chosen, store)
-        frame = store.frame({peer_protocol(chosen)})
-    assert frame["features_used"].tolist() == [0]
-    assert frame["global_sparsity"].tolist() == [100.0]
-
-
-class Majority(peers.Peer):
-    """Always says the most frequent class."""
-
-    def build(self, X, y):
-        from sklearn.dummy import DummyClassifier
-
-        return DummyClassifier()
-
-    def splits(self):
-        return iter(())

@@ -17,21 +17,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, load_model
+from softsplit import SoftTreeClassifier, load_model
 from softsplit.cli import app
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
 from softsplit.on_dask import cluster_parts
 from softsplit.on_dask.parts import Moments, Part, Reading, added, part_gram, part_sums
-from softsplit.support.row_budgets import RowBudgets
 from softsplit.tree.scaling import fit_scaling
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-from softsplit import DaskSoftTreeClassifier, DaskSoftTreeClassifierCV  # noqa: E402
+from softsplit import DaskSoftTreeClassifier  # noqa: E402
 from softsplit.formulations.expected_cost import ExpectedCostFormulation  # noqa: E402
 from softsplit.formulations.likelihood import LikelihoodFormulation  # noqa: E402
 from softsplit.on_dask import cluster_parts as dask_parts  # noqa: E402
@@ -208,20 +207,6 @@ def test_estimators_keep_the_conventions_of_scikit_learn(client):
         client=client, **SETTINGS).fit(features, frame["y"]).coef_)  # fmt: skip
     assert_array_equal(unnamed.predict(array).compute(), unnamed.predict(table.to_numpy()))
     assert unnamed.predict_proba(array).shape[1] == 3
-
-
-def test_settings_are_chosen_on_a_sample_and_trained_on_all_rows(client, monkeypatch):
-    monkeypatch.setattr("softsplit.on_dask.classifiers.ROWS", RowBudgets(compared=400))
-    X, y = rows(1500)
-    settings = {"depths": [1, 2], "scales": ["standard"], "ridges": [1.0], "n_strengths": 3}
-    far = DaskSoftTreeClassifierCV(client=client, random_state=0, cv=3, **settings)
-    far.fit(da.from_array(X, chunks=(400, 5)), da.from_array(y, chunks=400))
-    local = far.to_local()
-    assert type(local) is SoftTreeClassifierCV and local.best_params_ == far.best_params_
-    again = SoftTreeClassifier(
-        **{**far.best_estimator_.get_params(), "random_state": 0, "curves": False}
-    ).fit(X, y)  # fmt: skip
-    assert far.best_estimator_.objective_ <= again.objective_ * 1.01
 
 
 def test_tables_are_coded_by_what_some_of_their_rows_say(client):

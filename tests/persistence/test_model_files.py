@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import json
 import re
 from pathlib import Path
@@ -31,7 +30,6 @@ from softsplit.persistence import (
     loads_model,
     save_model,
 )
-from softsplit.persistence.document import PARAMETERS
 from softsplit.persistence.schema import schema
 from softsplit.tree.scaling import KINDS
 
@@ -384,18 +382,6 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
         load_model(path)
 
 
-def test_a_small_file_cannot_ask_for_much_memory(document):
-    n = 1000
-    wide = copy.deepcopy(document)
-    wide["features"] = {
-        "names": None, "low": [0] * n, "high": [1] * n, "scaled_mean": [0] * n,
-        "kinds": ["number"] * n, "importances": [0] * n,
-    }  # fmt: skip
-    wide["scaling"] = {"kind": "minmax", "low": [0] * n, "span": [1] * n}
-    wide["tree"]["depth"] = 16
-    assert "more than softsplit loads" in refusal(json.dumps(wide))
-
-
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: (
@@ -427,7 +413,3 @@ def test_no_file_gives_anything_but_a_tree_or_a_sentence(document, junk, data):
     names = getattr(tree, "feature_names_in_", None)
     X = pd.DataFrame([document["features"]["low"]], columns=names)
     assert np.all(np.isfinite(tree.predict_proba(X)))
-
-
-def test_all_parameters_of_a_tree_may_stand_in_a_file():
-    assert set(inspect.signature(SoftTreeClassifier).parameters) == set(PARAMETERS)

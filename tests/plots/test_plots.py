@@ -191,15 +191,6 @@ def test_a_grid_has_every_pair_in_its_place(grid, wine):
         StrengthPathDisplay.from_path(grid)
 
 
-def test_grids_refuse_what_they_cannot_draw(path, grid):
-    with pytest.raises(ValueError, match="at least two strengths of each scope"):
-        StrengthGridDisplay.from_path(path)
-    with pytest.raises(ValueError, match="value must be one of accuracy, cost"):
-        StrengthGridDisplay.from_path(grid, value="speed")
-    with pytest.raises(ValueError, match="the accuracy needs rows"):
-        StrengthGridDisplay.from_path(grid, value="accuracy")
-
-
 # --- reliability ------------------------------------------------------------------------------
 
 
@@ -226,17 +217,6 @@ def test_reliability_counts_bins_by_hand():
     low, high = curve.interval()
     assert np.all(low <= curve.observed) and np.all(curve.observed <= high)
     assert np.all((low >= 0) & (high <= 1))
-
-
-def test_reliability_of_a_tree_and_its_errors(wine):
-    tree, X, y = wine
-    labels = ReliabilityDisplay.from_estimator(tree, X, y).ax_.get_legend().get_texts()
-    assert len(labels) == 3
-    for setting in ({"n_bins": 0}, {"kind": "all"}):
-        with pytest.raises(ValueError, match=f"{next(iter(setting))} must be"):
-            ReliabilityDisplay.from_estimator(tree, X, y, **setting)
-    with pytest.raises(ValueError, match="y must hold 178 labels"):
-        ReliabilityDisplay.from_estimator(tree, X, y[:5])
 
 
 # --- starts and regions -----------------------------------------------------------------------

@@ -76,16 +76,6 @@ def test_points_of_tables_have_no_common_factor():
     np.testing.assert_allclose(smaller.scores, question.scores)
 
 
-def test_rows_of_weight_two_count_twice_and_the_same_rows_give_the_same_points():
-    _, columns, soft, leaves, labels = soft_tree(2)
-    weights = np.ones(ROWS)
-    one, two = (pointed(columns, [soft], leaves, labels, weights) for _ in range(2))
-    assert one.questions[0].lookups == two.questions[0].lookups
-    np.testing.assert_array_equal(one.leaves, two.leaves)
-    heavier = pointed(columns, [soft], leaves, labels, 2 * weights)
-    assert heavier.questions[0].objective > 1.8 * one.questions[0].gate.value
-
-
 def test_an_effect_against_its_direction_gets_no_points():
     _, columns, soft, leaves, labels = soft_tree(5)
     free, bound = (

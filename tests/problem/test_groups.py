@@ -21,13 +21,11 @@ from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import Groups, PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
-from softsplit.solvers.elimination.deletion_costs import FEATURE
 from softsplit.solvers.elimination.descents import RowDescents, group_shares
-from softsplit.solvers.elimination.path import RIDGE, EliminationPath, pruning_steps
+from softsplit.solvers.elimination.path import RIDGE, EliminationPath
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, ZERO_WEIGHT, SupportTree
 from softsplit.training.preparation import prepare
 
-EVERYTHING = 10**6
 partitions = st.lists(st.integers(0, 2), min_size=6, max_size=6).map(
     lambda homes: np.unique(homes, return_inverse=True)[1]
 )
@@ -57,33 +55,6 @@ def test_the_objective_counts_a_group_once(seed, groups):
     support = SupportTree.of(tree, problem)
     assert support.n_features == groups_in_use(tree.weights, groups)
     assert support.compact().size == support.size
-
-
-@examples(25)
-@given(st.integers(0, 10**6), partitions, st.integers(1, 3))
-def test_deletion_costs_of_groups_are_differences_of_two_objectives(seed, groups, depth):
-    problem, tree = case(seed, groups, depth)
-    descents = RowDescents(problem, Budget(), problem.samples)
-    support = SupportTree.of(tree, problem).compact()
-    if support.n_coefficients < 2:
-        return
-    weighed = replace(problem, ridge=RIDGE * descents.unit)
-    before = weighed.cost(support.parameters(problem))
-    seen = set()
-    for step in pruning_steps(support, descents.on(support), RIDGE * descents.unit, EVERYTHING):
-        mask = support.support.copy()
-        if step.columns is None:
-            continue  # a branch: its cost is without the ridge
-        mask[slice(None) if step.branch == FEATURE else step.branch, step.columns] = False
-        if isinstance(step.columns, list):
-            seen.add(int(support.group_of[step.columns[0]]))
-        lighter = support.with_support(mask)
-        cost = weighed.cost(lighter.parameters(problem)) - before
-        assert step.cost_per_size == pytest.approx(
-            cost / (support.size - lighter.size), rel=1e-8, abs=1e-9
-        )
-    used = [int(g) for g in support.group_of]
-    assert seen == {group for group in used if used.count(group) > 1}
 
 
 @pytest.mark.parametrize("depth", [1, 2])

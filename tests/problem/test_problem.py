@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from helpers import random_case, random_tree
-from softsplit.engines.compiled import PassOptions
 from softsplit.tree.parameters import Block, Topology
 
 BLOCKS = [Block((0,), (0, 1)), Block((2, 5, 6), (4, 5, 6, 7)), Block((), (3,)), Block((4,), ())]
@@ -94,21 +93,3 @@ def test_best_leaves_keep_the_fixed_leaves(block, share):
     assert problem.cost(found) <= problem.cost(case.tree) + 1e-12
     if len(block.leaves) > 1:
         assert problem.cost(found) < problem.cost(case.tree) - 1e-3
-
-
-def test_multipliers_do_not_change_the_masses():
-    case = random_case(0, 3)
-    priced = case.problem.evaluate_cost(case.tree, np.ones(4))
-    assert_array_equal(priced.mass, case.problem.evaluate_cost(case.tree).mass)
-
-
-def test_rows_may_be_evaluated_in_parts():
-    """Parts that cut through classes, and one that misses some, add up to the whole."""
-    case = random_case(0, 3)
-    problem, tree = case.problem, case.tree
-    whole = problem.evaluate_cost(tree)
-    rows = replace(problem.rows, options=PassOptions(chunk_rows=11))
-    parts = replace(problem, rows=rows).evaluate_cost(tree)
-    assert parts.value == pytest.approx(whole.value, rel=1e-13)
-    for name in ("weights", "thresholds", "leaf_values", "mass"):
-        assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10, atol=1e-11)

@@ -59,22 +59,6 @@ def test_a_curve_is_what_the_number_adds_to_the_score_of_the_tree(bent):
     assert curve.sentence.endswith(curve.rises) and " up to " in curve.rises
 
 
-def test_only_terms_that_bend_have_a_curve():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(400, 2))
-    straight = SoftTreeClassifier(points=False, random_state=0, n_starts=2).fit(
-        X, X[:, 0] + X[:, 1] > 0
-    )
-    assert straight.coding_.bends and not curves_of(straight)
-    # One hinge alone bends as well: nothing up to its knot.
-    y = np.maximum(X[:, 0], 0) + 0.05 * rng.normal(size=400) > 0.5
-    hinge = SoftTreeClassifier(points=False, depth=1, random_state=0, n_starts=2).fit(X, y)
-    for _, curve in curves_of(hinge):
-        assert curve.terms.start < len(hinge.tree_.feature_names)
-        assert curve.heights[0] == curve.heights[1] != curve.heights[2] or len(curve.terms) > 1
-    assert 'class="curve"' not in tree_svg(straight.tree_, None, "a tree")
-
-
 def numbers_of(path):
     return np.array(re.findall(r"-?[\d.]+", path.get("d")), dtype=float).reshape(-1, 2)
 

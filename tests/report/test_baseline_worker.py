@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from concurrent.futures import BrokenExecutor
 
 import numpy as np
@@ -14,7 +13,6 @@ from softsplit.data.files import Table
 from softsplit.data.learning import learn
 from softsplit.report import FitOptions, comparison, fit_tree, walk_path
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.selection import assessment
 from softsplit.support.processes import end, process_pool
 from tables import people
 
@@ -50,18 +48,3 @@ def test_figures_are_the_same_with_a_worker_and_where_it_dies(rows, tree, worker
         assert made.baselines[name].features == expected.baselines[name].features
         proba = made.baselines[name].proba
         np.testing.assert_array_equal(proba, expected.baselines[name].proba)
-
-
-def test_no_warning_of_another_method_is_shown(rows, tree, monkeypatch):
-    train = assessment.train_baseline
-
-    def warning(*arguments):
-        where = {"filename": "_base.py", "lineno": 1, "module": "sklearn.svm._base"}
-        warnings.warn_explicit("did not converge", UserWarning, **where)
-        return train(*arguments)
-
-    monkeypatch.setattr(assessment, "train_baseline", warning)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        made = walk_path(tree, rows, resamples=False).assessment
-    assert all(made.baselines[name].complete for name in METHODS)

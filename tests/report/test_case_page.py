@@ -69,21 +69,6 @@ def test_the_nearest_change_is_that_of_explain(opened):  # noqa: F811
     assert checked > 1
 
 
-def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):  # noqa: F811
-    from playwright.sync_api import expect
-
-    _, data = random_page(4, "minmax", "shares")
-    page = opened(data)
-    before = page.locator("#case-answer").inner_text()
-    assert page.locator(".tree .lit").count() == 0
-    page.locator("#case-changes button").first.click()
-    assert page.locator("#case-answer").inner_text() != before
-    assert page.locator(".tree .leaf.lit").count() == 1
-    page.get_by_role("button", name="Back to the typical row").click()
-    expect(page.locator(".tree .lit")).to_have_count(0)
-    assert page.locator("#case-answer").inner_text() == before
-
-
 def test_a_text_column_is_one_choice(opened):  # noqa: F811
     table = people(120)
     rows = learn(Table("people", table), "risk")

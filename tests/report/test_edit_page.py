@@ -20,7 +20,6 @@ from softsplit.reading.outline import outline
 from softsplit.report import render_report
 from softsplit.report.anywhere import labelled_rows
 from softsplit.report.editor import FIGURES, editor_values
-from tables import people
 
 KINDS = {
     "walk": {},
@@ -147,25 +146,3 @@ def test_a_page_without_rows_holds_none():
     value = repr(float(data.matrix[7, data.tree.selected_features_[0]]))
     assert value in full and value not in empty
     assert 'id="change"' in full and 'id="change"' not in empty
-
-
-def test_levels_and_edits_of_a_table(opened):  # noqa: F811
-    frame = people(120)
-    y = frame.pop("risk")
-    tree = SoftTreeClassifier(n_starts=1, random_state=0, points=False).fit(frame, y)
-    edited = tree.edit(date="2026-11-18").round_weights(2, reason='"><b>said</b>')
-    data = unjudged_page(*labelled_rows(edited, frame, y))
-    page = opened(data)
-    assert re.search(
-        r'2026-11-18 round_weights\(digits=2\)( \(.*\))? - "><b>said</b>',
-        page.locator("#provenance").inner_text(),
-    )
-    values = editor_values(data)
-    place = next(n for n, q in enumerate(values["questions"]) if q["threshold"] is not None)
-    page.locator(f"#edit-{place}-threshold").fill("0.123")
-    known = {"tree": edited}
-    code = page.locator("#edit-code").inner_text()
-    assert re.search(rf"set_threshold\({values['questions'][place]['number']}, 0.123\)", code)
-    exec(code, known)
-    after = shown_figures(page, "after")["accuracy"]
-    assert after == pytest.approx(np.mean(known["edited"].predict(frame) == y), abs=1e-9)

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from softsplit import SoftTreeClassifier, group_figures, report
-from softsplit.report.groups import group_names
 
 
 def made(rows: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
@@ -50,21 +49,6 @@ def test_figures_by_group_are_counted(tree: SoftTreeClassifier) -> None:
         assert figure(group, "said - true", "yes")["value"] == pytest.approx(said)
     assert figure("m", "accuracy")["high"] < figure("f", "accuracy")["low"]
     assert figure("all rows", "accuracy")["rows"] == 800
-
-
-def test_groups_of_numbers_gaps_and_many_levels() -> None:
-    quarters = group_names(pd.Series([*range(100), np.nan]))
-    assert len(set(quarters[:100])) == 4 and quarters[100] == "unknown"
-    many = group_names(pd.Series([f"level {i}" for i in range(50)]))
-    assert len(set(many)) == 12 and "others" in many
-    assert set(group_names(pd.Series([0, 1, 1]))) == {"0", "1"}
-    named = group_names(pd.Series(["all rows", "others", "unknown", None]))
-    assert list(named) == ["'all rows'", "others", "'unknown'", "unknown"]
-    days = pd.Series(pd.date_range("2024-01-01", periods=40, freq="D", tz="UTC"))
-    assert list(group_names(days).categories) == [
-        "up to 2024-01-10", "2024-01-10 to 2024-01-20", "2024-01-20 to 2024-01-30",
-        "above 2024-01-30",
-    ]  # fmt: skip
 
 
 def test_hostile_groups_get_one_sentence(tree: SoftTreeClassifier) -> None:

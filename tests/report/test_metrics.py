@@ -13,11 +13,9 @@ from slow_cases import examples
 from softsplit import SoftTreeClassifier
 from softsplit.data import Table, learn
 from softsplit.report import comparison, render_report, walk_path
-from softsplit.report.charts import reliability_bins
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.report.measures import class_sentence, threshold_values, verdict
 from softsplit.report.metrics import (
-    balanced_difference,
     balanced_share,
     log_loss,
     precision_recall_area,
@@ -71,23 +69,6 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
     assert np.all(inside / 300 > 0.9), inside / 300
 
 
-def test_a_difference_of_balanced_accuracies_is_of_the_same_rows():
-    labels = np.repeat([0, 1], [90, 10])
-    good = np.ones(100, bool)
-    worse = np.append(np.ones(90, bool), np.zeros(10, bool))
-    found = balanced_difference(good, worse, labels)
-    assert found.value == 0.5 and found.low == found.high == 0.5
-
-
-def test_reliability_counts_every_row_once():
-    rng = np.random.default_rng(1)
-    said = np.round(rng.random(503), 2)
-    bins = reliability_bins(said, rng.random(503) < said)
-    assert sum(b.rows for b in bins) == 503 and len(bins) <= 10
-    assert all(b.low <= b.true <= b.high for b in bins)
-    assert len(reliability_bins(np.full(50, 0.3), np.zeros(50, bool))) == 1
-
-
 @pytest.fixture(scope="module")
 def rare():
     rows = learn(Table("rare", rare_table().astype(str)), "state")
@@ -107,14 +88,6 @@ def test_a_rare_class_leads_with_the_balanced_figure(rare):
     found = rare.class_metrics(rare.chosen, rare.rare)
     assert f"finds {round(found.rows * found.found.value)} of {found.rows} rows of class" in told
     assert told in page.replace("&nbsp;", "\N{NO-BREAK SPACE}")
-
-
-def test_the_most_frequent_class_is_as_good_as_chance(rare):
-    """Its pooled folds differ by chance; a constant has an area of one half."""
-    found = rare.baseline_metrics("majority")
-    assert found.roc == (0.5, 0.5, 0.5)
-    assert found.balanced == (1 / len(rare.classes),) * 3
-    assert found.accuracy.value > 1 / len(rare.classes)
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from places import ROOT
 from softsplit import SoftTreeClassifier
-from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess
-from softsplit.report.metrics import difference, share
 from softsplit.report.pages import Table, json_for_script, render
 from softsplit.report.sections import glossary
 
@@ -51,35 +49,6 @@ def test_names_in_elements_are_text_to_a_browser(name):
     box = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": name}
     assert ("div", box) in tags and len(tags) == (17 if name else 16)
     assert "".join(part for part in seen if isinstance(part, str)).count(name) >= 5
-
-
-def test_wilson_interval_of_a_textbook_case():
-    found = share(np.array([True] * 8 + [False] * 2))
-    assert found.value == 0.8
-    assert found.low == pytest.approx(0.4902, abs=1e-4)
-    assert found.high == pytest.approx(0.9433, abs=1e-4)
-    assert share(np.ones(5, bool)).high == pytest.approx(1.0)
-
-
-def test_paired_difference_is_narrower_than_two_intervals():
-    rng = np.random.default_rng(0)
-    first = rng.random(400) < 0.8
-    second = first.copy()
-    second[:12] = ~second[:12]
-    gap = difference(first, second)
-    assert gap.value == pytest.approx(first.mean() - second.mean())
-    assert gap.high - gap.low < share(first).high - share(first).low
-
-
-@pytest.mark.parametrize("colour", COLOURS)
-def test_ink_can_be_read_on_every_class_colour(colour):
-    def luminance(code):
-        parts = [int(code[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return np.dot([0.2126, 0.7152, 0.0722], linear)
-
-    low, high = sorted([luminance(colour), luminance(ink_on(colour))])
-    assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 def test_words_are_the_same_in_page_and_documents():

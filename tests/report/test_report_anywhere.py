@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
-import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import softsplit
-from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier, save_model, strength_path
-from softsplit.fitted.pruning import oriented
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.report.drawing import rows_flow
 from tables import people
 
 
@@ -125,26 +118,6 @@ def test_names_stay_text_in_notebooks(iris):
     assert "<b>0</b>" in texts(tree._repr_html_())
     texts(tree.explain(X.iloc[[3]])._repr_html_())
     assert "<script>x" not in tree._repr_html_()
-
-
-@hypothesis_settings(max_examples=40, deadline=None)
-@given(**TREES)
-def test_turned_sides_change_no_answer(seed, depth, kind, labels):
-    tree, frame = classifier_and_frame(seed, depth, kind, labels)
-    X, model = frame.to_numpy(), tree.tree_
-    y = model.predict_index(X)
-    shares = model.leaf_shares
-    tree_ = replace(model.parameters, leaf_values=shares)
-    mass = [model.leaf_proba(X)[y == k].sum(axis=0) for k in range(len(model.classes))]
-    turned = replace(model, parameters=oriented(tree_, np.array(mass)), distributions=None)
-    model = replace(model, parameters=tree_, distributions=None)
-    np.testing.assert_allclose(turned.predict_proba(X), model.predict_proba(X), atol=1e-9)
-    counts = rows_flow(turned, X, y).counts
-    place = np.arange(len(counts)) @ counts / np.maximum(counts.sum(axis=0), 1e-300)
-    for t in range(len(model.parameters.thresholds)):
-        sides = [2 * t + 1, 2 * t + 2]
-        if counts.sum(axis=0)[sides].min() > 1e-6 * len(X):
-            assert place[sides[0]] <= place[sides[1]] + 1e-6
 
 
 def test_a_table_with_its_target_needs_no_y(light):

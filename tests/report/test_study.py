@@ -11,14 +11,13 @@ import pytest
 
 import softsplit.report
 from clocks import Clock
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
+from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.report import (
     FitOptions,
     comparison,
     fit_tree,
     rows_of,
-    study,
     walk_path,
 )
 from softsplit.report.comparison import ComparisonOptions
@@ -66,27 +65,6 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     assert data.trees[data.chosen] is data.tree is tree
     assert said[0].startswith("training 3 trees") and said[1].startswith("judging 3 trees")
     assert not data.interrupted
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "n_classes", "told"), [(400, 2, "0.25 %"), (2500, 2, "0.1 %"), (399, 3, "0.16 %")]
-)
-def test_the_price_of_a_feature_is_told_as_it_was(n_rows, n_classes, told):
-    y = np.arange(n_rows) % n_classes  # even classes
-    X = np.random.default_rng(0).normal(size=(n_rows, 3))
-    X[:, 0] += y
-    few = {"ridges": [1.0], "scales": ["standard"], "n_strengths": 1, "curves": False}
-    search = SoftTreeClassifierCV(depths=[n_classes - 1], **few, random_state=0).fit(X, y)
-    found = search.cv_results_
-    paid = (found["priced_log_loss"] - found["mean_test_log_loss"]) / found["mean_n_features"]
-    assert paid[0] / np.log(n_classes) == pytest.approx(search.feature_price_)
-    assert (
-        f"; a feature is kept if it lowers the log-loss by at least {told} of the log-loss of a "
-        "tree without features"
-    ) in study.describe_choice(search)
-    assert "unit of its cost" not in study.describe_choice(search)
-    search.set_params(feature_costs=[1.0, 2.0, 3.0])
-    assert "without features for each unit of its cost" in study.describe_choice(search)
 
 
 def test_trees_come_before_methods_and_what_is_missing_is_named(light, monkeypatch):

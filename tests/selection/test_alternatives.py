@@ -11,8 +11,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text, load_model, save_model
-from softsplit.estimators.alternatives import Alternative
-from softsplit.selection.alternatives import TreeSignature
 
 
 def twins(n_rows: int = 300, seed: int = 2) -> tuple[pd.DataFrame, np.ndarray]:
@@ -70,30 +68,6 @@ def test_alternatives_read_well_and_are_fitted_trees(search, tmp_path):
     loaded = load_model(tmp_path / "other.json")
     assert_array_equal(loaded.predict(X), found[0].tree.predict(X))
     assert export_text(loaded) == export_text(found[0].tree)
-
-
-@pytest.mark.parametrize(
-    ("behind", "measure", "words"),
-    [
-        (0.0069, "log-loss", "log-loss higher by 0.0069 +- 0.0100 on held-out rows"),
-        (-0.0069, "log-loss", "log-loss lower by 0.0069 +- 0.0100 on held-out rows"),
-        (0.0069, "accuracy", "accuracy lower by 0.0069 +- 0.0100 on held-out rows"),
-        (-0.0069, "roc_auc", "roc_auc higher by 0.0069 +- 0.0100 on held-out rows"),
-    ],
-)
-def test_the_gap_names_what_is_compared(behind, measure, words):
-    one = Alternative(None, ("a",), (), 1, 1, behind, 0.01, measure)
-    assert one.gap_words == words
-
-
-def test_looks_tell_features_and_questions_apart():
-    weights = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
-    looks = TreeSignature.of(weights, None)
-    assert looks == TreeSignature(frozenset({0, 2}), 2)
-    assert TreeSignature.of(weights, np.array([0, 0, 0])) == TreeSignature(frozenset({0}), 2)
-    assert looks.distance(TreeSignature(frozenset({0, 1}), 2)) == pytest.approx(2 / 3)
-    assert 0 < looks.distance(TreeSignature(frozenset({0, 2}), 1)) < 0.01
-    assert looks.distance(looks) == 0
 
 
 def test_what_comes_back_in_resamples(search):

@@ -14,7 +14,7 @@ from slow_cases import examples
 from softsplit import SoftTreeClassifierCV
 from softsplit.report.study import describe_choice
 from softsplit.selection.folds import make_splits
-from softsplit.selection.held_out import LARGEST_LOSS, valued_samples
+from softsplit.selection.held_out import valued_samples
 from softsplit.selection.rare_classes import FACTORS, decision_factors, prediction_costs
 from softsplit.selection.scoreboard import PRICES, Candidate, FoldScore, Scoreboard, Valued
 
@@ -28,11 +28,6 @@ def test_values_are_minus_the_log_loss() -> None:
     found = valued_samples(shares, labels, weights)
     loss = log_loss(labels, shares.T, sample_weight=weights, labels=[0, 1, 2])
     assert np.average(found.values, weights=found.weights) == pytest.approx(-loss)
-
-
-def test_one_sample_that_is_sure_and_wrong_counts_no_more_than_far() -> None:
-    found = valued_samples(np.array([[1.0], [0.0]]), np.array([1]), np.ones(1))
-    assert found.values[0] == -LARGEST_LOSS
 
 
 def test_a_feature_is_bought_where_it_saves_its_price() -> None:
@@ -75,22 +70,6 @@ def test_the_error_is_that_of_the_difference_over_samples() -> None:
     assert board.best() == best
     assert board.close(near, best)
     assert not board.close(far, best)
-
-
-def test_trees_in_points_are_judged_on_the_folds_and_large_ones_beside_smaller() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 8))
-    y = (X[:, :7].sum(axis=1) + rng.normal(size=400) > 0).astype(int)
-    given = {"scales": ["standard"], "ridges": [1.0], "points": True, "random_state": 0}
-    chosen = SoftTreeClassifierCV(**given).fit(X, y)
-    compared = chosen.cv_results_
-    pointed = np.flatnonzero(compared["param_points"])
-    assert len(pointed) == 2 and chosen.best_index_ in pointed
-    worth = compared["mean_test_log_loss"]
-    free = worth[: pointed[0]].min()
-    assert np.all(np.abs(worth[pointed] - free) < 0.1)
-    held_out = chosen.tree_.held_out
-    assert held_out.rows.sum() == len(y)
 
 
 def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:

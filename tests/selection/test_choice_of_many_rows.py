@@ -11,12 +11,9 @@ from softsplit import SoftTreeClassifierCV
 from softsplit.estimators import classifier_cv
 from softsplit.estimators.base import CutShortWarning
 from softsplit.selection import cross_validation, fold_paths, held_out, strengths
-from softsplit.selection.candidates import CandidateSearch
-from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
+from softsplit.selection.scoreboard import Candidate
 from softsplit.solvers import Status
 from softsplit.support.row_budgets import RowBudgets
-from softsplit.training.observer import Observer
-from softsplit.tree.parameters import TreeParameters
 
 
 def two_classes(n_rows):
@@ -68,39 +65,8 @@ def test_settings_compete_on_the_first_folds(monkeypatch):
     assert np.array_equal(found[0].predict_proba(X), found[1].predict_proba(X))
 
 
-def board_of(worths):
-    """One row for each depth, with the same log-loss on every held-out row of two folds."""
-    board = Scoreboard(4)
-    for depth, worth in worths.items():
-        for fold in range(2):
-            board.add(one_of_depth(depth), 0.01, fold, score_of(worth))
-    return board
-
-
-def score_of(worth):
-    tree = TreeParameters(np.zeros((1, 1)), np.zeros(1), np.full((2, 2), 0.5))
-    valued = Valued(np.full(50, worth) + 1e-4 * np.arange(50), np.ones(50))
-    return FoldScore(tree, 0.9, 1, 1, 0.0, valued)
-
-
 def one_of_depth(depth):
     return Candidate("standard", depth, "auto", "count", "size", "log", 1.0)
-
-
-@pytest.mark.parametrize(
-    ("worths", "pays"),
-    [
-        ({1: -0.40, 2: -0.38}, True),
-        ({1: -0.40, 2: -0.395}, False),  # less than two per cent
-        ({1: -0.020, 2: -0.0170}, False),  # fifteen per cent of hardly anything
-        ({1: -0.020, 2: -0.0160}, True),
-    ],
-)
-def test_of_many_rows_a_level_must_gain_a_part_of_the_log_loss(monkeypatch, worths, pays):
-    search = CandidateSearch(None, board_of(worths), (0.01,), Observer(), 0)
-    for many in (False, True):
-        monkeypatch.setattr(CandidateSearch, "_halves", lambda self, choice, many=many: many)
-        assert search._pays(one_of_depth(2)) == (pays or not many)
 
 
 @pytest.mark.parametrize(
@@ -117,22 +83,6 @@ def test_how_deep_trees_of_many_rows_may_be(n_rows, n_columns, n_classes, deepes
     choice = one_of_depth(1).formulation.choice
     found = strengths.make_depths("auto", n_classes, n_rows, choice, n_columns=n_columns)
     assert found[-1] == deepest
-
-
-def test_of_many_rows_strengths_above_the_better_half_are_left_out(monkeypatch):
-    strengths = tuple(np.geomspace(0.001, 0.5, 12).tolist())
-    judged = strengths[::2]
-    board, deeper = Scoreboard(4), [one_of_depth(2)]
-    search = CandidateSearch(None, board, strengths, Observer(), 0)
-    for many in (False, True):
-        monkeypatch.setattr(CandidateSearch, "_halves", lambda self, choice, many=many: many)
-        assert search._screen(deeper) == judged  # nothing is known yet
-    for strength, worth in zip(judged, (-0.30, -0.32, -0.29, -0.28, -0.5, -0.7), strict=True):
-        for fold in range(2):
-            board.add(one_of_depth(1), strength, fold, score_of(worth))
-    assert search._screen(deeper) == judged[:4]
-    monkeypatch.setattr(CandidateSearch, "_halves", lambda self, choice: False)
-    assert search._screen(deeper) == judged
 
 
 def test_after_ctrl_c_no_further_tree_is_judged(monkeypatch):

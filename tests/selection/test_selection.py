@@ -111,19 +111,6 @@ def test_grid_of_many_rows_is_longer_and_begins_where_a_coefficient_costs_a_quar
     assert np.all(longer[1:] / longer[:-1] <= 1.75)
 
 
-def test_paper_grid_local_scope_and_two_dimensions():
-    X, y = load_iris(return_X_y=True)
-    local = strength_path(X, y, estimator=quick(), strengths="paper", scope="local")
-    assert local.to_frame()["local_strength"].tolist() == [2.0**r for r in range(-8, 6)]
-    both = strength_path(X, y, estimator=quick(), strengths=[0.1, 1.0], scope="both")
-    assert [(p.local_strength, p.global_strength) for p in both.points] == [
-        (0.1, 0.1),
-        (0.1, 1.0),
-        (1.0, 0.1),
-        (1.0, 1.0),
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -189,18 +176,6 @@ def follow_paths(n_starts, budget, change=lambda number, tight, found: found):
     pairs = [whole.penalties.with_strengths(0.0, strength) for strength in (0.01, 0.1, 0.5)]
     problems = [whole.with_penalties(pair) for pair in pairs]
     return problems, solve_path(problems, solver, n_starts=n_starts, budget=budget), asked
-
-
-@pytest.mark.parametrize(("n_starts", "finished"), [(1, 1), (3, 1), (6, 2)])
-def test_of_several_paths_the_best_at_a_strength_are_finished(n_starts, finished):
-    problems, found, asked = follow_paths(n_starts, Budget())
-    rough, tight = asked[:n_starts], asked[n_starts:]
-    assert [number for number, last, _ in rough if not last] == list(range(n_starts))
-    assert all(last for _, last, _ in tight) and len(tight) == finished * len(problems)
-    for at in range(len(problems)):
-        best = sorted(range(n_starts), key=lambda number: rough[number][2][at])[:finished]
-        assert [number for number, _, _ in tight[at * finished :][:finished]] == best
-    assert [solution.message for solution in found].count("not measured") == 0
 
 
 @pytest.mark.parametrize("how", ["stopped", "raised", "cut"])

@@ -14,8 +14,6 @@ from softsplit.selection.strengths import (
     bound_grid,
     given_grid,
     grid_pairs,
-    shared,
-    shares_of,
     strength_unit,
     strengths_at,
 )
@@ -32,13 +30,6 @@ def test_the_unit_is_the_loss_of_the_best_tree_without_features():
     assert strengths_at(problem, SHARES["size"], 0.1) == pytest.approx(
         (0.02 * entropy, 0.08 * entropy)
     )
-
-
-def test_shares_are_undone():
-    for shares in SHARES.values():
-        assert sum(shares) == pytest.approx(1.0)
-        assert shares_of(*shared(shares, 7.0)) == pytest.approx(shares)
-    assert shares_of(0.0, 0.0) == (0.0, 1.0)
 
 
 def test_named_strengths_are_sorted_and_checked():

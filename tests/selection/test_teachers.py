@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
@@ -217,13 +216,3 @@ def test_wrong_teachers_get_one_sentence(given, sentence):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=sentence):
         SoftTreeClassifierCV(**given).fit(X, y)
-
-
-def test_sparse_rows_have_no_teacher():
-    rng = np.random.default_rng(0)
-    X = csr_array(rng.poisson(0.02, size=(60, 2000)).astype(float))
-    y = np.arange(60) % 2
-    with pytest.raises(ValueError, match="rows in memory that are not sparse"):
-        SoftTreeClassifierCV(teacher="forest").fit(X, y)
-    with pytest.raises(ValueError, match="rows in memory that are not sparse"):
-        SoftTreeClassifier().fit(X, y, targets=np.full((60, 2), 0.5))

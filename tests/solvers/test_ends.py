@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 from softsplit import SoftTreeClassifier
 from softsplit.solvers import EliminationSolver
-from softsplit.solvers.stopping import GIVEN_UP, EndPoints, SearchSummary, Stop
+from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.training.precompile import tiny_likelihoods
 
 
@@ -112,23 +110,3 @@ def test_a_solver_that_does_not_search_takes_no_effort(iris):
         r"n_starts\.$",
     ):
         SoftTreeClassifier(loss="cost", solver="decomposition", effort="fast").fit(*iris)
-
-
-def test_a_start_that_follows_another_is_no_descent_but_its_tree_is_known():
-    ends, other = EndPoints(), EndPoints()
-    for objective in (3.0, 2.0, 2.0, GIVEN_UP, 2.0, 3.0):
-        ends.start_ended(objective)
-        other.start_ended(objective)
-    for objective in (2.0, 2.0, GIVEN_UP):
-        ends.follower_ended(objective)
-    assert ends.chance == other.chance
-    ends.follower_ended(1.0)
-    assert ends.chance == pytest.approx(other.chance * 3 / 2)  # one tree more
-    told = ends.summary()
-    assert (told.n_starts, told.n_ends, told.n_given_up) == (10, 3, 1)
-
-
-def test_starts_without_a_search_are_told_plainly():
-    told = SearchSummary(5, 0, 2, 0, 4, 0.0, 0.0, Stop.NO_SEARCH)
-    assert str(told) == "4 of 5 starts ended in the best of 2 different trees"
-    assert str(replace(told, n_ends=1, n_best=5)) == "all 5 starts ended in the same tree"

@@ -14,7 +14,7 @@ from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.solvers import Budget, EliminationSolver
 from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.race import Entrants, grown, grown_to, race, single_leaf
+from softsplit.solvers.elimination.race import grown, grown_to, single_leaf
 from softsplit.solvers.elimination.solver import EliminationRun
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.mixtures import MixtureOptions, mixture_trees
@@ -52,13 +52,6 @@ def test_a_tree_by_a_plan_parts_the_classes(n_features):
     assert best > (0.95 if n_features == 2 else 0.6)
 
 
-def test_one_class_everywhere_below_a_branch_still_gives_a_tree():
-    X, y = corners()
-    problem = problem_of(X[:, :1] * 0.0, y % 3, depth=3)  # nothing can be parted
-    for tree in mixture_trees(problem, np.random.default_rng(1), 5):
-        assert np.isfinite(tree.weights).all() and np.isfinite(tree.thresholds).all()
-
-
 def test_a_tree_grows_from_the_one_that_is_there():
     problem = problem_of(*corners(), depth=2)
     descents = descents_of(problem)
@@ -88,24 +81,6 @@ def test_a_path_begins_with_what_the_shallower_tree_has_found():
     descents = descents_of(deep)
     alone = grown_to(descents, SupportTree.of(path.winner, deep), 3).parameters(deep)
     assert deep.objective(found.parameters) <= deep.objective(alone)
-
-
-@pytest.mark.parametrize("from_shallower", [False, True])
-def test_a_tree_that_grows_alone_races_with_no_start(from_shallower):
-    X, y = learnable_rows(3, n_rows=150, n_features=5, n_classes=3)
-    problem = problem_of(X, y, depth=2)
-    descents = descents_of(problem)
-    below = grown(single_leaf(descents.rows), descents.rows) if from_shallower else None
-    drawn = mixture_trees(problem, np.random.default_rng(0), 2)
-    ends = [
-        race(descents, Entrants([SupportTree.of(tree, problem)], False, below, grown_only=True))
-        for tree in drawn[:2]
-    ]
-    np.testing.assert_array_equal(ends[0].splits, ends[1].splits)
-    assert ends[0].shape == (3, 3)
-    over = RowDescents(problem, Budget(time_limit=0.0), problem.rows.sample())
-    start = SupportTree.of(drawn[0], problem)
-    assert race(over, Entrants([start], False, below, grown_only=True)) is start
 
 
 def growth_start(problem):

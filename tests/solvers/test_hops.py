@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from native_cases import SoMany, make_draws, make_engine, make_problem, solve, solved_point
-from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
@@ -24,9 +23,7 @@ from softsplit.solvers.basin_hopping.budget import (
 )
 from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.search import (
-    POLISH_NEWTON,
     BasinHopping,
-    DescentPair,
     PerturbationSchedule,
 )
 from softsplit.solvers.starts.rules import draw_start
@@ -89,32 +86,6 @@ def test_the_search_is_never_worse_and_deterministic(seed):
     np.testing.assert_array_equal(ends[0][1], ends[1][1])
 
 
-def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes():
-    problem = make_problem(global_=0.2)
-    points = bad_points(problem, 3)
-    engine = make_engine(problem)
-    order = sorted(points, key=lambda point: engine.descend(*point, EVALUATE_ONLY))
-    good = better_tree(problem, order[0], engine)
-
-    def improve_first(engine, point, number):
-        if number == 0:
-            return (good.parameters.splits, good.parameters.leaf_values)
-        return (point[0].copy(), point[1])
-
-    move = Watched(improve_first)
-    hops = BasinHopping(
-        perturbations=(move,), few=DescentPair(EVALUATE_ONLY, EVALUATE_ONLY)
-    )  # nothing else moves
-    end = hops.improve(engine, order, make_draws(), SoMany(6))
-    assert [turn for *_, turn in move.seen] == list(range(6))
-    seen = [point for point, *_ in move.seen]
-    assert seen[0] is order[0]
-    assert seen[2] is seen[4] is end
-    assert seen[1] is seen[5] is order[1]
-    assert seen[3] is order[2]
-    assert engine.descend(*end, EVALUATE_ONLY) <= good.objective + 1e-6
-
-
 def test_moves_that_succeed_come_more_often_and_none_is_forgotten():
     choice = PerturbationSchedule([1.0, 1.0, 1.0])
     seen = []
@@ -131,22 +102,6 @@ def test_moves_that_succeed_come_more_often_and_none_is_forgotten():
     assert {choice.next() for _ in range(5)} == {2}
     choice.leave_out(2)
     assert choice.is_empty
-
-
-def test_a_hopeless_hop_is_given_up_after_the_first_descent():
-    problem = make_problem(global_=0.2)
-    point = solved_point(problem)
-    engine = make_engine(problem)
-    lowest = engine.descend(*point, EVALUATE_ONLY)
-    bad = bad_points(problem, 1)[0]
-    hops = BasinHopping(few=DescentPair(EVALUATE_ONLY, POLISH_NEWTON), hopeless=0.0)
-    assert hops.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] == np.inf
-    generous = replace(hops, hopeless=1e9, slow=1e9)
-    assert generous.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] < np.inf
-    # And one that comes down too slowly for what is left, after some steps of the second.
-    tight = POLISH._replace(max_iter=40, tol=0.0, decrease=0.0)
-    slow = BasinHopping(few=DescentPair(EVALUATE_ONLY, tight), hopeless=1e9, slow=0.0)
-    assert slow.descend(engine, (bad[0].copy(), bad[1]), -1e9)[0] == np.inf
 
 
 @pytest.mark.parametrize(
@@ -209,28 +164,6 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
 # --- the solver's search --------------------------------------------------------------------
 
 
-def sized(rows, features=30, depth=3):
-    """A problem of that size, without the memory it would take."""
-    problem = make_problem(depth=depth)
-    features = np.broadcast_to(0.5, (features, rows))
-    weights = np.broadcast_to(1.0, (rows,))
-    return replace(
-        problem, rows=CompiledRows(replace(problem.samples, features=features, weights=weights))
-    )
-
-
-def test_the_larger_a_problem_the_more_a_hop_must_promise():
-    solver = BasinHoppingSolver()
-    least = [solver.least_chance(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
-    assert least[0] < 0.05
-    assert least[-1] > 1.0  # no hop at all
-    assert least == sorted(least)
-    assert solver.least_chance(sized(150, depth=8)) > solver.least_chance(sized(150, depth=2))
-    fast = solver.with_effort(0.2)
-    assert fast.least_chance(sized(10)) == pytest.approx(5 * least[0])
-    assert replace(solver, effort=0.0).least_chance(sized(10)) == np.inf
-
-
 def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
     problem = make_problem(global_=0.2, rows=120, features=6)
     solver = BasinHoppingSolver()
@@ -240,30 +173,6 @@ def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
     assert found.objective <= front[0].objective
     assert found.violation <= 1e-6
     assert solver.improve(problem, front, make_draws(), SoMany(0), Budget()) is front[0]
-
-
-def stopping_finish(error):
-    class Stop:
-        def apply(self, engine, theta, leaves):
-            raise error
-
-    return Stop()
-
-
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [(OutOfBudget, Status.MAX_ITER), (KeyboardInterrupt, Status.INTERRUPTED)],
-)
-def test_a_search_cut_in_its_last_descent_keeps_the_best_and_says_so(error, status):
-    problem = make_problem(global_=0.2)
-    bad = solve(problem, rule="uniform", max_iter=1)
-    budget = Budget()
-    solver = BasinHoppingSolver(finish=stopping_finish(error))
-    found = solver.improve(problem, [bad], make_draws(), SoMany(16), budget)
-    assert found.objective < bad.objective
-    assert found.violation <= 1e-6
-    assert found.status is status
-    assert budget.stopped == (error is KeyboardInterrupt)
 
 
 def test_the_search_ends_no_worse_than_the_all_zero_tree():

@@ -88,13 +88,6 @@ def test_every_penalty_ends_at_a_point_of_the_first_order(surrogate, scope, dept
     assert_optimal(problem, solution)
 
 
-@pytest.mark.parametrize("ridge", [0.1, 1.0])
-def test_without_penalty(ridge):
-    X, y = learnable_rows(5, n_rows=80, n_classes=3)
-    problem = problem_of(X, y, depth=2, ridge=ridge)
-    assert_optimal(problem, best_of(problem))
-
-
 def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
     """At any strength; and a greater strength takes no larger tree."""
     problem, tree = random_problem(2, depth=2, n_features=6, n_rows=80)
@@ -172,21 +165,6 @@ def test_no_worse_than_ipopt(surrogate, scope):
         reference = best_of(problem, IpoptSolver(), n_starts=3)
         found = best_of(problem, n_starts=5)
         assert found.objective <= 1.001 * reference.objective
-
-
-@needs_casadi
-def test_from_the_same_tree_ipopt_ends_at_the_same_point():
-    """Where both descend from a tree that is nearly there: objective, weights, leaves."""
-    X, y = learnable_rows(3, n_rows=60, n_classes=3)
-    problem = problem_of(X, y, depth=2, penalties=PenaltyPair.of(linear(), 0.5, 0.5))
-    ours = best_of(problem)
-    theirs = IpoptSolver().solve(problem, Start(ours.parameters), Budget())
-    assert theirs.status is Status.OPTIMAL
-    assert theirs.objective == pytest.approx(ours.objective, rel=1e-7)
-    np.testing.assert_allclose(theirs.parameters.weights, ours.parameters.weights, atol=1e-4)
-    np.testing.assert_allclose(
-        theirs.parameters.leaf_values, ours.parameters.leaf_values, atol=1e-4
-    )
 
 
 @needs_casadi
@@ -283,15 +261,6 @@ def test_a_coefficient_that_does_nothing_is_zero() -> None:
     X, y = rng.normal(size=(60, 5)), rng.integers(0, 2, 60)
     tree = SoftTreeClassifier(global_strength=0.4, random_state=0).fit(X, y)
     assert np.abs(tree.weights_[tree.weights_ != 0]).min() > 1e-6
-
-
-def test_few_rows_of_noise_give_no_tree():
-    rng = np.random.default_rng(5)
-    used = []
-    for _ in range(4):
-        X, y = rng.normal(size=(60, 10)), rng.integers(2, size=60)
-        used.append(len(SoftTreeClassifier(random_state=0).fit(X, y).selected_features_))
-    assert np.mean(used) <= 1
 
 
 def test_class_rates_without_any_time_give_one_sentence():

@@ -19,7 +19,6 @@ from likelihood_cases import (
 from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.bounded import coordinates
@@ -237,19 +236,6 @@ def parity(problem, rng, cells):
     X = np.ascontiguousarray(samples.features.T)
     engine = CompiledRows(Samples.from_arrays(X, cells[1], len(cells[0]), samples.weights))
     return RateLimits(engine, cells[0] // 2, required, problem.n_groups)
-
-
-def test_leaf_steps_lower_the_loss_down_to_no_gap():
-    problem, tree = random_problem(7)
-    assert isinstance(problem.loss.leaf_rule, CountedDistributions)
-    values = [problem.cost(tree)]
-    for _ in range(1000):
-        tree = problem.best_leaves(tree)
-        values.append(problem.cost(tree))
-    assert np.all(np.diff(values) <= 1e-12 * values[0])
-    slope = problem.evaluate_cost(tree).leaf_values
-    gap = problem.loss.leaf_rule.gap(slope, np.ones_like(slope), None, tree.leaf_values)
-    assert gap < 1e-6
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])

@@ -8,8 +8,8 @@ import pytest
 from brute_force import expected_cost
 from native_cases import make_engine, make_problem, solved_point
 from softsplit.engines.compiled import CompiledRows
-from softsplit.problem.loss import ExpectedCost, LogLoss
-from softsplit.problem.penalties import PenaltyPair, exponential, linear
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.active_set.state import EVALUATE_ONLY
 from softsplit.solvers.base import Draw
@@ -24,7 +24,6 @@ from softsplit.solvers.basin_hopping.perturbations import (
     fresh_tree,
     refit,
 )
-from softsplit.solvers.basin_hopping.stages import LogWarmUp
 from softsplit.tree.parameters import Topology, TreeParameters
 
 MOVES = [
@@ -82,34 +81,6 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
         np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("move", [Redraw((0.05, 0.25)), Redraw(steepness=(128.0,))], ids=move_id)
-def test_replant_keeps_the_leaves_and_lands_elsewhere(move):
-    problem = make_problem(depth=2, global_=0.2)
-    point = solved_point(problem)
-    ends = [move.apply(make_engine(problem), point, Draw(seed), 0) for seed in (7, 8)]
-    for theta, leaves in ends:
-        np.testing.assert_array_equal(leaves, point[1])
-        assert not np.allclose(theta, point[0])
-    assert not np.allclose(ends[0][0], ends[1][0])
-
-
-def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
-    problem = make_problem(rows=200)
-    draw = Draw(7)
-    engine = make_engine(problem)
-    theta, leaves = Fresh().apply(engine, None, draw, 0)
-    splits, classes = fresh_tree(engine, draw)
-    np.testing.assert_array_equal(theta, splits)
-    np.testing.assert_array_equal(leaves, classes)
-
-    warm = LogWarmUp((4.0,), rounds=3, max_iter=30)
-    theta, leaves = Warmed(warm).apply(engine, None, draw, 0)
-    plain = {"steepness": 4.0, "strength": 0.0, "rate_weight": 0.0, "loss": LogLoss()}
-    after = engine.descend(theta, leaves, EVALUATE_ONLY, **plain)
-    soft = 0.98 * classes + 0.02 / problem.n_groups
-    assert after < engine.descend(splits, soft, EVALUATE_ONLY, **plain)
-
-
 @pytest.mark.parametrize(("turn", "expected"), [(0, range(7)), (1, (1, 3, 4)), (2, (2, 5, 6))])
 def test_regrow_takes_the_subtrees_in_turn(turn, expected):
     problem = make_problem(depth=3)
@@ -146,53 +117,6 @@ def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_
         assert set(changed) <= {(7 + leaf - 1) // 2}
         again = Relabel().apply(engine, point, draw, turn + 4)
         np.testing.assert_array_equal(again[0], moved)
-
-
-def test_relabel_keeps_the_last_leaf_of_a_class():
-    problem = make_problem(classes=4, depth=2)
-    draw = Draw(7)
-    point = (fresh_tree(make_engine(problem), draw)[0], np.eye(4))
-    assert Relabel().apply(make_engine(problem), point, draw, 0) is None
-
-
-def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
-    problem = make_problem(surrogate=linear(), global_=0.05, rows=120)
-    point = solved_point(problem)
-    ends = {
-        name: move.apply(make_engine(problem), point, Draw(seed), 0)[0]
-        for name, move, seed in [
-            ("one", Reweigh(), 1),
-            ("two", Reweigh(), 2),
-            ("power", Reweigh(power=2.0), 1),
-            ("plain", Reweigh(power=0.0), 1),
-            ("strong", Reweigh(strength=50.0), 1),
-        ]
-    }
-    assert np.any(ends["one"] != ends["two"])
-    assert np.any(ends["one"] != ends["power"])
-    # All weights one: a descent on the problem itself, from a point where it has ended.
-    before, after = (
-        problem.objective(TreeParameters.from_splits(t, point[1]))
-        for t in (point[0], ends["plain"])
-    )
-    assert after <= before + 1e-9
-    assert after == pytest.approx(before, rel=1e-2)
-    sizes = {name: np.sum(np.abs(theta[:, :-1])) for name, theta in ends.items()}
-    assert sizes["strong"] < 0.9 * sizes["one"]
-
-
-def test_overshoot_drops_features_and_takes_its_factors_in_turn():
-    problem = make_problem(features=8, global_=0.15, rows=120)
-    point, draw = solved_point(problem), Draw(7)
-    engine = make_engine(problem)
-
-    def used(theta):
-        return np.sum(np.any(theta[:, :-1] != 0, axis=0))
-
-    ends = [OtherStrength((1.0, 30.0)).apply(engine, point, draw, turn)[0] for turn in range(3)]
-    assert used(ends[1]) < used(point[0])
-    np.testing.assert_array_equal(ends[0], ends[2])
-    assert used(ends[0]) > used(ends[1])
 
 
 # --- refit ----------------------------------------------------------------------------------
@@ -266,20 +190,6 @@ def test_refit_sends_rows_where_the_rest_of_the_tree_serves_them_better():
     better = theta.copy()
     better[2] = found / np.max(np.abs(found))
     assert cost_by_hand(problem, better, leaves) < cost_by_hand(problem, theta, leaves) - 0.9
-
-
-def test_refit_returns_nothing_where_no_row_cares_or_all_want_one_side():
-    X, y = np.array([0.1, 0.3, 0.6, 0.9]), np.array([0, 0, 1, 1])
-    problem = line_problem(X, y, depth=2)
-    engine = make_engine(problem)
-    theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
-    same = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
-    engine.descend(theta, same, EVALUATE_ONLY)
-    assert refit(engine, theta, same, 1) is None  # both leaves are alike
-    one_side = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
-    engine.descend(theta, one_side, EVALUATE_ONLY)
-    # The rows that reach branch 1 are of class 0; those of class 1 hardly count there.
-    assert refit(engine, theta, one_side, 1) is None
 
 
 def test_refit_is_finite_with_more_features_than_a_regression_takes():

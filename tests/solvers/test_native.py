@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,10 +20,10 @@ from softsplit.solvers.active_set.state import (
 )
 from softsplit.solvers.basin_hopping import run as engine_module
 from softsplit.solvers.basin_hopping.budget import ClockOptions
-from softsplit.solvers.basin_hopping.stages import Polish, restore_rates
+from softsplit.solvers.basin_hopping.stages import restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart
-from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.parameters import Topology
 
 # --- compiled parts -------------------------------------------------------------------------
 
@@ -44,62 +43,6 @@ def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     assert np.all(np.diff(values) <= 1e-9 * np.abs(values[0]))
     sizes = np.abs(theta[:, :-1])
     assert not np.any((sizes > 0) & (sizes < 1e-12))
-
-
-# --- stages ---------------------------------------------------------------------------------
-
-
-def test_polish_updates_the_multipliers_by_what_the_rates_fall_short(monkeypatch):
-    """m_k <- max(0, m_k + weight (rho_k - r_k)), seen from the descents it asks for."""
-    start = solve(make_problem()).parameters
-    problem = make_problem(rate=0.65)
-    theta, engine = start.splits, make_engine(problem)
-    engine.rate_weight = 30.0  # little, so that the terms alone do not reach the rates
-    rounds = []
-    right = engine.descend
-
-    def watched(theta, leaves, limits, **options):
-        value = right(theta, leaves, limits, **options)
-        rates = problem.rates(TreeParameters.from_splits(theta, leaves))
-        rounds.append((options["multipliers"].copy(), options["rate_weight"], rates))
-        return value
-
-    monkeypatch.setattr(engine, "descend", watched)
-    Polish().apply(engine, theta, start.leaf_values)
-    assert len(rounds) >= 3
-    assert not rounds[0][0].any()
-    for (before, weight, rates), (after, *_) in pairwise(rounds):
-        target = problem.minimum_rates + Polish().margin
-        expected = np.maximum(0, before + weight * (target - rates))
-        # The margin grows from round to round, up to 1e-4.
-        np.testing.assert_allclose(after, expected, atol=1.1e-4 * weight)
-        assert np.all(after >= expected - 1e-9)
-    assert np.max(rounds[-1][0]) > 1.0
-
-
-# --- known answers --------------------------------------------------------------------------
-
-
-def test_a_planted_tree_is_found_again():
-    """Data labelled by a tree: the solver's objective is no worse than the planted tree's."""
-    rng = np.random.default_rng(3)
-    X = rng.uniform(size=(400, 5))
-    planted = TreeParameters(
-        np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, -1.0], [0, 0, 0], [0, 0, 0]]),
-        np.array([0.1, 0.1, -0.1]),
-        np.eye(4)[:, [0, 1, 2, 3]],
-    )
-    score = X @ planted.weights / 5 - planted.thresholds
-    y = np.where(score[:, 0] > 0, np.where(score[:, 1] > 0, 0, 1), np.where(score[:, 2] > 0, 2, 3))
-    problem = TrainingProblem(
-        CompiledRows.from_arrays(X, y, 4),
-        Topology(2),
-        ExpectedCost.uniform(4),
-        PenaltyPair.of(exponential(), local_strength=0.5),
-        np.full(4, 0.1),
-    )
-    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=10))
-    assert best.objective <= problem.objective(planted) + 1e-6
 
 
 # --- promises -------------------------------------------------------------------------------

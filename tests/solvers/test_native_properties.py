@@ -155,28 +155,3 @@ def test_scaled_weights_and_strengths_give_the_same_tree(problem):
     assert four.objective == 4 * one.objective
     np.testing.assert_array_equal(four.parameters.weights, one.parameters.weights)
     np.testing.assert_array_equal(four.parameters.leaf_values, one.parameters.leaf_values)
-
-
-@given(data=rows(), column=st.integers(0, 4), value=st.sampled_from([0.0, 0.5, 1.0]))
-@examples(10)
-def test_a_constant_column_is_never_worth_a_penalty(data, column, value):
-    """It does what the threshold does for nothing, unless the threshold is at its bound."""
-    n_classes = int(data.y.max()) + 1
-    X = data.X.copy()
-    column %= X.shape[1]
-    X[:, column] = value
-    problem = TrainingProblem(
-        CompiledRows.from_arrays(X, data.y, n_classes, data.weight),
-        Topology.with_leaves(n_classes),
-        ExpectedCost.uniform(n_classes),
-        PenaltyPair.of(SURROGATES[1], 0.0, 0.05),
-        np.full(n_classes, 0.1),
-    )
-    best = train(problem)[1].parameters
-    # Without the column, at thresholds moved by what it contributed: feasible and cheaper.
-    shifted = best.thresholds - best.weights[column] * value / X.shape[1]
-    if np.max(np.abs(shifted)) <= 1 and np.any(best.weights[column]):
-        weights = best.weights.copy()
-        weights[column] = 0.0
-        bare = replace(best, weights=weights, thresholds=shifted)
-        assert problem.objective(best) <= problem.objective(bare)

@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 
 from native_cases import make_engine, make_problem
 from slow_cases import examples
-from softsplit.solvers.base import Budget
-from softsplit.solvers.basin_hopping.budget import IterationBudget
-from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import Race
 from softsplit.solvers.starts.plans import (
     BOTH,
-    LEFT,
-    RIGHT,
     draw_plan,
     sides_of,
     structure,
@@ -62,24 +57,6 @@ def test_a_race_is_won_by_the_lowest_objective():
     assert problem.objective(TreeParameters.from_splits(theta, leaves)) == pytest.approx(min(alone))
 
 
-def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
-    problem = make_problem(global_=0.2)
-    start = draw_start("groups", problem, np.random.default_rng(0), candidates=4)
-    trees = (start.parameters, *start.candidates)
-    engine = DescentRun(
-        problem, IterationBudget(Budget(), 25)
-    )  # the first tree and a part of the second
-    race = Race(steepness=())
-    theta, leaves = race.winner(engine, trees)
-    alone = problem.objective(
-        TreeParameters.from_splits(*race.winner(make_engine(problem), trees[:1]))
-    )
-    assert problem.objective(TreeParameters.from_splits(theta, leaves)) <= alone + 1e-9
-    assert problem.objective(TreeParameters.from_splits(theta, leaves)) < problem.objective(
-        start.parameters
-    )
-
-
 @examples(60)
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), classes=st.integers(2, 6))
 def test_a_plan_can_be_read_off_its_leaves(seed, depth, classes):
@@ -97,12 +74,3 @@ def test_a_plan_can_be_read_off_its_leaves(seed, depth, classes):
             for child in (2 * t + 1, 2 * t + 2)
         )
         assert {k for k in left | right if read[t, k] == BOTH} == left & right
-
-
-def test_a_class_goes_both_ways_at_every_other_branch_where_there_is_room():
-    rng = np.random.default_rng(0)
-    apart = rng.uniform(size=(5, 5)).tolist()
-    roots = np.array([draw_plan(Topology(3), apart, rng).sides[0] for _ in range(2000)])
-    assert np.max(np.sum(roots == BOTH, axis=1)) == 1
-    assert np.mean(roots == BOTH) * 5 == pytest.approx(0.5, abs=0.05)
-    assert np.mean(roots == LEFT) == pytest.approx(np.mean(roots == RIGHT), abs=0.05)

@@ -8,18 +8,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.solvers import EliminationSolver
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.objective import StandardisedRows
 from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.solvers.elimination.screening import (
     branch_slopes,
     group_slopes,
-    marginal_screening,
     score_statistics,
 )
 
@@ -103,20 +101,6 @@ def test_the_race_sees_few_columns_and_those_that_a_tree_asks_for(monkeypatch):
     assert {0, 1} <= set(np.asarray(tree.selected_features_).tolist())
 
 
-def test_few_columns_and_groups():
-    X, y = noisy(200, 100)
-    groups = [[j, j + 1] for j in range(0, 102, 2)]
-    tree = SoftTreeClassifier(groups=groups, curves=False, **QUICK).fit(X, y)
-    assert {0} <= set(np.asarray(tree.selected_features_).tolist())
-    all_race, still = (
-        SoftTreeClassifier(solver=screening(screened_columns=least), curves=False, **QUICK).fit(
-            X[:, :30], y
-        )
-        for least in (1000, 31)
-    )
-    assert_array_equal(all_race.coef_, still.coef_)
-
-
 def test_columns_informative_only_together_are_found_among_all_columns():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((2600, 100))
@@ -124,19 +108,6 @@ def test_columns_informative_only_together_are_found_among_all_columns():
     tree = SoftTreeClassifier(random_state=0).fit(X[:600], y[:600])
     assert {0, 1} <= set(np.asarray(tree.selected_features_).tolist())
     assert tree.score(X[600:], y[600:]) > 0.7
-
-
-def test_heavy_rows_do_not_let_noise_pass():
-    X, y = noisy(300, 100)
-    weight = np.random.default_rng(2).lognormal(0, 1.5, 300)
-    rows = StandardisedRows(
-        np.ascontiguousarray(X[np.argsort(y, kind="stable")].T),
-        np.concatenate([[0], np.cumsum(np.bincount(y))]),
-        weight,
-        np.ones(3),
-    )
-    alone = marginal_screening(rows, 10)
-    assert alone[:2].all() and alone.sum() <= 15
 
 
 def test_many_classes_and_leaves_take_little_memory():

@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,17 +139,6 @@ def test_an_end_at_any_time_leaves_a_tree_within_the_limits(monkeypatch, count):
     assert features <= 2 and terms <= 1 and questions <= 2
 
 
-def test_the_variables_of_a_table_count_once():
-    rng = np.random.default_rng(0)
-    kind, colour = rng.choice(list("abcde"), 300), rng.choice(list("rgb"), 300)
-    table = pd.DataFrame({"kind": kind, "colour": colour, "size": rng.normal(size=300)})
-    score = 2 * np.isin(kind, ["a", "c"]) + (colour == "r") + table["size"] - 1.4
-    y = np.where(score + 0.4 * rng.normal(size=300) > 0, "yes", "no")
-    tree = SoftTreeClassifier(max_features=2, random_state=0).fit(table, y)
-    assert tree.n_features_in_ == 3 and len(tree.selected_features_) == 2
-    assert np.count_nonzero(tree.weights_.any(axis=1)) > 2  # columns of the problem
-
-
 def test_the_choice_keeps_to_the_limits():
     X, y = correlated(2, n_features=8)
     chosen = SoftTreeClassifierCV(max_features=3, max_terms=2, random_state=0).fit(X, y)
@@ -158,12 +146,6 @@ def test_the_choice_keeps_to_the_limits():
     features, terms, _ = sizes_of(chosen)
     assert features <= 3 and terms <= 2
     assert chosen.best_estimator_.max_features == 3
-
-
-def test_a_choice_of_one_question_compares_one_depth():
-    X, y = correlated(2)
-    chosen = SoftTreeClassifierCV(max_questions=1, random_state=0).fit(X, y)
-    assert set(chosen.cv_results_["param_depth"]) == {1}
 
 
 def test_a_path_by_numbers_of_features():
@@ -175,11 +157,3 @@ def test_a_path_by_numbers_of_features():
     assert np.all(np.diff(frame["cost"]) >= 0)
     with pytest.raises(ValueError, match="takes no strengths"):
         strength_path(X, y, by="n_features", strengths=[1.0])
-
-
-def test_minimum_rates_and_limits_hold_together():
-    X, y = correlated(3)
-    tree = SoftTreeClassifier(max_features=2, min_class_rate=0.6, random_state=0).fit(X, y)
-    proba = tree.predict_proba(X)
-    assert len(tree.selected_features_) <= 2
-    assert min(proba[y == k, k].mean() for k in (0, 1)) >= 0.6 - 1e-6

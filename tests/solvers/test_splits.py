@@ -49,17 +49,6 @@ def test_ridge_logistic_agrees_with_a_general_minimiser():
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_ridge_logistic_leaves_out_rows_of_weight_zero():
-    rng = np.random.default_rng(2)
-    X, target, weight = two_sides(rng, 3, 40)
-    dropped = weight.copy()
-    dropped[::3] = 0.0
-    keep = dropped > 0
-    found = ridge_logistic(X, target, dropped, 1e-3, 6)
-    alone = ridge_logistic(np.ascontiguousarray(X[:, keep]), target[keep], weight[keep], 1e-3, 6)
-    np.testing.assert_allclose(found, alone, rtol=1e-10)
-
-
 def test_ridge_logistic_survives_constant_and_equal_columns():
     rng = np.random.default_rng(3)
     X, target, weight = two_sides(rng, 4, 40)
@@ -103,18 +92,6 @@ def test_a_fitted_split_lies_in_the_box_and_sends_target_one_left(seed, features
     if features <= 5 and ridge < 1e-2:
         np.testing.assert_array_equal(scores(split, X) > 0, target == 1)
     assert np.mean(scores(split, X)[target == 1]) > np.mean(scores(split, X)[target == 0])
-
-
-def test_scores_of_a_fitted_split_are_log_odds_where_the_box_allows():
-    rng = np.random.default_rng(5)
-    X, target, weight = two_sides(rng, 3, 40)
-    odds = ridge_logistic(X, target, weight, 1e-2, 6)
-    steep = fitted_split(X, target, weight, 1e-2, 512.0)
-    np.testing.assert_allclose(512 * scores(steep, X), odds[:3] @ X - odds[3], rtol=1e-9)
-    # At a small steepness the box binds: the same hyperplane, as steep as can be.
-    flat = fitted_split(X, target, weight, 1e-2, 0.5)
-    np.testing.assert_allclose(flat / flat[0], steep / steep[0], rtol=1e-9)
-    assert np.max(np.abs(flat)) == pytest.approx(1)
 
 
 # --- the splits of a plan -------------------------------------------------------------------
@@ -168,19 +145,6 @@ def test_rows_of_a_class_that_goes_both_ways_follow_the_hyperplane():
     np.testing.assert_array_equal(scores(splits[2], X)[5:] > 0, [False] * 2 + [True] * 3)
 
 
-def test_a_class_that_goes_both_ways_is_parted_by_two_of_its_rows():
-    """Between classes 0 and 2 the cut is at 0.55; class 1 has a gap elsewhere."""
-    x = np.array([0.1, 0.15, 0.56, 0.58, 0.6, 0.62, 0.9, 0.92, 0.95, 1.0])
-    labels = np.array([0, 0, 1, 1, 1, 1, 1, 1, 2, 2])
-    for sides, towards in (([LEFT, BOTH, RIGHT], True), ([RIGHT, BOTH, LEFT], False)):
-        whole = plan_splits(x[None, :], labels, [sides])[0]
-        np.testing.assert_array_equal((scores(whole, x[None, :]) > 0) == towards, x < 0.55)
-        for lots in ([0.0, 0.99], [0.99, 0.0]):
-            pairs = np.full((1, 3, 2), lots)
-            parted = plan_splits(x[None, :], labels, [sides], pairs=pairs)[0]
-            np.testing.assert_array_equal((scores(parted, x[None, :]) > 0) == towards, x < 0.75)
-
-
 @pytest.mark.parametrize(("lot", "row"), [(0.0, 0), (0.3, 1), (0.99, 3)])
 def test_a_branch_without_two_sides_goes_through_a_row_that_arrives(lot, row):
     X = np.array([[0.1, 0.2, 0.3, 0.35, 0.8, 0.9], [0.5, 0.1, 0.7, 0.2, 0.4, 0.6]])
@@ -193,30 +157,6 @@ def test_a_branch_without_two_sides_goes_through_a_row_that_arrives(lot, row):
     assert scores(splits[1], X)[row] == pytest.approx(0.0, abs=1e-15)
     arrive = 4 + int(2 * lot)
     assert scores(splits[2], X)[arrive] == pytest.approx(0.0, abs=1e-15)
-
-
-def test_dear_errors_pull_the_split_to_their_side():
-    """Overlapping classes: the dearer the errors of class 0, the more of its rows are kept."""
-    rng = np.random.default_rng(7)
-    labels = np.repeat([0, 1], 200)
-    X = (0.3 * labels + 0.7 * rng.uniform(size=400))[None, :]
-    kept = []
-    for price in (1.0, 0.5, 0.1):
-        prices = np.where(labels == 0, 1.0, price)
-        split = plan_splits(X, labels, [[LEFT, RIGHT]], prices)[0]
-        kept.append(np.mean(scores(split, X)[labels == 0] > 0))
-    assert kept[0] < kept[1] < kept[2]
-
-
-@pytest.mark.parametrize("features", [2, LOGISTIC.most_features + 1])
-@pytest.mark.parametrize("side", [LEFT, RIGHT])
-def test_all_rows_go_to_the_only_side_whose_errors_cost(features, side):
-    rng = np.random.default_rng(8)
-    labels = np.repeat([0, 1], 20)
-    X = rng.uniform(size=(features, 40))
-    prices = np.where(labels == 0, 1.0, 0.0)
-    split = plan_splits(X, labels, [[side, 1 - side]], prices)[0]
-    np.testing.assert_array_equal(scores(split, X) > 0, np.full(40, side == LEFT))
 
 
 def test_a_class_that_costs_nothing_among_many_features_can_be_fitted():

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 
-from helpers import random_tree
 from softsplit import SoftTreeClassifier
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
 from softsplit.solvers import Budget
 from softsplit.solvers.elimination import objective as module
 from softsplit.solvers.elimination.descents import RowDescents
-from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.preparation import prepare
 
 
@@ -34,20 +30,6 @@ def test_columns_are_the_same_before_and_after_the_copy_of_all():
     assert_array_equal(descents.rows.features[some], before)
     descents.release()
     assert_array_equal(descents.restricted(some).rows.features, before)
-
-
-def test_a_large_copy_of_all_columns_is_forgotten_for_a_tree_of_few():
-    descents = made()
-    tree = SupportTree.of(random_tree(np.random.default_rng(0), 4, 3, 1), descents.problem)
-    some = tree.on_columns(np.array([0, 2]))
-    assert descents.rows is descents.rows
-    held = descents.rows
-    descents.on(some)
-    assert descents.rows is held  # a small one is kept
-    descents.options = replace(descents.options, kept_cells=10)
-    descents.on(some)
-    assert descents.rows is not held
-    assert_array_equal(descents.rows.features, held.features)
 
 
 def test_blocks_make_up_all_columns(monkeypatch):

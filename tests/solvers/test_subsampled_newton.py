@@ -40,26 +40,6 @@ def test_it_ends_where_lbfgs_ends_after_many_more_steps(begun, rows):
     assert known.shape == end.tree.shape
 
 
-def test_the_last_descent_is_no_worse_than_lbfgs_and_keeps_what_is_not_free(begun):
-    descents, tree = begun
-    tree = tree.with_support(tree.support & (np.arange(tree.support.shape[1]) % 2 == 0))
-    _, by_lbfgs, _ = descents.descend(tree, Shrinkage(0.1), 1000, 1e-7)
-    end, value, over = descents.descend_to_tolerance(tree, Shrinkage(0.1), 1000, 1e-7, 0.0)
-    assert over and value <= by_lbfgs * (1 + 1e-6)
-    assert_array_equal(end.splits[:, :-1][~tree.support], 0.0)
-    few_steps = descents.descend_to_tolerance(tree, Shrinkage(0.1), 3, 0.0, 0.0)
-    assert few_steps[2] is False  # L-BFGS alone
-
-
-def test_an_exhausted_budget_ends_it_with_the_last_tree(begun):
-    descents, tree = begun
-    function = row_function(tree, descents.rows, Shrinkage(0.1), tree.free)
-    over = Budget(time_limit=0.0)
-    end = newton_on_sample(function, tree, descents.rows, 0.1, over, max_iter=50, decrease=0.0)
-    assert not end.over
-    assert_array_equal(end.tree.vector, tree.vector)
-
-
 def test_a_sample_keeps_class_totals_and_rare_classes(begun):
     rows = begun[0].rows
     some = first_of_each_group(rows, 400, 150)

@@ -54,18 +54,6 @@ def test_a_file_keeps_its_permissions(tmp_path, umask, given):
     assert path.read_bytes() == NEW and mode(path) == given and names(tmp_path) == ["kept"]
 
 
-def test_a_link_is_followed_and_stays(tmp_path):
-    target, link, chain = tmp_path / "far" / "target", tmp_path / "link", tmp_path / "chain"
-    target.parent.mkdir()
-    target.write_bytes(OLD)
-    link.symlink_to("far/target")
-    chain.symlink_to(link)
-    write_file(chain, NEW)
-    assert chain.is_symlink() and link.is_symlink() and not target.is_symlink()
-    assert target.read_bytes() == NEW
-    assert names(tmp_path) == ["chain", "far", "link"] and names(target.parent) == ["target"]
-
-
 def test_what_cannot_be_a_file_is_refused(tmp_path):
     assert "is a folder" in refusal(tmp_path)
     assert "in a folder that is not there" in refusal(tmp_path / "none" / "file")

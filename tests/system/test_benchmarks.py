@@ -129,18 +129,6 @@ def test_scripts_run_on_a_small_scale(folder, call):
     assert re.search(SMALL[call], run(script, *filled, data=DATA))
 
 
-def test_decomposition_page_is_what_the_script_prints():
-    """The tables of the page are made of the runs beside it, and of nothing else."""
-    results = FOLDER.parent / "docs" / "results"
-    folder = results / "decomposition"
-    content = (results / "decomposition.md").read_text(encoding="utf-8")
-    book = module("decomposition_report").Book(folder)
-    texts = module("decomposition_report").report_parts(book, folder / "steps.json")
-    assert all(text in content for text in texts.values())
-    tables = "\n".join(texts.values()).splitlines()
-    assert all(line in tables for line in content.splitlines() if line.startswith("|"))
-
-
 def test_mutation(tmp_path):
     pytest.importorskip("cosmic_ray", reason="needs the development tools")
     arguments = ("mutation.py", "sparsity", "--every", "15", "--journal", str(tmp_path))

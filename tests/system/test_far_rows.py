@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,9 +23,7 @@ from softsplit import (
 from softsplit.advice.changes import class_changes
 from softsplit.cli import app
 from softsplit.fitted.ranges import FarOutsideWarning
-from softsplit.support.numbers import number
-from softsplit.tree.routing import gate_probabilities
-from softsplit.tree.scaling import KINDS, fit_scaling, scaled_rows
+from softsplit.tree.scaling import KINDS
 
 VALUES = [0.0, -0.0, 5e-324, 1e5, -1e5, 1e200, 1e308, -1.7e308, np.finfo(float).max]
 SCALES = ["minmax", "standard", "quantile", "none"]
@@ -161,21 +158,6 @@ def test_from_far_outside_the_nearest_change_within_the_range_is_found(seed, kin
         assert abs(change.new_value - end) <= nearest + 1e-9 * (high - low)
     assert change is None or (low <= change.new_value <= high and change.share_of_range >= 0)
     assert change is None or np.isfinite(change.share_of_range)
-
-
-def test_scaled_rows_gates_and_numbers_are_finite():
-    X = np.column_stack([np.full(4, -1e307), np.arange(4.0)])
-    for kind in ("minmax", "standard", "quantile"):
-        scaled = scaled_rows(fit_scaling(kind, X), np.full((1, 2), 1.7976931348623157e308))
-        assert scaled[0, 0] == 0 and scaled[0, 1] >= 1
-    model, _ = random_model(1)
-    steep = replace(model, steepness=1e12)
-    assert np.all(np.isfinite(steep.gates(far_rows())))
-    left, right = gate_probabilities(np.array([[1e307, -1e307]]), 512.0)
-    np.testing.assert_allclose(left + right, 1)
-    largest = np.finfo(float).max
-    assert number(largest) == "1.798e+308" and number(-largest, 2) == "-1.8e+308"
-    assert number(5e-324) == "4.941e-324" and number(-5e-324, 1) == "-5e-324"
 
 
 def test_the_command_line_answers_far_rows(tmp_path):

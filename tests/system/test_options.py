@@ -176,15 +176,3 @@ def test_every_option_has_a_folder_and_every_name_once():
             for name in getattr(options.read_option(folder), kind)
         ]
         assert len(names) == len(set(names))
-
-
-def test_the_core_names_no_option():
-    """Not in a string either: what would be imported by name."""
-    named = re.compile(rf"[\"']softsplit\.({'|'.join(options.OPTIONS)})\b")
-    core = [
-        path
-        for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] not in options.OPTIONS
-    ]
-    assert len(core) > 100
-    assert [str(path) for path in core if named.search(path.read_text())] == []

@@ -7,7 +7,6 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -68,17 +67,6 @@ def test_tables_models_and_commands_without_unix(tmp_path: Path) -> None:
     assert "Größe" in said[1] and "\\u65e5" in said[1], said[1]
     assert set(runpy.run_path(str(folder / "tree.py"))["CLASSES"]) == {"schön", "日"}
     assert [path.name for path in folder.iterdir() if path.name.startswith(".softsplit")] == []
-
-
-@pytest.mark.parametrize(("system", "same"), [("win32", True), ("darwin", True), ("linux", False)])
-def test_outputs_that_differ_in_case(tmp_path, monkeypatch, system, same) -> None:
-    monkeypatch.setattr(output_files, "sys", SimpleNamespace(platform=system))
-    outputs = {"--model": tmp_path / "Tree.json", "--report": tmp_path / "tree.JSON"}
-    if not same:
-        output_files.check_outputs(outputs, {})
-        return
-    with pytest.raises(ValueError, match="would overwrite the file of --model"):
-        output_files.check_outputs(outputs, {})
 
 
 def test_a_file_that_is_open_elsewhere_is_told(tmp_path, monkeypatch) -> None:

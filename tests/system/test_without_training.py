@@ -119,27 +119,6 @@ for path in sorted(Path(sys.argv[1]).glob("model-v1-*.json")):
     assert len(done.stdout.splitlines()) == len(list(FILES.glob("model-v1-*.json"))) > 10
 
 
-@pytest.mark.parametrize(("hidden", "package"), [("sklearn", "scikit-learn"), ("numba", "numba")])
-def test_training_names_the_package_that_is_missing(hidden: str, package: str) -> None:
-    code = f"""
-import sys
-sys.modules[{hidden!r}] = None
-for name in ("SoftTreeClassifier", "SoftTreeClassifierCV", "strength_path"):
-    try:
-        exec(f"from softsplit import {{name}}")
-    except ImportError as error:
-        print(error)
-"""
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
-    said = (
-        f"training needs {package}, which is not installed; install it with "
-        f"pip install {package}. A saved tree predicts without it: use softsplit.load_tree "
-        "or softsplit predict."
-    )
-    assert done.stdout.splitlines() == [said] * 3
-
-
 @pytest.mark.parametrize(
     "words",
     [["fit", "few.csv", "-t", "level"], ["path", "few.csv", "-t", "level"]],

@@ -14,11 +14,8 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import OUTERS
 from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
-from softsplit.formulations.likelihood import share
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers import Budget, EliminationSolver, Status
-from softsplit.solvers.elimination.options import EliminationOptions
-from softsplit.support.inputs import distinct_labels
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import multistart
 from softsplit.training.preparation import prepare
@@ -41,18 +38,6 @@ X, Y = gumbel_rows(ROWS.row_sums + 5_000)
 def samples():
     X, y = gumbel_rows(2 * PIECE + 1000, 5)
     return Samples.from_arrays(X, y, 3, np.random.default_rng(1).uniform(0.5, 2.0, len(y)))
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8])
-def test_many_labels_are_counted_as_sorting_finds_them(kind):
-    rng = np.random.default_rng(0)
-    ends = np.iinfo(kind)
-    y = rng.integers(max(ends.min, -300), min(ends.max, 300), 120_000, endpoint=True).astype(kind)
-    weight = np.where(y % 3 == 0, 0.0, 0.5)
-    classes, places = distinct_labels(y, weight)
-    assert classes.dtype == kind
-    assert_array_equal(classes, np.unique(y[weight > 0]))
-    assert_array_equal(classes[places][weight > 0], y[weight > 0])
 
 
 @pytest.mark.parametrize("outer", OUTERS)
@@ -149,18 +134,3 @@ def likely(X, y):
     """The problem of ``SoftTreeClassifier(depth=2)``."""
     settings = ModelSettings.of(SoftTreeClassifier(depth=2).get_params(deep=False))
     return prepare(settings, Rows(X, y, np.ones(len(y)), np.arange(3))).problem
-
-
-def test_samples_grow_up_to_the_rows_on_which_features_are_selected():
-    X, y = gumbel_rows(9_000)
-    problem = likely(X, y)
-    few, more = (problem.on_sample(n) for n in (2_000, 5_000))
-    assert EliminationSolver().sample_sizes(few) == ()
-    assert EliminationSolver().sample_sizes(more) == (1_800, more.rows.n_rows)
-    options = EliminationOptions(support_rows=8_000, sample_growth=2)
-    assert EliminationSolver(options=options).sample_sizes(problem) == (1_800, 3_600, 8_000)
-
-
-def test_a_feature_of_many_rows_may_give_less():
-    shares = np.array([share(n) for n in (100, 1_000, 4_000, 1e6)])
-    assert_allclose(shares / share(1), [1, 1, 0.5, 1000**-0.5])

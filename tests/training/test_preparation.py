@@ -9,9 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
-from softsplit.estimators import row_reading
-from softsplit.estimators import training_rows as reading_rows
+from softsplit import SoftTreeClassifier, export_text
 from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.training.fitted_tree import fitted_tree
@@ -41,20 +39,6 @@ def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
     assert_array_equal(tree.importances, model.feature_importances_)
     assert outcome.end is End.COMPLETE and outcome.warning is None
     assert len(outcome.starts) == 2
-
-
-def test_a_search_validates_its_rows_once(monkeypatch):
-    calls = []
-    for module in (reading_rows, row_reading):
-        real = module.validate_data
-
-        def seen(*arguments, real=real, **options):
-            calls.append(arguments)
-            return real(*arguments, **options)
-
-        monkeypatch.setattr(module, "validate_data", seen)
-    SoftTreeClassifierCV(**SMALL, random_state=0).fit(X, Y)
-    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -110,11 +94,3 @@ def test_folds_learn_class_shares_from_their_training_rows_alone():
     changed[test] = (changed[test] + 1) % 3
     for mine, theirs in zip(fold(changed), (own, other), strict=True):
         assert_array_equal(mine.X, theirs.X)
-
-
-@pytest.mark.parametrize(("prepared_in", "kept"), [(0.0, 0.0), (0.5, 0.5), (4.0, 1.5)])
-def test_part_of_a_time_limit_is_kept_for_what_follows_training(prepared_in, kept, clock):
-    run = training_run(quick(time_limit=10.0))
-    clock.advance(prepared_in)
-    assert run.ready().budget.time_limit == pytest.approx(10.0 - kept)
-    assert training_run(quick()).ready().budget.time_limit is None

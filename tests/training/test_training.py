@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,13 +47,6 @@ def test_unknown_rule_lists_the_known_ones(problem):
         draw_start("x", problem, np.random.default_rng(0))
 
 
-def test_a_start_does_not_depend_on_how_many_follow(problem):
-    few = multistart(problem, BasinHoppingSolver(), n_starts=2, seed=1)
-    many = multistart(problem, BasinHoppingSolver(), n_starts=4, seed=1)
-    for one, two in zip(few, many, strict=False):
-        np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
-
-
 class Scripted(Solver):
     """A solver that ends as told, to test what multistart makes of it."""
 
@@ -79,40 +72,6 @@ class Scripted(Solver):
             seconds=0.0,
             solver="x",
         )
-
-
-def test_later_starts_have_the_leaves_of_the_best_of_the_first(problem):
-    @dataclass(frozen=True)
-    class Seen(BasinHoppingSolver):
-        starts: list = field(default_factory=list)
-
-        def solve(self, problem, start, budget):
-            self.starts.append(start)
-            return super().solve(problem, start, budget)
-
-    solver = Seen(exploring=2)
-    found = multistart(problem, solver, n_starts=5, seed=3)
-    best = min(found[:2], key=lambda solution: solution.objective).parameters
-    labels = np.argmax(best.leaf_values, axis=0)
-    assert all(start.candidates for start in solver.starts[:2])
-    for start in solver.starts[2:]:
-        np.testing.assert_array_equal(np.argmax(start.parameters.leaf_values, axis=0), labels)
-    splits = [start.parameters.splits for start in solver.starts[2:]]
-    assert not np.allclose(splits[0], splits[1])
-    # Neither how many starts there are nor how they are spread changes a bit.
-    for n_starts, n_jobs in ((4, 1), (5, 2)):
-        again = multistart(
-            problem, BasinHoppingSolver(exploring=2), n_starts=n_starts, seed=3, n_jobs=n_jobs
-        )
-        for one, two in zip(again, found, strict=False):
-            np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
-
-
-def test_failed_starts_never_win(problem):
-    found = multistart(problem, Scripted([Status.FAILED, Status.OPTIMAL]), n_starts=2)
-    failed, good = (replace(s, objective=value) for s, value in zip(found, (0.0, 9.0), strict=True))
-    good = replace(good, status=Status.OPTIMAL)
-    assert best_solution([failed, good]) is good
 
 
 def test_of_trees_that_cost_the_same_the_gentler_one_is_kept(problem):

@@ -12,7 +12,6 @@ from softsplit.estimators.training_rows import training_rows
 from softsplit.training.points import in_points
 from softsplit.training.preparation import prepare
 from softsplit.training.run import train
-from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import mixed_values
 
 
@@ -95,12 +94,3 @@ def test_rates_hold_in_points_or_weights_stay(asked, pointed):
         assert np.ptp(by_group) <= 0.05 + 2.0 / X["colour"].value_counts().min()
     for record in tree.tree_.rates:
         assert record.decisions_hold
-
-
-def test_a_tree_without_questions_has_no_points():
-    X, labels = learnable_table()
-    model = SoftTreeClassifier(depth=1)
-    prepared = prepare(model_settings(model), training_rows(model, X, labels, None))
-    problem = prepared.problem
-    tree = TreeParameters.neutral(problem.n_features, problem.n_groups, problem.topology)
-    assert in_points(prepared, tree) is None

@@ -124,16 +124,6 @@ def test_a_working_set_of_all_columns_gives_the_tree_of_dense_rows(stays_sparse)
     assert chosen.best_params_ == plain.best_params_
 
 
-def test_columns_that_the_first_choice_missed_join(stays_sparse, monkeypatch):
-    X, y = words()
-    whole = SoftTreeClassifier(**QUICK).fit(X, y)
-    monkeypatch.setattr(working_set, "FIRST_COLUMNS", 1)
-    found = SoftTreeClassifier(**QUICK).fit(X, y)
-    assert found.screening_.rounds >= 1 and found.screening_.complete
-    assert set(found.selected_features_) == set(whole.selected_features_)
-    assert found.objective_ <= 1.02 * whole.objective_
-
-
 @pytest.mark.parametrize("penalty", ["l1", "l0"])
 def test_the_conditions_of_all_columns_hold_in_the_end(stays_sparse, monkeypatch, penalty):
     monkeypatch.setattr(working_set, "FIRST_COLUMNS", 4)

@@ -25,7 +25,7 @@ from softsplit.fitted import row_pass
 from softsplit.fitted.row_pass import RowPassOptions
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import TILE, split_scores
-from softsplit.tree.scaling import FAR, KINDS, LinearScaling, scaled_rows
+from softsplit.tree.scaling import FAR, KINDS, scaled_rows
 
 ROUTES = {"compiled": 0, "numpy": 10**12}
 """Up to how many numbers numpy answers."""
@@ -179,33 +179,6 @@ def test_far_values_count_by_their_side(kind, order, route):
         assert scores[0] == FAR / 4 and scores[1] == -FAR / 4
         assert scores[2] == scores[3] == -0.25
     assert_array_equal(model.predict_proba(X)[:2] >= 0.5, scores[:2, None] * [1, -1] >= 0)
-
-
-def test_constant_columns_and_tiny_spans_need_no_reciprocal(route):
-    """1 / span of a file may overflow; a constant column has an infinite span and a value of 0."""
-    model, _ = random_model(1, depth=2, n_features=4)
-    span = np.array([np.inf, 5e-324, 1e-310, 2.0])
-    wild = replace(model, scaling=LinearScaling(np.zeros(4), span))
-    rows = np.array([[1e308, 5e-324, 1e-310, 1.0], [-7.0, 0.0, 2e-310, 3.0], [0.0, 1.0, -1.0, 0.0]])
-    same_to_rounding(wild.predict_proba(rows), by_hand(wild, rows), rounding(wild, rows))
-    constant = replace(model, scaling=LinearScaling(np.full(4, -1e307), np.full(4, np.inf)))
-    same = constant.predict_proba(np.array([[np.finfo(float).max] * 4, [0.0] * 4]))
-    assert_array_equal(same[0], same[1])
-    assert np.all(np.isfinite(same))
-
-
-def test_unused_columns_are_not_read(route):
-    model, X = random_model(2, depth=2, n_features=5)
-    tree = model.parameters
-    weights = tree.weights.copy()
-    weights[[0, 3]] = 0.0
-    sparse = replace(model, parameters=replace(tree, weights=weights))
-    spoilt = X.copy()
-    spoilt[:, [0, 3]] = np.nan
-    for order in "CF":
-        assert_array_equal(
-            sparse.predict_proba(np.array(spoilt, order=order)), sparse.predict_proba(X)
-        )
 
 
 def test_small_probabilities_keep_their_digits(route):

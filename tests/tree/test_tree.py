@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from brute_force import left_and_right_ancestors
-from softsplit.tree.parameters import MAX_DEPTH, Block, Topology, TreeParameters
+from softsplit.tree.parameters import MAX_DEPTH, Topology, TreeParameters
 
 DEPTHS = [1, 2, 3, 4, 5, 6]
 every_depth = pytest.mark.parametrize("depth", DEPTHS)
@@ -80,7 +80,3 @@ def test_neutral_parameters(depth):
     assert not tree.weights.any() and not tree.thresholds.any()
     np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1)
     assert np.all(tree.leaf_values == 1 / 3)
-
-
-def test_the_whole_tree_as_a_block():
-    assert Block.whole(Topology(2)) == Block((0, 1, 2), (0, 1, 2, 3))

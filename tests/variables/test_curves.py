@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.sparse import random as random_sparse
 
 from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
-    dumps_model,
     export_text,
-    loads_model,
 )
-from softsplit.persistence import ModelFileError
 from softsplit.support.row_budgets import RowBudgets
 from softsplit.variables import Coding, Variable
 from softsplit.variables.curves import hinges, knot_text, learn_knots, slopes
@@ -153,17 +147,6 @@ def test_a_bend_is_found_and_counts_as_one_feature():
     assert "dose" in named and "(x0" not in named
 
 
-def test_defaults_depend_on_loss_rows_and_scale():
-    X, y = curved(2100)
-    assert len(SoftTreeClassifier(**FAST).fit(X, y).coding_.variables[0].knots) == 3
-    assert len(SoftTreeClassifier(**FAST).fit(X[:300], y[:300]).coding_.variables[0].knots) == 1
-    for straight in ({"loss": "cost"}, {"scale": "quantile"}, {"curves": False}, {"curves": 0}):
-        assert not hasattr(SoftTreeClassifier(**FAST, **straight).fit(X[:80], y[:80]), "coding_")
-    sparse = random_sparse(60, 1200, 0.05, random_state=0, format="csr")
-    wide = SoftTreeClassifier(**FAST).fit(sparse, np.arange(60) % 2)
-    assert not wide.coding_.bends
-
-
 def test_missing_values_bend_too():
     X, y = curved()
     table = pd.DataFrame(X, columns=["dose", "noise"])
@@ -180,21 +163,6 @@ def test_missing_values_bend_too():
     gap, at_middle = X[:3].copy(), X[:3].copy()
     gap[0, 0], at_middle[0, 0] = np.nan, np.median(X[:, 0])
     np.testing.assert_array_equal(plain.predict_proba(gap), plain.predict_proba(at_middle))
-
-
-def test_files_and_pickles_keep_knots():
-    X, y = curved()
-    tree = SoftTreeClassifier(curves=2, **FAST).fit(pd.DataFrame(X, columns=["a", "b"]), y)
-    frame = pd.DataFrame(X, columns=["a", "b"])
-    for again in (loads_model(dumps_model(tree)), pickle.loads(pickle.dumps(tree))):
-        assert again.coding_ == tree.coding_ and again.curves == 2
-        np.testing.assert_array_equal(again.predict_proba(frame), tree.predict_proba(frame))
-    text = dumps_model(tree)
-    knots = list(tree.coding_.variables[0].knots)
-    wrong = text.replace(str(knots), str(knots[::-1]))
-    assert wrong != text
-    with pytest.raises(ModelFileError, match=r"knots of the model file are not those of a number"):
-        loads_model(wrong)
 
 
 def test_explanations_move_a_number_with_its_hinges():

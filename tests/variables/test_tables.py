@@ -17,18 +17,15 @@ import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
-    SoftTreeClassifierCV,
     dumps_model,
     export_python,
     export_text,
     loads_model,
-    strength_path,
 )
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.variables import ColumnsLeftOut, learn
@@ -137,17 +134,6 @@ def test_every_kind_of_table_gives_the_same_tree(table, tree):
             answers = again.predict_proba(frame)
             assert_array_equal(answers, expected, err_msg=name)
         assert_array_equal(tree.predict_proba(X)[:: -1 if name == "shuffled" else 1], expected)
-
-
-def test_plain_arrays_of_objects_are_tables_without_names(table):
-    frame, y = table
-    array = frame[["contract", "income", "paperless"]].to_numpy(dtype=object)
-    tree = quiet_fit(array, y)
-    assert not hasattr(tree, "feature_names_in_") and tree.n_features_in_ == 3
-    assert [v.kind for v in tree.coding_.variables] == ["category", "number", "boolean"]
-    assert_array_equal(tree.predict(array.tolist()), tree.predict(array))
-    text = np.array([["1.5", "a"], ["2.5", "b"]] * 10)  # numpy makes text of such rows
-    assert quiet_fit(text, [0, 1] * 10).coding_.variables[0].kind == "number"
 
 
 @pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
@@ -266,23 +252,6 @@ def test_files_pickles_and_skops_keep_the_table(table, scale):
         assert export_text(again) == export_text(tree)
         assert str(again.explain(many.iloc[[3]])) == str(tree.explain(many.iloc[[3]]))
     assert dumps_model(loads_model(text)) == text
-
-
-def test_the_choice_by_cross_validation_takes_tables(table):
-    frame, y = table
-    with pytest.warns(ColumnsLeftOut):
-        chosen = SoftTreeClassifierCV(
-            depths=[1], scales=["standard"], ridges=[1.0], n_strengths=3, cv=3, random_state=0
-        ).fit(frame, y)
-    assert chosen.score(*customers(1000, seed=1)) > 0.7
-    assert chosen.best_estimator_.coding_ == chosen.coding_
-    assert_array_equal(chosen.best_estimator_.predict(frame), chosen.predict(frame))
-    assert clone(chosen).fit(frame[["calls"]], y).n_features_in_ == 1
-    assert str(chosen.explain(frame.iloc[[0]])) and loads_model(dumps_model(chosen)).coding_
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ColumnsLeftOut)
-        path = strength_path(frame, y, n_points=2, estimator=SoftTreeClassifier(**QUICK))
-    assert path[0].classifier.coding_ == chosen.coding_
 
 
 def test_weights_are_copies_of_rows(table):
@@ -439,17 +408,6 @@ def test_numbers_read_together_are_those_read_one_by_one(values):
     one_by_one = [np.nan if value is None else number_of(value) for value in values]
     assert_array_equal(together, np.array(one_by_one, dtype=float))
     assert kind_of(column) == "number"
-
-
-def test_numbers_as_texts_give_the_same_tree_unless_they_are_said_to_be_categories():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.integers(0, 5, 80), "b": rng.normal(size=80).round(2)})
-    y = (frame["a"] + frame["b"] > 2).to_numpy()
-    texts = frame.astype(str)
-    trees = [SoftTreeClassifier(**QUICK).fit(table, y) for table in (frame, texts)]
-    assert_array_equal(trees[0].predict_proba(frame), trees[1].predict_proba(texts))
-    said = SoftTreeClassifier(**QUICK, feature_types={"a": "category"}).fit(texts, y)
-    assert said.coding_.variables[0].kind == "category"
 
 
 def test_blanks_around_a_level_count_only_where_training_had_them():
