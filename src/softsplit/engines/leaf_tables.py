@@ -7,15 +7,16 @@ kind of target, and lies behind two functions that are chosen by the type of ``l
     end_in_leaves    d value / dz[t] = reach[t] gamma p (1 - p) (W[i, left leaf] - W[i, right leaf])
                      sums: what the derivative by the leaves needs of reach[leaf]
 
-of the lowest branches t. There is one kind of leaves:
+of the lowest branches t. There are two kinds of leaves:
 
     GroupTable       W_il = table[group(i), l]      sums[group, leaf] = sum of reach[leaf] over the
                      rows of a group. They are ordered by group: no row looks anything up.
+    RowTable         W_il = costs[l, i]             sums[leaf, i] = reach[leaf] of every row
 
-Another kind is a named tuple with two functions of its own. Leaves whose cost depends on the row,
-W_il = d(y_i, eta_il) with a score eta_il = a_l + u_l . x_i, hold y (n_rows,) and eta (n_leaves,
-n_rows), and write reach[leaf] d'(y_i, eta_il) of every row to ``sums`` (n_leaves, n_rows), for
-products with (x_i, 1). Everything else in a pass stays. Shapes: as in tree_pass.py.
+A ``RowTable`` serves leaves that hold functions: the costs are deviances d(y_i, eta_il) of scores
+eta_il = a_l + u_l . x_i (tree/leaf_families.py), and reach times d' gives, by products with
+(x_i, 1), the derivative by the functions. Another kind is a named tuple with two functions of its
+own. Everything else in a pass stays. Shapes: as in tree_pass.py.
 """
 
 from __future__ import annotations
@@ -95,11 +96,45 @@ def _end(p, q, here, gain, slope):  # type: ignore[no-untyped-def]
     return mass_left, mass_right
 
 
-@compiled_by_type({GroupTable: _lift_groups})
+class RowTable(NamedTuple):
+    """Leaves that cost every row something else."""
+
+    costs: FloatArray  # (n_leaves, n_rows)
+
+
+@compiled_uncounted
+def _lift_rows(leaves, left, right, at, begin, size, values):  # type: ignore[no-untyped-def]
+    costs, n_branches = leaves.costs, left.shape[0]
+    for t in range(n_branches // 2, n_branches):
+        p, q, here = left[t, at : at + size], right[t, at : at + size], values[t]
+        leaf = 2 * t + 1 - n_branches
+        on_left, on_right = costs[leaf, begin : begin + size], costs[leaf + 1, begin : begin + size]
+        for i in range(size):
+            here[i] = p[i] * on_left[i] + q[i] * on_right[i]
+
+
+@compiled_uncounted
+def _end_in_rows(  # type: ignore[no-untyped-def]
+    leaves, left, right, at, begin, size, reach, steepness, slopes, sums
+):
+    costs, n_branches, end = leaves.costs, left.shape[0], begin + size
+    for t in range(n_branches // 2, n_branches):
+        p, q, here = left[t, at : at + size], right[t, at : at + size], reach[t]
+        slope, leaf = slopes[t, begin:end], 2 * t + 1 - n_branches
+        on_left, on_right = costs[leaf, begin:end], costs[leaf + 1, begin:end]
+        to_left, to_right = sums[leaf, begin:end], sums[leaf + 1, begin:end]
+        for i in range(size):
+            going_left = here[i] * p[i]
+            to_left[i] = going_left
+            to_right[i] = here[i] * q[i]
+            slope[i] = steepness * going_left * q[i] * (on_left[i] - on_right[i])
+
+
+@compiled_by_type({GroupTable: _lift_groups, RowTable: _lift_rows})
 def lift_leaves(leaves, left, right, at, begin, size, values):  # type: ignore[no-untyped-def]
     """Write V of the branches above leaves to ``values``; gates of the tile begin at ``at``."""
 
 
-@compiled_by_type({GroupTable: _end_in_groups})
+@compiled_by_type({GroupTable: _end_in_groups, RowTable: _end_in_rows})
 def end_in_leaves(leaves, left, right, at, begin, size, reach, steepness, slopes, sums):  # type: ignore[no-untyped-def]
     """Write the slopes of the branches above leaves; add what reaches leaves to ``sums``."""

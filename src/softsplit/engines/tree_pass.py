@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.leaf_tables import GroupTable, end_in_leaves, lift_leaves
+from softsplit.engines.leaf_tables import GroupTable, RowTable, end_in_leaves, lift_leaves
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
 from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 from softsplit.tree.routing import TILE, open_gates
@@ -53,6 +53,27 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, ou
     return pass_tiles(
         scores, slopes, weights, GroupTable(table, starts), steepness, outer, mass,
         outer_curvature, gates, room, False,
+    )  # fmt: skip
+
+
+@compiled
+def expected_pass(scores, slopes, weights, costs, reach):  # type: ignore[no-untyped-def]
+    """Return sum_i weight_i sum_l P_il costs[l, i], for leaves that cost every row something else.
+
+    Parameters
+    ----------
+    scores, slopes : arrays (n_branches, n_rows)
+        As of ``tree_pass``, at steepness 1.
+    weights : array (n_rows,)
+    costs : array (n_leaves, n_rows)
+    reach : array (n_leaves, n_rows)
+        Overwritten with weight_i P_il = d value / d costs.
+    """
+    n_branches = scores.shape[0]
+    gates, room = np.empty((2, n_branches, TILE)), np.empty((2 * n_branches + 1, TILE))
+    return pass_tiles(
+        scores, slopes, weights, RowTable(costs), 1.0, IDENTITY, reach, np.empty(0), gates, room,
+        False,
     )  # fmt: skip
 
 

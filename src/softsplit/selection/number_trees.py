@@ -14,45 +14,29 @@ and its leaf predicts ``family.prediction(score + offset)`` with the score of ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.problem.targets import Numbers
+from softsplit.solvers.expected_deviance.descent import descend
+from softsplit.solvers.expected_deviance.frame import Frame, NumberRows, canonical
+from softsplit.solvers.expected_deviance.path import (
+    PathPoint,
+    TreeLimits,
+    best_point,
+    elimination_path,
+)
+from softsplit.solvers.expected_deviance.problem import SoftTree
+from softsplit.solvers.expected_deviance.walk import Walk, walk_of
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.leaf_families import LeafFamily
 from softsplit.tree.leaf_functions import LeafFunctions
 from softsplit.tree.parameters import Topology
 from softsplit.tree.routing import node_reach
 from softsplit.tree.ways import hard_leaves
-
-
-@dataclass(frozen=True, eq=False)
-class NumberRows:
-    """Training rows.
-
-    Attributes
-    ----------
-    X : array (n_rows, n_features), or HingedTable
-        Coded and imputed: numbers, indicators, hinges. No missing values.
-    targets : Numbers
-        ``Numbers.of(y, weight, offset)``; rows of weight zero are allowed.
-    groups : int array (n_features,), optional
-        Variable of each feature; each is its own if it is left out. A variable counts once.
-    prices : array (n_variables,), optional
-        Price of each variable; 1 is the usual one.
-    monotone : tuple of (int array, sign)
-        Features of a monotone variable, its value and then its hinges by ascending knots, with 1 or
-        -1: predictions never fall, or never rise, with it.
-    """
-
-    X: Any
-    targets: Numbers
-    groups: NDArray[np.intp] | None = None
-    prices: FloatArray | None = None
-    monotone: tuple[tuple[NDArray[np.intp], int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,9 +121,8 @@ class NumberTree:
         Place of the chosen one among them; -1 without.
     held_out : array (n_rows,)
         Prediction of each row by the walk of the fold that held it out; NaN for rows that none did.
-    held_out_scale : array (n_rows,)
-        Typical error of the leaf that made it: |y - held_out| / held_out_scale has quantiles that
-        give half-widths of intervals, times ``leaf_scale``.
+    relative_residuals : array (n_rows,)
+        (y - held_out) / root mean squared residual of the training rows of the leaf that made it.
     leaf_scale : array (n_leaves,)
         Root mean squared residual of the training rows of each leaf.
     """
@@ -157,7 +140,7 @@ class NumberTree:
     points: tuple[NumberPoint, ...] = ()
     chosen: int = -1
     held_out: FloatArray | None = None
-    held_out_scale: FloatArray | None = None
+    relative_residuals: FloatArray | None = None
 
     @property
     def topology(self) -> Topology:
@@ -190,8 +173,36 @@ class NumberTree:
         return np.asarray(np.sum(shares * predicted, axis=0))
 
     def half_widths(self, level: float) -> FloatArray | None:
-        """Return the half-width of the interval of each leaf, by residuals of the folds."""
-        raise NotImplementedError
+        """Return the half-width of each leaf's interval, (n_leaves,); None without folds.
+
+        It is ``leaf_scale`` times the quantile of |y - held_out| / held_out_scale that (n + 1)
+        level of n held-out rows are within.
+        """
+        if self.relative_residuals is None:
+            return None
+        sizes = np.sort(np.abs(self.relative_residuals[np.isfinite(self.relative_residuals)]))
+        place = min(int(np.ceil((len(sizes) + 1) * level)), len(sizes)) - 1
+        return np.asarray(self.leaf_scale * sizes[place])
+
+
+# --- fitting --------------------------------------------------------------------------------------
+
+SELECTIONS = {"sparse": 3.0, "balanced": 1.0, "best": 0.0}
+"""Price of sizes in the choice, in units of the usual one."""
+
+COLUMN_PRICE, COEFFICIENT_PRICE = 0.0025, 0.0005
+"""Part of the deviance of a tree without features that a column, or a coefficient, must explain."""
+
+STRENGTHS = tuple(1.0 * 1.45**k for k in range(10))
+"""Prices of a coefficient that are compared, in units of log-likelihood."""
+
+ROWS_OF_DEPTH = (0, 0, 120, 400)
+"""Fewest rows for which trees of a depth are compared by default."""
+
+COMPARED_ROWS, PATH_ROWS = 4_000, 10_000
+"""Most rows of a cross-validation, and of the path of the tree itself."""
+
+FINAL_STEPS = 40
 
 
 def fit_numbers(
@@ -201,5 +212,250 @@ def fit_numbers(
     seed: int = 0,
     check: Callable[[], None] = lambda: None,
 ) -> NumberTree:
-    """Return the tree; ``check`` is called now and then, and may raise."""
-    raise NotImplementedError
+    """Return the tree; ``check`` is called now and then, and may raise.
+
+    1. Equal rows are merged and put in canonical order: results do not depend on that of the table.
+    2. Depth and strength are chosen on folds of at most COMPARED_ROWS rows.
+    3. A path on at most PATH_ROWS rows; its tree descends on all rows.
+    4. The walk of that tree, back in the units of the table.
+    """
+    # 1. Rows.
+    settings = settings or NumberSettings()
+    family.check(rows.targets.values)
+    merged, places = canonical(rows)
+    # 2. The choice.
+    choice = None
+    if settings.assess or settings.depth is None or settings.strength is None:
+        choice = compare(merged, places, family, settings, seed, check)
+    depth = settings.depth if choice is None else choice.best.depth
+    strength = settings.strength if choice is None else choice.best.strength
+    assert depth is not None and strength is not None
+    # 3. The tree, on a sample and on all rows.
+    part = merged.part(drawn(merged, PATH_ROWS, seed))
+    frame = Frame.of(part, family)
+    problem = frame.problem(part, settings.threads)
+    generator = np.random.default_rng([seed, depth])
+    path = elimination_path(problem, depth, generator, limits_of(settings), check)
+    tree = best_point(path, strength).tree
+    columns = tree.columns
+    if part.n_rows < merged.n_rows:
+        problem, tree = frame.problem_of_columns(merged, tree, settings.threads)
+    tree = descend(problem, tree, FINAL_STEPS, 1e-3, check).tree
+    # 4. The walk.
+    walk = walk_of(problem, tree, settings.min_leaf_rows)
+    fitted = in_units(frame, columns, tree, walk)
+    fitted = replace(fitted, family=frame.family.scaled(frame.unit), depth=depth, strength=strength)
+    if choice is None:
+        return fitted
+    return replace(
+        fitted, points=choice.points, chosen=choice.chosen, held_out=choice.held_out[places],
+        relative_residuals=choice.relative[places],
+    )  # fmt: skip
+
+
+def limits_of(settings: NumberSettings) -> TreeLimits:
+    return TreeLimits(
+        settings.max_features, settings.max_leaves, settings.max_terms, settings.leaf_terms
+    )
+
+
+def drawn(rows: NumberRows, most: int, seed: int) -> NDArray[np.intp]:
+    """Return about ``most`` rows at random, or all."""
+    every = np.arange(rows.n_rows)
+    if len(every) <= most:
+        return every
+    return np.sort(np.random.default_rng([seed, most]).choice(every, most, replace=False))
+
+
+def in_units(frame: Frame, columns: NDArray[np.intp], tree: SoftTree, walk: Walk) -> NumberTree:
+    """Return a soft tree and its walk in the units of the table."""
+    hard, n = walk.tree, walk.tree.n_branches
+    held = columns[hard.columns]
+    weights, constants = frame.in_units(hard.matrix[:n], held)
+    leaves = _functions(frame, hard, held, (walk.low, walk.high))
+    bounds = (np.full(tree.n_leaves, -np.inf), np.full(tree.n_leaves, np.inf))
+    mixed = _functions(frame, tree, columns[tree.columns], bounds)
+    return NumberTree(
+        frame.family, weights, -constants, leaves, mixed, walk.rows * frame.row_unit,
+        walk.deviance, walk.scale * frame.unit, 0, 0.0,
+    )  # fmt: skip
+
+
+def _functions(
+    frame: Frame, tree: SoftTree, held: NDArray[np.intp], bounds: tuple[FloatArray, FloatArray]
+) -> LeafFunctions:
+    slopes, constants = frame.in_units(tree.matrix[tree.n_branches :], held)
+    low, high = (frame.level + frame.unit * bound for bound in bounds)
+    return LeafFunctions(frame.level + frame.unit * constants, frame.unit * slopes, low, high)
+
+
+# --- the choice -----------------------------------------------------------------------------------
+
+
+class Choice(NamedTuple):
+    """Settings that were compared, and what the folds of the best one predict of their rows."""
+
+    points: tuple[NumberPoint, ...]
+    chosen: int
+    held_out: FloatArray  # of distinct rows, and a last entry of NaN
+    relative: FloatArray
+
+    @property
+    def best(self) -> NumberPoint:
+        return self.points[self.chosen]
+
+
+class HeldOut(NamedTuple):
+    """What a tree of a fold says of the rows that the fold holds out.
+
+    ``deviance`` is that of each row, ``size`` its numbers of columns, coefficients and leaves.
+    """
+
+    predicted: FloatArray
+    relative: FloatArray
+    deviance: FloatArray
+    size: tuple[int, int, int]
+
+
+def compare(
+    rows: NumberRows,
+    places: NDArray[np.intp],
+    family: LeafFamily,
+    settings: NumberSettings,
+    seed: int,
+    check: Callable[[], None],
+) -> Choice:
+    """Return the choice of depth and strength by the walks of folds.
+
+    1. In each fold, a path of each depth, and the tree of each strength on it.
+    2. The error of each setting over all held-out rows, with the prices of its size.
+    """
+    folds = folds_of(rows, places, settings, seed)
+    depths = depths_of(settings, min(len(train) for train, _ in folds))
+    strengths = STRENGTHS if settings.strength is None else (settings.strength,)
+    grid = [(depth, strength) for depth in depths for strength in strengths]
+
+    # 1. Paths.
+    def of_fold(number: int) -> dict[tuple[int, float], HeldOut]:
+        fold = _Fold(rows, family, folds[number], settings)
+        found: dict[tuple[int, float], HeldOut] = {}
+        for depth in depths:
+            generator = np.random.default_rng([seed, depth, number])
+            found |= fold.judged(depth, strengths, generator, check)
+        return found
+
+    if settings.threads > 1:
+        with ThreadPoolExecutor(min(settings.threads, len(folds))) as pool:
+            results = list(pool.map(of_fold, range(len(folds))))
+    else:
+        results = [of_fold(number) for number in range(len(folds))]
+    # 2. Errors.
+    tested = np.concatenate([test for _, test in folds])
+    weight = rows.targets.totals[tested]
+    frame = Frame.of(rows, family)
+    unit = frame.problem(rows.part(np.unique(tested))).featureless
+    n_train = float(np.mean([rows.targets.totals[train].sum() for train, _ in folds]))
+    price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
+    points = []
+    for depth, strength in grid:
+        of_setting = [result[depth, strength] for result in results]
+        deviance = np.concatenate([one.deviance for one in of_setting]) / unit
+        error = float(np.average(deviance, weights=weight))
+        error_se = float(np.std(deviance)) / np.sqrt(len(deviance))
+        columns, coefficients, leaves = np.mean([one.size for one in of_setting], axis=0).tolist()
+        size = COLUMN_PRICE * columns + COEFFICIENT_PRICE * coefficients
+        points.append(
+            NumberPoint(
+                depth, strength, error, error_se, columns, coefficients, leaves,
+                error + price * size,
+            )
+        )  # fmt: skip
+    chosen = min(range(len(grid)), key=lambda k: points[k].criterion)
+    held_out, relative = np.full((2, rows.n_rows + 1), np.nan)
+    for (_, test), result in zip(folds, results, strict=True):
+        held_out[test], relative[test] = (
+            result[grid[chosen]].predicted,
+            result[grid[chosen]].relative,
+        )
+    return Choice(tuple(points), chosen, held_out, relative)
+
+
+def depths_of(settings: NumberSettings, n_rows: int) -> list[int]:
+    """Return the depths that are compared."""
+    if settings.depth is not None:
+        return [settings.depth]
+    most = max(depth for depth, least in enumerate(ROWS_OF_DEPTH) if n_rows >= least)
+    if settings.max_leaves is not None:
+        most = min(most, int(np.ceil(np.log2(max(settings.max_leaves, 1)))))
+    return list(range(most + 1))
+
+
+def folds_of(
+    rows: NumberRows, places: NDArray[np.intp], settings: NumberSettings, seed: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return positions of distinct rows to train and to test on.
+
+    Folds by number are drawn within strata of the target; of many rows only some take part.
+    """
+    if not isinstance(settings.folds, int):
+        pairs = ((np.unique(places[a]), np.unique(places[b])) for a, b in settings.folds)
+        return [(a[a >= 0], b[b >= 0]) for a, b in pairs]
+    some = drawn(rows, COMPARED_ROWS, seed)
+    n_folds = min(settings.folds, len(some))
+    if n_folds < 2:
+        raise ValueError("a cross-validation needs at least two distinct rows.")
+    generator = np.random.default_rng([seed, n_folds])
+    order = some[np.argsort(rows.targets.values[some], kind="stable")]
+    fold = np.concatenate([generator.permutation(n_folds) for _ in range(0, len(order), n_folds)])
+    fold = fold[: len(order)]
+    return [(np.sort(order[fold != k]), np.sort(order[fold == k])) for k in range(n_folds)]
+
+
+class _Fold:
+    """The rows of a fold: to train on, and held out."""
+
+    def __init__(
+        self,
+        rows: NumberRows,
+        family: LeafFamily,
+        fold: tuple[NDArray[np.intp], NDArray[np.intp]],
+        settings: NumberSettings,
+    ) -> None:
+        train, test = (rows.part(part) for part in fold)
+        self.frame = Frame.of(train, family)
+        self.problem = self.frame.problem(train)
+        self.lines, self.targets = self.frame.lines(test.X), self.frame.targets(test.targets)
+        self.settings = settings
+
+    def judged(
+        self,
+        depth: int,
+        strengths: tuple[float, ...],
+        generator: np.random.Generator,
+        check: Callable[[], None],
+    ) -> dict[tuple[int, float], HeldOut]:
+        """Return the walk of each strength on the held-out rows."""
+        path = elimination_path(self.problem, depth, generator, limits_of(self.settings), check)
+        known: dict[int, HeldOut] = {}
+        found = {}
+        for strength in strengths:
+            point = best_point(path, strength)
+            if id(point) not in known:
+                known[id(point)] = self._judged(point)
+            found[depth, strength] = known[id(point)]
+        return found
+
+    def _judged(self, point: PathPoint) -> HeldOut:
+        problem, frame = self.problem, self.frame
+        walk = walk_of(problem, point.tree, self.settings.min_leaf_rows)
+        scores, leaves = walk.scores(self.lines)
+        scores = scores + self.targets.offset
+        predicted = self._prediction(scores)
+        truth = frame.level + frame.unit * self.targets.values
+        relative = (truth - predicted) / np.maximum(walk.scale, 1e-12)[leaves] / frame.unit
+        size = walk.size(problem)
+        deviance = frame.family.deviance(self.targets.values, scores)
+        return HeldOut(predicted, relative, deviance, size)
+
+    def _prediction(self, scores: FloatArray) -> FloatArray:
+        return self.frame.family.prediction(self.frame.level + self.frame.unit * scores)

@@ -85,8 +85,16 @@ class LeafFamily:
         unit = float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
         return centre, unit if unit > 0.0 else 1.0
 
+    def working(self, y: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return responses and weights of a least-squares problem like this one, near ``eta``."""
+        return y, np.ones_like(y)
+
     def tuned(self, residuals: FloatArray) -> Self:
         """Return the family with widths that suit residuals y - eta of a first fit."""
+        return self
+
+    def scaled(self, unit: float) -> Self:
+        """Return the family for targets that are ``unit`` times larger."""
         return self
 
     def prediction(self, eta: FloatArray) -> FloatArray:
@@ -126,6 +134,9 @@ class Huber(LeafFamily):
     def tuned(self, residuals: FloatArray) -> Self:
         return replace(self, width=1.345 * _spread(residuals))
 
+    def scaled(self, unit: float) -> Self:
+        return replace(self, width=unit * self.width)
+
 
 @dataclass(frozen=True)
 class Quantile(LeafFamily):
@@ -155,6 +166,9 @@ class Quantile(LeafFamily):
     def tuned(self, residuals: FloatArray) -> Self:
         return replace(self, band=0.25 * _spread(residuals))
 
+    def scaled(self, unit: float) -> Self:
+        return replace(self, band=unit * self.band)
+
 
 class Absolute(Quantile):
     """Absolute error: a leaf predicts a median."""
@@ -180,6 +194,11 @@ class LogLink(LeafFamily):
 
     def units(self, y: FloatArray, weight: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
+
+    def working(self, y: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        terms = self.terms(y, eta)
+        step = np.clip(-terms.slope / np.maximum(terms.curvature, 1e-12), -3.0, 3.0)
+        return eta + step, 0.5 * terms.curvature
 
     def prediction(self, eta: FloatArray) -> FloatArray:
         return np.exp(_bounded(eta))

@@ -1,0 +1,94 @@
+"""The path of trees from a large one down to a leaf without features.
+
+Each round refits the tree, keeps it as a point, and removes the cheapest part of its size
+(removal.py). One path has the best trees of all strengths: of ``points`` the one with the least
+value + strength * size, within limits of the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from softsplit.solvers.expected_deviance.descent import descend
+from softsplit.solvers.expected_deviance.problem import NumberProblem, SoftTree
+from softsplit.solvers.expected_deviance.removal import Pruning
+from softsplit.solvers.expected_deviance.starts import race
+
+REFIT_STEPS = 12
+"""Steps of the descent after each round."""
+
+REFIT_DECREASE = 0.05
+"""A refit ends when a step lowers the objective by less: a coefficient costs some units."""
+
+LEAF_STEPS = 30
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """Largest numbers of variables, leaves, variables of a question, variables of a leaf."""
+
+    features: int | None = None
+    leaves: int | None = None
+    terms: int | None = None
+    leaf_terms: int | None = None
+
+    def allow(self, problem: NumberProblem, tree: SoftTree) -> bool:
+        groups = problem.groups[tree.columns]
+        used = [len(np.unique(groups[line])) for line in tree.support]
+        gates, leaves = used[: tree.n_branches], used[tree.n_branches :]
+        pairs = (
+            (self.features, len(np.unique(groups[tree.support.any(axis=0)]))),
+            (self.leaves, int(tree.alive.sum())),
+            (self.terms, max(gates)),
+            (self.leaf_terms, max(leaves)),
+        )
+        return all(limit is None or number <= limit for limit, number in pairs)
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """A tree of a path, its objective without the price of its size, and its size."""
+
+    tree: SoftTree
+    value: float
+    size: float
+    allowed: bool
+
+
+def elimination_path(
+    problem: NumberProblem,
+    depth: int,
+    generator: np.random.Generator,
+    limits: TreeLimits | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> list[PathPoint]:
+    """Return the points of a path that begins with a tree of ``depth`` levels."""
+    limits = limits or TreeLimits()
+    tree = race(problem, depth, generator, check).tree
+    points: list[PathPoint] = []
+    while True:
+        check()
+        # 1. Refit, and keep the point.
+        tree, value = descend(problem, tree, REFIT_STEPS, REFIT_DECREASE, check)
+        size = tree.size(problem)
+        points.append(PathPoint(tree, value, size, limits.allow(problem, tree)))
+        # 2. Remove the cheapest parts.
+        if not tree.support.any():
+            return points
+        tree = Pruning(problem, tree).pruned(max(1.0, _share(size) * size))
+
+
+def _share(size: float) -> float:
+    """Part of the size that a round removes."""
+    if size > 400:
+        return 0.5
+    return 0.25 if size > 90 else 0.13
+
+
+def best_point(points: Sequence[PathPoint], strength: float) -> PathPoint:
+    """Return the allowed point of least value with the price of its size."""
+    allowed = [point for point in points if point.allowed] or [points[-1]]
+    return min(allowed, key=lambda point: point.value + strength * point.size)

@@ -1,0 +1,352 @@
+"""Deletion costs: how much the objective rises when parts of a tree are removed.
+
+    gate coefficients    exact, all else kept: E' = E + sum_i v_i R_it (p' - p)(V_left - V_right)
+    branch, to a side    the same with p' = 1 or 0
+    leaf coefficients S  1/2 th_S' [(H^-1)_SS]^-1 th_S, the leaf refitted (exact for squares)
+    a branch above two   1/2 (th_a - th_b)' (H_a^-1 + H_b^-1)^-1 (th_a - th_b) over the columns of
+    leaves, to one leaf  either: both fitted by one function
+    a variable           its gates together, plus each of its leaves
+
+with H the Hessian of a leaf at the gates as they are (descent.py). A change of E costs
+power n log(E'/E), less the ridge saved. A round removes the cheapest parts for their size, some
+at a time; in a leaf, theta and H^-1 follow every removal by the same blocks, so that the next one
+is priced as if the leaf had been refitted:
+
+    th <- th - B th_S,    H^-1 <- H^-1 - B H^-1[S, :],    B = H^-1[:, S] [(H^-1)_SS]^-1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.solvers.expected_deviance.descent import leaf_hessian
+from softsplit.solvers.expected_deviance.problem import (
+    BRANCH_SIZE,
+    VARIABLE_SIZE,
+    NumberProblem,
+    Routed,
+    SoftTree,
+    routed,
+)
+from softsplit.support.arrays import FloatArray
+
+
+@dataclass
+class LeafBlock:
+    """Coefficients of a leaf, the constant last, with their inverse Hessian."""
+
+    columns: NDArray[np.intp]
+    theta: FloatArray
+    hessian: FloatArray
+    inverse: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inverse = np.linalg.inv(self.hessian)
+
+    def single_costs(self) -> FloatArray:
+        """Return the cost of each coefficient but the constant."""
+        return np.asarray(0.5 * self.theta[:-1] ** 2 / np.diag(self.inverse)[:-1])
+
+    def cost(self, out: NDArray[np.intp]) -> float:
+        """Return the cost of removing the coefficients at some places together."""
+        some = self.theta[out]
+        return 0.5 * float(some @ np.linalg.solve(self.inverse[np.ix_(out, out)], some))
+
+    def remove(self, out: NDArray[np.intp]) -> None:
+        """Remove coefficients and refit the others."""
+        gain = np.linalg.solve(self.inverse[np.ix_(out, out)], self.inverse[out])
+        self.theta = self.theta - self.theta[out] @ gain
+        self.inverse = self.inverse - self.inverse[:, out] @ gain
+        kept = np.delete(np.arange(len(self.theta)), out)
+        self.columns = np.delete(self.columns, out)
+        self.theta, self.inverse = self.theta[kept], self.inverse[np.ix_(kept, kept)]
+
+    def widened(self, columns: NDArray[np.intp]) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Return theta over more columns, and the places of one's own among them."""
+        theta = np.zeros(len(columns) + 1)
+        places = np.append(np.searchsorted(columns, self.columns), len(columns))
+        theta[places] = self.theta
+        return theta, places
+
+
+@dataclass(frozen=True, order=True)
+class Removal:
+    """A part that can be removed: coefficients, or a branch for one of its children.
+
+    ``by`` is 0 for coefficients, -1 or 1 for the right or left child, 2 for both leaves as one.
+    """
+
+    per_size: float
+    cost: float
+    gates: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    leaves: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    branch: int = -1
+    by: int = 0
+
+
+class Pruning:
+    """The removals that a tree offers, and the tree after the cheapest of them."""
+
+    def __init__(self, problem: NumberProblem, tree: SoftTree) -> None:
+        self.problem, self.tree = problem, tree
+        self.lines = problem.lines[tree.columns]
+        self.route: Routed = routed(problem, tree, self.lines)
+        self.groups = problem.groups[tree.columns]
+        n, free = tree.n_branches, tree.free
+        self.blocks = {
+            leaf: LeafBlock(
+                np.flatnonzero(free[n + leaf, :-1]),
+                tree.matrix[n + leaf, free[n + leaf]],
+                leaf_hessian(problem, tree, self.route, leaf, self.lines),
+            )
+            for leaf in np.flatnonzero(tree.alive).tolist()
+        }
+        self.gains = {
+            t: problem.targets.totals
+            * self.route.reach[t]
+            * (self.route.values[2 * t + 1] - self.route.values[2 * t + 2])
+            for t in np.flatnonzero(tree.open).tolist()
+        }
+
+    # --- costs ----------------------------------------------------------------------------------
+
+    def increase(self, change: FloatArray | float) -> FloatArray | float:
+        """Return the cost of changes of E."""
+        expected = self.route.expected
+        floor = 1e-6 * self.problem.featureless * self.problem.total
+        ratio = (expected + floor + change) / (expected + floor)
+        power = self.problem.family.power * self.problem.total
+        return np.asarray(power * np.log(np.maximum(ratio, 1e-12)))
+
+    def gate_changes(self, t: int, out: list[NDArray[np.intp]]) -> FloatArray:
+        """Return the change of E by removing each of some sets of columns from a gate."""
+        weights, scores = self.tree.matrix[t], self.route.scores[t]
+        shifts = np.stack([weights[some] @ self.lines[some] for some in out])
+        with np.errstate(over="ignore"):
+            gates = 1.0 / (1.0 + np.exp(shifts - scores))
+        return np.asarray((gates - self.route.gates[t]) @ self.gains[t])
+
+    def saved_ridge(self, t: int, out: NDArray[np.intp]) -> float:
+        return 0.5 * self.problem.ridges.gates * float(np.sum(self.tree.matrix[t, out] ** 2))
+
+    def removals(self) -> list[Removal]:
+        """Return all removals, the cheapest for their size first."""
+        places = self._places()
+        found = [*self._variables(places), *self._branches(places), *self._coefficients(places)]
+        return sorted(found)
+
+    def _places(self) -> dict[int, int]:
+        """Number of coefficients of each variable."""
+        counts = self.tree.support.sum(axis=0)
+        totals = np.bincount(self.groups, counts).astype(int)
+        return {int(v): int(totals[v]) for v in np.unique(self.groups[counts > 0])}
+
+    def _price(self, variable: int) -> float:
+        return VARIABLE_SIZE * float(self.problem.prices[variable])
+
+    def _coefficients(self, places: dict[int, int]) -> Iterator[Removal]:
+        """Removals of single coefficients, and of all columns of a variable from a gate or leaf."""
+        for t in self.gains:
+            columns = np.flatnonzero(self.tree.free[t, :-1])
+            sets = [np.array([j]) for j in columns]
+            for v in np.unique(self.groups[columns]):
+                of_variable = columns[self.groups[columns] == v]
+                if len(of_variable) > 1:
+                    sets.append(of_variable)
+            sets = [some for some in sets if len(some) < len(columns)]
+            if not sets:
+                continue
+            costs = self.increase(self.gate_changes(t, sets))
+            for some, cost in zip(sets, np.atleast_1d(costs).tolist(), strict=True):
+                cost -= self.saved_ridge(t, some)
+                v = int(self.groups[some[0]])
+                saved = len(some) + self._price(v) * (places[v] == len(some))
+                yield Removal(cost / saved, cost, gates=((t, tuple(some.tolist())),))
+        for leaf, block in self.blocks.items():
+            groups = self.groups[block.columns]
+            for j, cost in zip(block.columns.tolist(), block.single_costs().tolist(), strict=True):
+                v = int(self.groups[j])
+                saved = 1.0 + self._price(v) * (places[v] == 1)
+                yield Removal(cost / saved, cost, leaves=((leaf, (j,)),))
+            for v, count in zip(*np.unique(groups, return_counts=True), strict=True):
+                if count > 1:
+                    out = np.flatnonzero(groups == v)
+                    cost = block.cost(out)
+                    saved = count + self._price(int(v)) * (places[int(v)] == count)
+                    held = tuple(block.columns[out].tolist())
+                    yield Removal(cost / saved, cost, leaves=((leaf, held),))
+
+    def _variables(self, places: dict[int, int]) -> Iterator[Removal]:
+        """Removals of all coefficients of a variable that stands in several gates and leaves."""
+        for v, count in places.items():
+            cost, change = 0.0, 0.0
+            gates, leaves = [], []
+            for t in self.gains:
+                out = np.flatnonzero(self.tree.free[t, :-1] & (self.groups == v))
+                if len(out):
+                    change += float(self.gate_changes(t, [out])[0])
+                    cost -= self.saved_ridge(t, out)
+                    gates.append((t, tuple(out.tolist())))
+            for leaf, block in self.blocks.items():
+                out = np.flatnonzero(self.groups[block.columns] == v)
+                if len(out):
+                    cost += block.cost(out)
+                    leaves.append((leaf, tuple(block.columns[out].tolist())))
+            if len(gates) + len(leaves) > 1:
+                cost += float(self.increase(change))
+                yield Removal(cost / (count + self._price(v)), cost, tuple(gates), tuple(leaves))
+
+    def _branches(self, places: dict[int, int]) -> Iterator[Removal]:
+        """Removals of branches."""
+        tree = self.tree
+        for t, gain in self.gains.items():
+            gate, children = self.route.gates[t], (2 * t + 1, 2 * t + 2)
+            for by, side in ((1, 1.0), (-1, 0.0)):
+                kept = tree.replaced(t, by > 0)
+                saved = max(tree.size(self.problem) - kept.size(self.problem), 1.0)
+                cost = float(self.increase(float((side - gate) @ gain)))
+                cost -= self.saved_ridge(t, np.flatnonzero(tree.free[t, :-1]))
+                yield Removal(cost / saved, cost, branch=t, by=by)
+            ends = [tree.only_leaf(child) for child in children]
+            if None not in ends:
+                a, b = (self.blocks[leaf] for leaf in ends if leaf is not None)
+                cost, _, columns = merged(a, b)
+                held = len(a.columns) + len(b.columns) - len(columns)
+                saved = BRANCH_SIZE + float(tree.free[t, :-1].sum()) + held
+                gone = tree.free[t, :-1]
+                for v in np.unique(self.groups[gone]).tolist():
+                    rest = places[v] - int((self.groups[gone] == v).sum())
+                    saved += self._price(v) * (rest == 0)
+                yield Removal(cost / saved, cost, branch=t, by=2)
+
+    # --- removing -------------------------------------------------------------------------------
+
+    def pruned(self, wanted: float) -> SoftTree:
+        """Return the tree after removals of about the size ``wanted``.
+
+        1. Slopes of leaves that have the wrong sign.
+        2. The cheapest removals: a branch alone, or coefficients, at most one set a gate.
+        3. Branches that are left without coefficients.
+        """
+        free, matrix = self.tree.free.copy(), self.tree.matrix.copy()
+        n, gone, touched = self.tree.n_branches, 0.0, set[int]()
+        for leaf, block in self.blocks.items():
+            gone += self._right_signs(leaf, block, free)
+        for step in self.removals():
+            if step.branch >= 0:
+                if gone == 0.0:
+                    return self._without_branch(step)
+                continue
+            if gone >= wanted:
+                break
+            current = self._current(step, free, touched)
+            if current is None or (gone and current > 1.5 * step.cost + 0.5):
+                continue
+            for t, out in step.gates:
+                free[t, list(out)] = False
+                touched.add(t)
+            for leaf, out in step.leaves:
+                block = self.blocks[leaf]
+                block.remove(np.searchsorted(block.columns, out))
+                free[n + leaf, list(out)] = False
+                self._right_signs(leaf, block, free)
+            gone += step.cost / step.per_size if step.per_size else 1.0
+        for leaf, block in self.blocks.items():
+            matrix[n + leaf, free[n + leaf]] = block.theta
+        return without_idle(SoftTree(self.tree.columns, matrix, free).with_free(free))
+
+    def _current(self, step: Removal, free: NDArray[np.bool_], touched: set[int]) -> float | None:
+        """Return the cost of a removal after others; None if it is no longer there."""
+        n, cost = self.tree.n_branches, step.cost
+        for t, out in step.gates:
+            if t in touched or not free[t, list(out)].all():
+                return None
+        cost -= sum(self._before(leaf, out) for leaf, out in step.leaves)
+        for leaf, out in step.leaves:
+            if not free[n + leaf, list(out)].all():
+                return None
+            block = self.blocks[leaf]
+            cost += block.cost(np.searchsorted(block.columns, out))
+        return cost
+
+    def _before(self, leaf: int, out: tuple[int, ...]) -> float:
+        """Cost of coefficients of a leaf when the round began."""
+        n = self.tree.n_branches
+        block = self._first.get(leaf)
+        if block is None:
+            held = self.blocks[leaf].hessian
+            columns = np.flatnonzero(self.tree.free[n + leaf, :-1])
+            theta = self.tree.matrix[n + leaf, self.tree.free[n + leaf]]
+            block = self._first[leaf] = LeafBlock(columns, theta, held)
+        return block.cost(np.searchsorted(block.columns, out))
+
+    @property
+    def _first(self) -> dict[int, LeafBlock]:
+        blocks: dict[int, LeafBlock] = self.__dict__.setdefault("_begun", {})
+        return blocks
+
+    def _right_signs(self, leaf: int, block: LeafBlock, free: NDArray[np.bool_]) -> float:
+        """Remove slopes of the wrong sign from a leaf, one after the other; return how many."""
+        removed, n = 0.0, self.tree.n_branches
+        signs = self.problem.signs[self.tree.columns]
+        while True:
+            wrong = np.flatnonzero(signs[block.columns] * block.theta[:-1] < 0.0)
+            if not len(wrong):
+                return removed
+            out = wrong[[int(np.argmin(block.single_costs()[wrong]))]]
+            free[n + leaf, block.columns[out]] = False
+            block.remove(out)
+            removed += 1.0
+
+    def _without_branch(self, step: Removal) -> SoftTree:
+        if step.by < 2:
+            return without_idle(self.tree.replaced(step.branch, step.by > 0))
+        tree, n = self.tree, self.tree.n_branches
+        ends = [tree.only_leaf(2 * step.branch + 1 + side) for side in (0, 1)]
+        a, b = (self.blocks[leaf] for leaf in ends if leaf is not None)
+        _, theta, columns = merged(a, b)
+        matrix, free = tree.matrix.copy(), tree.free.copy()
+        line = n + (ends[0] or 0)
+        matrix[line], free[line] = 0.0, False
+        held = np.append(columns, len(tree.columns))
+        matrix[line, held], free[line, held] = theta, True
+        return without_idle(SoftTree(tree.columns, matrix, free).replaced(step.branch, True))
+
+
+def merged(a: LeafBlock, b: LeafBlock) -> tuple[float, FloatArray, NDArray[np.intp]]:
+    """Return the cost of one function in place of two, the function and its columns."""
+    columns = np.union1d(a.columns, b.columns)
+    size = len(columns) + 1
+    hessian, pull, cost = np.zeros((size, size)), np.zeros(size), 0.0
+    for block in (a, b):
+        _, places = block.widened(columns)
+        hessian[np.ix_(places, places)] += block.hessian
+        pull[places] += block.hessian @ block.theta
+        cost += 0.5 * float(block.theta @ block.hessian @ block.theta)
+    theta = np.linalg.solve(hessian, pull)
+    return max(cost - 0.5 * float(theta @ pull), 0.0), theta, columns
+
+
+def without_idle(tree: SoftTree) -> SoftTree:
+    """Return the tree without branches that have no coefficients.
+
+    Such a branch over two leaves becomes their mean by its constant gate; another becomes the child
+    to which it sends more.
+    """
+    n = tree.n_branches
+    idle = np.flatnonzero(tree.open & ~tree.free[:n, :-1].any(axis=1))
+    if not len(idle):
+        return tree.compact()
+    t = int(idle[-1])
+    share = 1.0 / (1.0 + np.exp(-tree.matrix[t, -1]))
+    left, right = (tree.only_leaf(2 * t + 1 + side) for side in (0, 1))
+    if left is not None and right is not None:
+        matrix, free = tree.matrix.copy(), tree.free.copy()
+        matrix[n + left] = share * matrix[n + left] + (1.0 - share) * matrix[n + right]
+        free[n + left] |= free[n + right]
+        return without_idle(SoftTree(tree.columns, matrix, free).replaced(t, True))
+    return without_idle(tree.replaced(t, bool(share > 0.5)))
