@@ -237,8 +237,9 @@ def fit_numbers(
     generator = np.random.default_rng([seed, depth])
     path = elimination_path(problem, depth, generator, limits_of(settings), check)
     tree = best_point(path, strength).tree
-    columns = tree.columns
+    columns = np.arange(problem.n_columns)
     if part.n_rows < merged.n_rows:
+        columns = tree.columns
         problem, tree = frame.problem_of_columns(merged, tree, settings.threads)
     tree = descend(problem, tree, FINAL_STEPS, 1e-3, check).tree
     # 4. The walk.
