@@ -40,8 +40,8 @@ from softsplit.decomposition import (
 )
 from softsplit.decomposition.nodes import BLOCK_SOLVER
 from softsplit.engines.block import GateCache
+from softsplit.ipopt.program import SubstitutedProgram
 from softsplit.ipopt.solver import IpoptSolver
-from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Start
 from softsplit.solvers.starts.rules import draw_start

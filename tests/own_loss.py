@@ -27,7 +27,7 @@ class SquaredError:
     def leaf_gradient(self, by_table):
         return -by_table
 
-    def call_costs(self, n_groups):
+    def prediction_costs(self, n_groups):
         return 1.0 - np.eye(n_groups)
 
     def featureless(self, group_totals):

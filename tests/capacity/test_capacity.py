@@ -253,6 +253,14 @@ def test_summary_holds_plain_values() -> None:
     assert summarise(2, 3, levels=7).paper.kind == "lower"  # the cube is not all of that grid
 
 
+@given(depth=st.integers(1, 8), p=st.integers(1, 8), levels=st.integers(2, 40))
+def test_a_grid_never_holds_more_points_than_there_are(depth, p, levels) -> None:
+    here = vc_lower_bound(depth, p, levels=levels)
+    assert int(vc_lower_bound(depth, p, binary=True)) <= int(here) <= int(vc_lower_bound(depth, p))
+    upper = vc_upper_bound(depth, p, levels=levels)
+    assert int(here) <= int(upper) and (here.kind == "exact") == (upper.kind == "exact")
+
+
 def test_the_package_loads_nothing_heavy() -> None:
     script = (
         "import sys, softsplit\n"

@@ -77,25 +77,11 @@ def test_drawn_labellings_of_larger_sets(depth, p, binary, epsilon, seed) -> Non
 @given(
     depth=st.integers(1, 6), p=st.integers(1, 6), levels=st.integers(2, 30), seed=st.integers(0, 99)
 )
-def test_labellings_of_points_on_a_grid(depth, p, levels, seed) -> None:
-    """Cells cut by halvings, with a cube shared out in each where values run short."""
+def test_points_on_a_grid_are_vertices(depth, p, levels, seed) -> None:
     shattering = shatter(depth, p, levels=levels, max_labellings=8, seed=seed)
     assert_shattered(shattering)
-    numbers = shattering.points * (levels - 1)
-    assert np.abs(numbers - numbers.round()).max() < 1e-9
-    assert numbers.min() >= -1e-9 and numbers.max() <= levels - 1 + 1e-9
-    points = np.unique(numbers.round(), axis=0)
-    assert len(points) == len(numbers) == int(vc_lower_bound(depth, p, levels=levels))
-    assert required_steepness(depth, p, levels=levels) == pytest.approx(
-        shattering.construction.required_steepness(), rel=1e-9
-    )
-
-
-@pytest.mark.parametrize("depth, p, levels", [(3, 1, 8), (3, 1, 1000), (3, 2, 4), (4, 1, 5)])
-def test_all_labellings_on_small_grids(depth, p, levels) -> None:
-    shattering = shatter(depth, p, levels=levels)
-    assert shattering.exhaustive
-    assert_shattered(shattering)
+    assert np.isin(shattering.points, (0.0, 1.0)).all()
+    assert len(shattering.points) == int(vc_lower_bound(depth, p, levels=levels))
 
 
 @pytest.mark.parametrize("depth, p", [(3, 4), (3, 7), (4, 5), (4, 9), (6, 7)])

@@ -158,7 +158,11 @@ class Broken(SquaredError):
         ("table", lambda c: c.tolist()[0], "the table of the loss Broken must be finite numbers"),
         ("table", lambda c: None, "the table of the loss Broken must be finite numbers of shape"),
         ("leaf_gradient", lambda g: g[:1], "leaf_gradient of the loss Broken must be finite"),
-        ("call_costs", lambda n: np.ones(n), "the call_costs of the loss Broken must be finite"),
+        (
+            "prediction_costs",
+            lambda n: np.ones(n),
+            "the prediction_costs of the loss Broken must be finite",
+        ),
         ("featureless", lambda t: np.nan, "the featureless of the loss Broken must be a finite"),
         ("unit", "a", "the unit of the loss Broken must be a finite number"),
         ("unit", 0.0, "the unit of the loss Broken must be a positive number"),

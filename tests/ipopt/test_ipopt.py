@@ -13,8 +13,8 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.ipopt import worker as ipopt_worker
 from softsplit.ipopt.bridge import IpoptProgress
+from softsplit.ipopt.program import SubstitutedProgram
 from softsplit.ipopt.solver import IpoptSolver
-from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import (
     Penalty,

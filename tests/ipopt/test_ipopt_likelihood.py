@@ -9,7 +9,7 @@ import pytest
 from test_ipopt_derivatives import EVERY_SCOPE, check_every_entry
 
 from likelihood_cases import random_problem
-from softsplit.ipopt.substituted import LikelihoodProgram
+from softsplit.ipopt.program import SubstitutedProgram
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.tree.parameters import Block
 
@@ -25,7 +25,7 @@ def small_program(depth, n_classes, scope, block=None):
     problem = replace(problem, minimum_rates=rates)
     if block is not None:
         problem = problem.restrict(block, tree)
-    program = LikelihoodProgram(problem)
+    program = SubstitutedProgram(problem)
     x = program.start(tree)
     return problem, tree, program, x + np.random.default_rng(5).uniform(1e-2, 2e-2, len(x))
 

@@ -50,28 +50,7 @@ __all__ = [
     "vc_upper_bound",
 ]
 
-_HOMES = {
-    "Bound": "bounds",
-    "Construction": "constructions",
-    "GeneralisationBound": "bounds",
-    "Growth": "growth",
-    "RootGate": "constructions",
-    "Shattering": "shattering",
-    "ShatteringCheck": "shattering",
-    "Summary": "summary",
-    "TreeSize": "growth",
-    "compare": "summary",
-    "construct": "constructions",
-    "generalisation_bound": "bounds",
-    "hypercube_sets": "constructions",
-    "lb_vc": "bounds",
-    "required_steepness": "constructions",
-    "root_gate": "constructions",
-    "shatter": "shattering",
-    "summarise": "summary",
-    "vc_lower_bound": "bounds",
-    "vc_upper_bound": "bounds",
-}
-
 # The bounds need neither numba nor pandas.
-__getattr__, __dir__ = late_names(__name__, _HOMES)
+__getattr__, __dir__ = late_names(
+    __name__, __all__, "bounds", "growth", "constructions", "summary", "shattering"
+)

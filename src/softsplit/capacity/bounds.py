@@ -6,15 +6,16 @@ of features and N = 2^D - 1 branches:
 
     exact   p + 1                        D = 1: half-spaces (Observation 1)
     lower   2^(D-1) (p - D + 3)          D >= 2, p >= D + 1: LB-VC (Propositions 2 and 3)
-    lower   2^(D-1) (p + 1)              real features, any D and p, and grids that are fine enough
-    lower   2^(D-1) (p + 1 - s)          binary features; s as small as ``cluster_plan`` finds it
+    lower   2^(D-1) (p + 1)              real features, any D and p
+    lower   2^(D-1) (p + 1 - s)          features on a grid, at the vertices of the unit cube; s as
+                                         small as ``cluster_plan`` finds it
     upper   O(16^D p^2)                  real features, the constant is computed (``growth``)
     upper   O(2^D p (D + log p))         binary features
     upper   2^p                          binary features: there are no more points
     upper   2^N                          one real feature
 
 The third and the fourth line are ours and never below the second: the recursion of the paper gives
-up one feature per level, which binary features need only when they run short.
+up one feature per level, which the cube needs only when features run short.
 
 ``generalisation_bound`` bounds the error on new rows by the error on training rows. For n
 independent rows, with probability at least 1 - delta, every classifier of a class whose
@@ -75,15 +76,13 @@ class ClusterPlan(NamedTuple):
 
     On the vertices of the unit cube ``n_fixed`` levels test a single feature, which is then used
     up; each of the others tests a block of three features or more, which stays in use. In ``cells``
-    every level halves the range of one feature, the features taking turns; ``levels`` is the number
-    of values of a feature, None for real features.
+    every level halves the range of one feature, the features taking turns.
     """
 
     working_depth: int
     n_features: int
     n_fixed: int = 0
     cells: bool = False
-    levels: int | None = None
 
     @property
     def n_points(self) -> int:
@@ -91,34 +90,25 @@ class ClusterPlan(NamedTuple):
 
     @property
     def widths(self) -> list[float]:
-        """Width of a cell along each feature; features are halved in turn, the first ones most."""
+        """Width of a cell along each feature; gaps are as wide as cells."""
         halvings = self.working_depth - 1 if self.cells else 0
         turns = (len(range(j, halvings, self.n_features)) for j in range(self.n_features))
-        return [self._width(halved) for halved in turns]
-
-    def _width(self, halvings: int) -> float:
-        """Gaps are as wide as cells, and cells end on values."""
-        pieces = 2 ** (halvings + 1) - 1
-        if self.levels is None or pieces == 1:
-            return 1.0 / pieces
-        return ((self.levels - 1) // pieces) / (self.levels - 1)
+        return [1.0 / (2 ** (halved + 1) - 1) for halved in turns]
 
 
-def cluster_plan(depth: int, n_features: int, levels: int | None) -> ClusterPlan:
+def cluster_plan(depth: int, n_features: int, on_grid: bool) -> ClusterPlan:
     """The plan with most points; among equals that of the cube, whose margin is larger.
 
     Blocks of three need 3 (D - 1 - s) <= p - s features, so that s fixed features suffice from
     s >= (3 (D - 1) - p) / 2 on. A tree deeper than p gains nothing: the cube has 2^p vertices.
-    Features can be halved as long as each cell keeps two values of every feature.
+    Cells are for real features only.
     """
     plans = [
-        ClusterPlan(used, n_features, max(0, (3 * (used - 1) - n_features + 1) // 2), levels=levels)
+        ClusterPlan(used, n_features, max(0, (3 * (used - 1) - n_features + 1) // 2))
         for used in range(1, min(depth, n_features) + 1)
     ]
-    most = depth - 1
-    if levels is not None:
-        most = min(most, n_features * ((levels // 2).bit_length() - 1))
-    plans.append(ClusterPlan(most + 1, n_features, cells=True, levels=levels))
+    if not on_grid:
+        plans.append(ClusterPlan(depth, n_features, cells=True))
     return max(plans, key=lambda plan: plan.n_points)
 
 
@@ -248,26 +238,20 @@ def _recursive(depth: int, n_features: int, binary: bool) -> Bound:
 
 
 def _clusters(depth: int, n_features: int, levels: int | None) -> Bound:
-    plan = cluster_plan(depth, n_features, levels)
-    full, used = _holds_all_points(plan), plan.working_depth - 1
-    what = "vertices" if levels == 2 else "points"
+    plan = cluster_plan(depth, n_features, levels is not None)
+    full, used = _holds_all_points(plan, levels), plan.working_depth - 1
+    what = "points" if levels is None else "vertices"
     formula = "2^(D-1) (p + 1)"
     if used < depth - 1 or plan.n_fixed:
         formula = f"2^{used} (p + 1 - s), s = {plan.n_fixed}"
-    # Of a grid on which fewer points are known than among real features.
-    most, ending = 2 ** (depth - 1) * (n_features + 1), ""
-    if full:
-        ending = f"; these are all {what} there are"
-    elif levels not in (None, 2) and plan.n_points < most:
-        ending = f"; with enough values there would be {most}, so that this bound may be weak"
     return Bound(
         plan.n_points,
         "exact" if full else "lower",
         f"{levels}^p" if full else formula,
         "clusters",
         f"{used} levels tell {2**used} clusters of {what} apart ({_tests(plan)}), and each last "
-        f"branch labels its {n_features + 1 - plan.n_fixed} {what} in every way{ending}; "
-        f"{_beside(depth, n_features)}.",
+        f"branch labels its {n_features + 1 - plan.n_fixed} {what} in every way"
+        f"{f'; these are all {what} there are' if full else ''}; {_beside(depth, n_features)}.",
     )
 
 
@@ -283,13 +267,9 @@ def _tests(plan: ClusterPlan) -> str:
     return " and ".join(f"{count} {way}" for way, count in counts.items() if count)
 
 
-def _holds_all_points(plan: ClusterPlan) -> bool:
-    """Whether no other point exists on the grid; beyond 1000 bits there are always more."""
-    return (
-        plan.levels is not None
-        and plan.n_features * math.log2(plan.levels) < 1000
-        and plan.n_points == plan.levels**plan.n_features
-    )
+def _holds_all_points(plan: ClusterPlan, levels: int | None) -> bool:
+    """Whether no other point exists: the whole cube of binary features, never beyond 1000 bits."""
+    return levels == 2 and plan.n_features < 1000 and plan.n_points == 2**plan.n_features
 
 
 def _beside(depth: int, n_features: int) -> str:
@@ -358,7 +338,7 @@ def _all_points(size: TreeSize, levels: int) -> list[Bound]:
     if size.n_features * math.log2(levels) > 1000:
         return []
     points = levels**size.n_features
-    full = _holds_all_points(cluster_plan(size.depth, size.n_features, levels))
+    full = _holds_all_points(cluster_plan(size.depth, size.n_features, True), levels)
     reason = f"features with {levels} values give no more than {levels}^{size.n_features} points"
     return [
         Bound(

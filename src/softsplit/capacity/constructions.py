@@ -132,10 +132,6 @@ class Construction:
         """Gates may err with any probability below this."""
         return float(1.0 - 0.5 ** (1.0 / self.working_depth))
 
-    def gate_error(self, steepness: float) -> float:
-        """The largest probability, over gates and points, of taking the wrong side."""
-        return float(1.0 / (1.0 + math.exp(min(steepness * self.margin, 700.0))))
-
     def required_steepness(self, epsilon: float | None = None) -> float:
         """Steepness at which no gate errs with more than ``epsilon``.
 
@@ -189,8 +185,7 @@ def construct(
 ) -> Construction:
     """The construction behind ``vc_lower_bound`` with the same arguments.
 
-    All points lie in [0, 1]^p, where the library scales features to; with ``levels`` their
-    features are multiples of 1 / (levels - 1).
+    All points lie in [0, 1]^p, where the library scales features to; on a grid they are vertices.
     """
     depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
     plan = _chosen(depth, n_features, feature_levels(binary, levels), method)
@@ -226,7 +221,7 @@ def _chosen(depth: int, n_features: int, levels: int | None, method: Method) -> 
         raise ValueError(f"method must be 'best' or 'lb-vc', got {shown(method)}.")
     if method == "lb-vc" and depth > 1:
         return paper_plan(depth, n_features)
-    return cluster_plan(depth, n_features, levels)
+    return cluster_plan(depth, n_features, levels is not None)
 
 
 def _steepness(margin: float, working_depth: int, epsilon: float | None) -> float:

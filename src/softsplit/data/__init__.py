@@ -28,19 +28,7 @@ __all__ = [
     "read_table",
 ]
 
-_HOMES = {
-    "BUNDLED": "named",
-    "Coding": "named",
-    "Dataset": "dataset",
-    "LabelledRows": "learning",
-    "PlainCoding": "coding",
-    "Table": "files",
-    "catalogue": "named",
-    "learn": "learning",
-    "load_dataset": "named",
-    "read_dataset": "tables",
-    "read_table": "files",
-}
-
 # Names are imported at first use: reading a table must not import scikit-learn.
-__getattr__, __dir__ = late_names(__name__, _HOMES)
+__getattr__, __dir__ = late_names(
+    __name__, __all__, "files", "dataset", "coding", "tables", "learning", "named"
+)

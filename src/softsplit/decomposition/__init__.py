@@ -60,25 +60,4 @@ __all__ = [
     "WorkingSets",
 ]
 
-_HOMES = {
-    "Alternating": "working_sets",
-    "Chooser": "stopping",
-    "DecompositionTrace": "trace",
-    "EvaluationSet": "trace",
-    "History": "trace",
-    "LargestViolation": "working_sets",
-    "MacroIterations": "stopping",
-    "NodeDecomposition": "nodes",
-    "ProcessorTime": "stopping",
-    "Residual": "stopping",
-    "SingleBranches": "working_sets",
-    "StoppingRule": "stopping",
-    "Subtrees": "working_sets",
-    "TraceRow": "trace",
-    "TracedSolution": "trace",
-    "ValidationAccuracy": "stopping",
-    "View": "working_sets",
-    "WorkingSets": "working_sets",
-}
-
-__getattr__, __dir__ = late_names(__name__, _HOMES)
+__getattr__, __dir__ = late_names(__name__, __all__, "trace", "working_sets", "stopping", "nodes")

@@ -39,9 +39,11 @@ class Delivery(distributed.WorkerPlugin):
         here = versions()
         changed = [k for k, v in self.made_with.items() if here.get(k) != v]
         if changed:
-            said = ", ".join(f"{k} {here.get(k)} instead of {self.made_with[k]}" for k in changed)
+            differences = ", ".join(
+                f"{k} {here.get(k)} instead of {self.made_with[k]}" for k in changed
+            )
             raise RuntimeError(
-                f"worker {worker.address} has {said}; install the same versions everywhere."
+                f"worker {worker.address} has {differences}; install the same versions everywhere."
             )
 
 

@@ -387,6 +387,6 @@ def _first_problem(error: ValidationError) -> str:
         for other, plain in (("greater than or equal to", "at least"), ("a valid ", "a ")):
             needed = needed.replace(other, plain)
         return f"{place} must be {needed.replace('less than or equal to', 'at most')}{given}."
-    said = message if problem["type"] == "value_error" else f"{message}{given}"
-    said = said if said.endswith("?") else f"{said}."
-    return f"{place}: {said}" if place else said
+    sentence = message if problem["type"] == "value_error" else f"{message}{given}"
+    sentence = sentence if sentence.endswith("?") else f"{sentence}."
+    return f"{place}: {sentence}" if place else sentence

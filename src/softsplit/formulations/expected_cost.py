@@ -46,7 +46,7 @@ NEGLIGIBLE_COST = 1e-6
 
 # What a loss of the user's own must have.
 LOSS_PARTS = (
-    "outer", "leaf_rule", "unit", "table", "leaf_gradient", "call_costs", "featureless",
+    "outer", "leaf_rule", "unit", "table", "leaf_gradient", "prediction_costs", "featureless",
 )  # fmt: skip
 
 
@@ -139,8 +139,8 @@ class OwnLossFormulation(ExpectedCostFormulation):
                     f"is part of loss='cost' and has no meaning for {type(loss).__name__}; "
                     "leave it out, or give sample_weight.",
                 )
-        made: Loss = loss
-        return made
+        own: Loss = loss
+        return own
 
 
 def expected_cost(

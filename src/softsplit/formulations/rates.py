@@ -183,7 +183,7 @@ class GroupFairness(ABC):
             favoured = [known.place(self.of)]
         else:
             favoured = [1] if n_classes == 2 else list(range(n_classes))
-        found = []
+        requirements = []
         for of in favoured:
             for given in self.conditions(of, n_classes):
                 name = f"{self.word} of {_text(self.column)}: rate of {_text(known.classes[of])}"
@@ -200,8 +200,8 @@ class GroupFairness(ABC):
                             f"{shown(self.column)}, which has no training row of that class; merge "
                             "the group with another, or use Parity."
                         )
-                found.append(Stated(name, of, own, -np.inf, bound))
-        return found
+                requirements.append(Stated(name, of, own, -np.inf, bound))
+        return requirements
 
 
 @dataclass(frozen=True)
@@ -251,8 +251,8 @@ def from_plain(values: Mapping[str, Any]) -> Requirement:
     names = set() if kind is None else {one.name for one in fields(kind)}
     if kind is None or not set(given) <= names:
         raise ValueError(f"{shown(dict(values))} is no requirement on rates.")
-    made: Requirement = kind(**given)
-    return made
+    requirement: Requirement = kind(**given)
+    return requirement
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class RatedTable:
     def place(self, label: Any) -> int:
         """Position of a class."""
         known = self.classes.tolist()
-        places = [n for n, one in enumerate(known) if _same(one, label)]
+        places = [n for n, known_label in enumerate(known) if _same(known_label, label)]
         if not places:
             raise ValueError(
                 f"a requirement on rates names the class {shown(label)}, which y does not have; "
@@ -335,7 +335,9 @@ class RatedRows:
         """Return the rows with the classes that are present; rates of others are not required."""
         places = np.cumsum(present) - 1
         kept = tuple(
-            replace(one, of=int(places[one.of])) for one in self.requirements if present[one.of]
+            replace(requirement, of=int(places[requirement.of]))
+            for requirement in self.requirements
+            if present[requirement.of]
         )
         return replace(self, labels=places[self.labels], requirements=kept)
 
@@ -348,8 +350,8 @@ class RatedRows:
         without rows, in a fold say, are left out.
         """
         held, cells = np.unique(self.cells, return_inverse=True)
-        kept = [one.among(held.tolist()) for one in self.requirements]
-        requirements = tuple(one for one in kept if one is not None)
+        kept = [requirement.among(held.tolist()) for requirement in self.requirements]
+        requirements = tuple(requirement for requirement in kept if requirement is not None)
         if not requirements:
             return None
         return RateLimits(placed(cells, len(held)), self.labels[held], requirements, n_classes)
@@ -357,13 +359,13 @@ class RatedRows:
 
 def named_columns(constraints: Any, fairness: Any) -> list[Any]:
     """The columns that requirements name, each once."""
-    found = []
+    columns = []
     for one in as_requirements(constraints, fairness):
         if isinstance(one, GroupFairness):
-            found.append(one.column)
+            columns.append(one.column)
         elif isinstance(one.rows, tuple) and one.rows and isinstance(one.rows[0], str):
-            found.append(one.rows[0])
-    return list(dict.fromkeys(found))
+            columns.append(one.rows[0])
+    return list(dict.fromkeys(columns))
 
 
 def asked_columns(requirements: Sequence[Requirement]) -> dict[Any, tuple[float, ...] | None]:
@@ -371,7 +373,7 @@ def asked_columns(requirements: Sequence[Requirement]) -> dict[Any, tuple[float,
 
     Raises ValueError, in one sentence, for rows that are named by their positions.
     """
-    found: dict[Any, tuple[float, ...] | None] = {}
+    columns: dict[Any, tuple[float, ...] | None] = {}
     for one in requirements:
         if isinstance(one, GroupFairness):
             name, cut = one.column, one.cut
@@ -384,10 +386,10 @@ def asked_columns(requirements: Sequence[Requirement]) -> dict[Any, tuple[float,
                 "constraints name rows by a mask or by indices, which rows on Dask do not have; "
                 "name a column, as in RateConstraint(('sex', 'F'), ...)."
             )
-        known = found.get(name, ())
+        known = columns.get(name, ())
         number = _number(cut)
-        found[name] = None if known is None or number is None else (*known, number)
-    return found
+        columns[name] = None if known is None or number is None else (*known, number)
+    return columns
 
 
 def _names_value(rows: tuple[Any, ...]) -> bool:
@@ -402,7 +404,7 @@ def _names_side(rows: tuple[Any, ...]) -> bool:
 
 def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:
     """Check the parameters ``constraints`` and ``fairness`` and return what they hold."""
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     for name, given, kind in (
         ("constraints", constraints, RateConstraint),
         ("fairness", fairness, GroupFairness),
@@ -418,8 +420,8 @@ def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:
                 if name == "fairness":
                     wanted = "Parity(...), EqualOpportunity(...) or EqualizedOdds(...)"
                 raise ValueError(f"{name} must be {wanted} or a list of them, got {shown(one)}.")
-            found.append(one)
-    return found
+            requirements.append(one)
+    return requirements
 
 
 def rated_rows(
@@ -438,7 +440,7 @@ def rated_rows(
         for _, mask in one.groups:
             codes = np.unique(2 * codes + mask, return_inverse=True)[1]
     first = np.unique(codes, return_index=True)[1]
-    made = tuple(
+    required = tuple(
         RateRequirement(
             one.name,
             one.of,
@@ -448,9 +450,9 @@ def rated_rows(
         )
         for one in stated
     )
-    found = RatedRows(codes, known.labels[first].astype(np.intp), made)
-    _refuse_contradictions(found, known, minimum)
-    return found
+    rows = RatedRows(codes, known.labels[first].astype(np.intp), required)
+    _refuse_contradictions(rows, known, minimum)
+    return rows
 
 
 def _refuse_contradictions(rows: RatedRows, known: RatedTable, minimum: FloatArray) -> None:
@@ -463,7 +465,7 @@ def _refuse_contradictions(rows: RatedRows, known: RatedTable, minimum: FloatArr
     totals = np.bincount(cells, known.weight[known.weight > 0]).astype(float)
     labels, n_classes = rows.labels[held], len(known.classes)
     kept = [one.among(held.tolist()) for one in rows.requirements]
-    some = tuple(one for one in kept if one is not None)
+    requirements = tuple(one for one in kept if one is not None)
     own = tuple(minimum_rate(k, labels, float(minimum[k])) for k in np.flatnonzero(minimum))
     one_each = np.kron(np.eye(len(totals)), np.ones(n_classes))
     engine = Samples(np.zeros((0, len(totals))), np.arange(len(totals) + 1), totals, totals)
@@ -477,17 +479,17 @@ def _refuse_contradictions(rows: RatedRows, known: RatedTable, minimum: FloatArr
         )  # fmt: skip
         return bool(solved.status == 0)
 
-    if possible((*own, *some)):
+    if possible((*own, *requirements)):
         return
-    against = [*own, *some]
+    against = [*own, *requirements]
     for one in tuple(against):  # what is left without a requirement that it does not need
         fewer = [other for other in against if other is not one]
         if fewer and not possible(tuple(fewer)):
             against = fewer
     names = list(dict.fromkeys(_rate_name(one, known.classes) for one in against))
     both = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    told = "cannot hold together" if len(against) > 1 else "cannot hold"
-    raise ValueError(f"{both} {told}: no probabilities at all meet them; widen a bound.")
+    verb = "cannot hold together" if len(against) > 1 else "cannot hold"
+    raise ValueError(f"{both} {verb}: no probabilities at all meet them; widen a bound.")
 
 
 def _rate_name(one: RateRequirement, classes: NDArray[Any]) -> str:

@@ -79,11 +79,11 @@ def make_scale(scale: Any, *, auto: bool = False) -> str:
 
 def make_solver(solver: Any, native: Callable[[], Solver]) -> Solver:
     """Return the solver of that name, or the solver object itself; ``native`` makes the default."""
-    made = (
+    chosen = (
         native() if isinstance(solver, str) and solver == "native" else registry.make_solver(solver)
     )
-    made.check()
-    return made
+    chosen.check()
+    return chosen
 
 
 def make_penalties(

@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["IpoptSolver"]
 
-__getattr__, __dir__ = late_names(__name__, {"IpoptSolver": "solver"})
+__getattr__, __dir__ = late_names(__name__, __all__, "solver")

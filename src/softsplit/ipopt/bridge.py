@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.ipopt.program import Pattern
-from softsplit.ipopt.substituted import SubstitutedProgram
+from softsplit.ipopt.program import Pattern, SubstitutedProgram
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Status
 from softsplit.support.arrays import FloatArray

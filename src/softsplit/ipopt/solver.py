@@ -1,6 +1,6 @@
 """The paper's reference method: the interior-point code IPOPT, on strategy (ii) of section 4.1.
 
-The leaf probabilities are replaced by the product of gates (substituted.py), also in the problems
+The leaf probabilities are replaced by the product of gates (program.py), also in the problems
 of loss="log", which the paper does not have. Strategy (i), with the leaf probabilities as
 variables, took about eight times as long.
 IPOPT comes with the optional package casadi. The result is what IPOPT returns, with violations of
@@ -26,7 +26,7 @@ from softsplit.ipopt.bridge import (
     run_ipopt,
     tidy,
 )
-from softsplit.ipopt.substituted import LikelihoodProgram, SubstitutedProgram
+from softsplit.ipopt.program import SubstitutedProgram
 from softsplit.ipopt.worker import run_with_limit
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
@@ -125,7 +125,7 @@ class IpoptSolver(Solver):
         self, problem: TrainingProblem, start: Start, budget: Budget, progress: IpoptProgress
     ) -> IpoptOutcome:
         """The run itself, in this process."""
-        program = program_of(problem)
+        program = SubstitutedProgram(problem)
 
         def report(x: FloatArray, value: float, violation: float) -> None:
             progress.keep(program.tree(x), value, violation)
@@ -158,11 +158,6 @@ class IpoptSolver(Solver):
                 "tol": SHARPER * budget.tol * min(1.0, problem.cost_unit),
             }
         return options | self.options
-
-
-def program_of(problem: TrainingProblem) -> SubstitutedProgram:
-    """Return the nonlinear program that stands for a problem."""
-    return LikelihoodProgram(problem) if problem.by_likelihood else SubstitutedProgram(problem)
 
 
 def conclude(

@@ -19,14 +19,16 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from softsplit.ipopt.program import IntArray
 from softsplit.problem.leaves import ClassAssignment, CountedDistributions
 from softsplit.problem.penalties import Penalty
 from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
+
+IntArray = NDArray[np.int64]
 
 COVERED = 1e-9
 """A class this close to one leaf's worth among the fixed leaves needs no free leaf."""
@@ -42,6 +44,7 @@ class TreeVariables:
     ----------
     branches, leaves : int arrays
         The free ones.
+    place : dict from a free branch to its number among them
     weights : int array (n_features, n_free_branches)
         Positions of a_plus, or of a where it is not split.
     negative : the same for a_minus, or None
@@ -56,6 +59,7 @@ class TreeVariables:
         local, global_ = problem.penalties.local, problem.penalties.global_
         self.branches = np.flatnonzero(problem.free_branches)
         self.leaves = np.flatnonzero(problem.free_leaves)
+        self.place = {int(t): b for b, t in enumerate(self.branches)}
         self.size = 0
         p, n_free = problem.n_features, len(self.branches)
         # One branch after the other, so that the block of a branch is contiguous.

@@ -31,15 +31,7 @@ __all__ = [
     "decomposition_trace",
 ]
 
-_HOMES = {
-    "CoefficientsDisplay": "coefficients",
-    "DecisionRegionsDisplay": "regions",
-    "ReliabilityDisplay": "reliability",
-    "StartsDisplay": "starts",
-    "StrengthGridDisplay": "path",
-    "StrengthPathDisplay": "path",
-    "TreeDisplay": "tree",
-    "decomposition_trace": "decomposition",
-}
-
-__getattr__, __dir__ = late_names(__name__, _HOMES)
+__getattr__, __dir__ = late_names(
+    __name__, __all__,
+    "coefficients", "decomposition", "path", "regions", "reliability", "starts", "tree",
+)  # fmt: skip

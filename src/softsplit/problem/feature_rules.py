@@ -58,9 +58,9 @@ class FeatureRules:
     def used(self, kept: Mask) -> Mask:
         """Return which variables a tree uses whose nonzero weights are ``kept``, (n_features,
         n_branches)."""
-        found = np.zeros(len(self.names), dtype=bool)
-        found[self.of[np.any(kept, axis=1)]] = True
-        return found
+        mask = np.zeros(len(self.names), dtype=bool)
+        mask[self.of[np.any(kept, axis=1)]] = True
+        return mask
 
     def missing(self, used: Mask) -> list[int]:
         """Return the required variables that are not in use."""
@@ -68,8 +68,8 @@ class FeatureRules:
 
     def conflicts(self, used: Mask) -> list[list[int]]:
         """Return the members in use of every set that has more than one."""
-        found = ([v for v in members if used[v]] for members in self.at_most_one)
-        return [members for members in found if len(members) > 1]
+        sets = ([v for v in members if used[v]] for members in self.at_most_one)
+        return [members for members in sets if len(members) > 1]
 
     def allow(self, kept: Mask) -> bool:
         """Whether a tree keeps the rules; ``kept`` as of ``used``."""
@@ -78,11 +78,11 @@ class FeatureRules:
 
     def excluded_by(self, variables: NDArray[np.integer]) -> Mask:
         """Return which variables share a set with one of ``variables``, (n_variables,)."""
-        found, given = np.zeros(len(self.names), dtype=bool), set(np.unique(variables).tolist())
+        mask, given = np.zeros(len(self.names), dtype=bool), set(np.unique(variables).tolist())
         for members in self.at_most_one:
             if given & set(members):
-                found[list(members)] = True
-        return found
+                mask[list(members)] = True
+        return mask
 
     def features(self, variables: Mask) -> Mask:
         """Return the features of some variables, from a mask of these."""
@@ -106,8 +106,8 @@ class FeatureRules:
         each = costs[self.of]
         paid = np.isin(self.of, self.required)
         if groups is not None:
-            found = np.zeros(int(groups.max()) + 1)
-            np.maximum.at(found, groups, each)
-            found[groups[paid]] = 0.0
-            return found
+            largest = np.zeros(int(groups.max()) + 1)
+            np.maximum.at(largest, groups, each)
+            largest[groups[paid]] = 0.0
+            return largest
         return np.where(paid, 0.0, each)

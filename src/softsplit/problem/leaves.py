@@ -219,8 +219,8 @@ class ClassAssignment:
         )  # fmt: skip
         if solved.status != 0:
             raise InfeasibleLeafStep("no leaf assignment meets the rates for this routing.")
-        found = np.clip(solved.x.reshape(n_groups, n_leaves), 0.0, 1.0)
-        leaves: FloatArray = found / found.sum(axis=0)
+        shares = np.clip(solved.x.reshape(n_groups, n_leaves), 0.0, 1.0)
+        leaves: FloatArray = shares / shares.sum(axis=0)
         return leaves
 
     def gap(

@@ -73,7 +73,7 @@ class Loss(Protocol):
     def featureless(self, group_totals: FloatArray) -> float:
         """Return the loss of the best tree that uses no feature."""
 
-    def call_costs(self, n_groups: int) -> FloatArray:
+    def prediction_costs(self, n_groups: int) -> FloatArray:
         """Return the approximate cost of predicting k for class y, shape (n_groups, n_groups)."""
 
 
@@ -95,16 +95,16 @@ def check_loss(loss: Loss, n_groups: int, n_leaves: int) -> None:
     parts = {
         "table": (lambda: loss.table(leaves), wide),
         "leaf_gradient": (lambda: loss.leaf_gradient(np.ones(wide)), wide),
-        "call_costs": (lambda: loss.call_costs(n_groups), square),
+        "prediction_costs": (lambda: loss.prediction_costs(n_groups), square),
         "featureless": (lambda: loss.featureless(np.ones(n_groups)), ()),
         "unit": (lambda: loss.unit, ()),
     }
     for name, (ask, shape) in parts.items():
         try:
-            found = np.asarray(ask(), dtype=float)
+            value = np.asarray(ask(), dtype=float)
         except (TypeError, ValueError, AttributeError, IndexError):
-            found = np.zeros((0, 0, 0))
-        if found.shape != shape or not np.all(np.isfinite(found)):
+            value = np.zeros((0, 0, 0))
+        if value.shape != shape or not np.all(np.isfinite(value)):
             kind = f"finite numbers of shape {shape}" if shape else "a finite number"
             _refuse(loss, name, kind)
     if not float(loss.unit) > 0:
@@ -142,7 +142,7 @@ class ExpectedCost:
     def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
         return self.costs.T @ by_table
 
-    def call_costs(self, n_groups: int) -> FloatArray:
+    def prediction_costs(self, n_groups: int) -> FloatArray:
         return self.costs
 
     def featureless(self, group_totals: FloatArray) -> float:
@@ -173,7 +173,7 @@ class LogLoss:
     def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
         return by_table
 
-    def call_costs(self, n_groups: int) -> FloatArray:
+    def prediction_costs(self, n_groups: int) -> FloatArray:
         return 1.0 - np.eye(n_groups)
 
     def featureless(self, group_totals: FloatArray) -> float:

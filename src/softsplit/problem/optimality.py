@@ -63,13 +63,13 @@ def kkt(
     problem: TrainingProblem,
     parameters: TreeParameters,
     multipliers: FloatArray | None = None,
-    found: Evaluation | None = None,
+    evaluation: Evaluation | None = None,
 ) -> KKT:
     """Return the residuals at ``parameters``, by default with the best multipliers found.
 
-    ``found`` is the cost with its gradient there, if it is known already.
+    ``evaluation`` is the cost with its gradient there, if it is known already.
     """
-    slope = problem.evaluate_cost(parameters) if found is None else found
+    slope = evaluation or problem.evaluate_cost(parameters)
     short = problem.shortfalls(parameters, slope.mass)
     if multipliers is None:
         multipliers = rate_multipliers(problem, parameters, short)

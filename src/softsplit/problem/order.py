@@ -80,10 +80,10 @@ class MonotoneOrder:
     @cached_property
     def sign_of(self) -> FloatArray:
         """Sign of the effect of each feature, 0 where it is free."""
-        found = np.zeros(len(self.units))
+        signs = np.zeros(len(self.units))
         for columns, sign in zip(self.columns, self.signs, strict=True):
-            found[columns] = sign
-        return found
+            signs[columns] = sign
+        return signs
 
     def restrict(self, features: NDArray[np.intp]) -> MonotoneOrder:
         """Return the order for some of the features, numbered anew."""
@@ -231,35 +231,35 @@ class OrderedChart:
             if len(columns) == 1:
                 continue
             for t in range(len(used)):
-                some = columns[used[t, columns]]
-                if len(some) > 1:
-                    self._bent.append((t, some, order.units[some] / order.units[some[0]]))
+                bent = columns[used[t, columns]]
+                if len(bent) > 1:
+                    self._bent.append((t, bent, order.units[bent] / order.units[bent[0]]))
         self._members = [np.flatnonzero(self.levels == i) for i in range(self.n_steps + 1)]
 
     # --- weights ----------------------------------------------------------------------------------
 
     def slopes_of(self, weights: FloatArray) -> FloatArray:
         """Coordinates of weights (n_branches, n_features): slopes where a variable bends."""
-        found = np.array(weights)
+        slopes = np.array(weights)
         for t, columns, ratio in self._bent:
-            found[t, columns] = np.cumsum(weights[t, columns] / ratio)
-        return found
+            slopes[t, columns] = np.cumsum(weights[t, columns] / ratio)
+        return slopes
 
     def weights_of(self, slopes: FloatArray) -> FloatArray:
         """Weights of these coordinates."""
-        found = np.array(slopes)
+        weights = np.array(slopes)
         for t, columns, ratio in self._bent:
-            found[t, columns] = np.diff(slopes[t, columns], prepend=0.0) * ratio
-        return found
+            weights[t, columns] = np.diff(slopes[t, columns], prepend=0.0) * ratio
+        return weights
 
     def by_slopes(self, by_weights: FloatArray) -> FloatArray:
         """Derivatives by the coordinates from those by weights (..., n_branches, n_features)."""
-        found = np.array(by_weights)
+        derivatives = np.array(by_weights)
         for t, columns, ratio in self._bent:
             scaled = by_weights[..., t, columns] * ratio
-            found[..., t, columns] = scaled
-            found[..., t, columns[:-1]] -= scaled[..., 1:]
-        return found
+            derivatives[..., t, columns] = scaled
+            derivatives[..., t, columns[:-1]] -= scaled[..., 1:]
+        return derivatives
 
     # --- leaves -----------------------------------------------------------------------------------
 
@@ -273,31 +273,31 @@ class OrderedChart:
 
         total = _log_sum(log_shares, range(len(log_shares)))
         held = [_log_sum(log_shares, members) - total for members in self._members]
-        found = np.empty((self.n_steps + len(log_shares), log_shares.shape[1]))
+        steps = np.empty((self.n_steps + len(log_shares), log_shares.shape[1]))
         above = held[-1]
         for i in range(self.n_steps, 0, -1):
-            found[i - 1] = np.clip(above - held[i - 1], -LARGEST, LARGEST)
+            steps[i - 1] = np.clip(above - held[i - 1], -LARGEST, LARGEST)
             above = np.logaddexp(above, held[i - 1])
-        found[self.n_steps :] = log_shares
+        steps[self.n_steps :] = log_shares
         for chain in self.chains:
             if len(chain) > 1:
                 for i in range(self.n_steps):
-                    rising = isotonic_regression(found[i, chain])
-                    found[i, chain] = np.diff(rising, prepend=0.0)
-        return found
+                    rising = isotonic_regression(steps[i, chain])
+                    steps[i, chain] = np.diff(rising, prepend=0.0)
+        return steps
 
     def log_shares_of(self, steps: FloatArray) -> FloatArray:
         """Logarithms of the class shares of leaves with these coordinates."""
         odds = self._odds(steps)
-        found = np.empty((len(self.levels), steps.shape[1]))
+        log_shares = np.empty((len(self.levels), steps.shape[1]))
         reach = np.zeros(steps.shape[1])  # log P(level >= i)
         for i, members in enumerate(self._members):
             here = reach - (np.logaddexp(0.0, odds[i]) if i < self.n_steps else 0.0)
             within = steps[self.n_steps :][members]
-            found[members] = here + within - _log_sum(within, range(len(members)))
+            log_shares[members] = here + within - _log_sum(within, range(len(members)))
             if i < self.n_steps:
                 reach = reach - np.logaddexp(0.0, -odds[i])
-        return found
+        return log_shares
 
     def by_steps(self, steps: FloatArray, by_log_odds: FloatArray) -> FloatArray:
         """Derivatives by the coordinates from those by the log-odds of the classes.
@@ -305,24 +305,26 @@ class OrderedChart:
         ``by_log_odds`` may be several, (..., n_groups, n_leaves).
         """
         odds = self._odds(steps)
-        found = np.zeros((*by_log_odds.shape[:-2], *steps.shape))
+        derivatives = np.zeros((*by_log_odds.shape[:-2], *steps.shape))
         masses = []
         for members in self._members:
             own, within = by_log_odds[..., members, :], steps[self.n_steps :][members]
             masses.append(own.sum(axis=-2))
             if len(members) > 1:
                 inner = np.exp(within - _log_sum(within, range(len(members))))
-                found[..., self.n_steps + members, :] = own - inner * masses[-1][..., None, :]
+                derivatives[..., self.n_steps + members, :] = own - inner * masses[-1][..., None, :]
         above = np.zeros_like(masses[-1])
         for i in reversed(range(self.n_steps)):
             above = above + masses[i + 1]
             up = 1.0 / (1.0 + np.exp(-np.clip(odds[i], -700.0, 700.0)))
-            found[..., i, :] = (1.0 - up) * above - up * masses[i]
+            derivatives[..., i, :] = (1.0 - up) * above - up * masses[i]
         for chain in self.chains:
             if len(chain) > 1:
-                back = found[..., : self.n_steps, chain]
-                found[..., : self.n_steps, chain] = np.cumsum(back[..., ::-1], axis=-1)[..., ::-1]
-        return found
+                back = derivatives[..., : self.n_steps, chain]
+                derivatives[..., : self.n_steps, chain] = np.cumsum(back[..., ::-1], axis=-1)[
+                    ..., ::-1
+                ]
+        return derivatives
 
     def ordered(self, log_shares: FloatArray) -> FloatArray:
         """Logarithms of class shares in order, near those that are given."""
@@ -331,10 +333,10 @@ class OrderedChart:
     @cached_property
     def differences(self) -> NDArray[np.bool_]:
         """Which leaves have differences for coordinates, (n_leaves,); these are not negative."""
-        found = np.zeros(sum(map(len, self.chains)), dtype=bool)
+        mask = np.zeros(sum(map(len, self.chains)), dtype=bool)
         for chain in self.chains:
-            found[chain[1:]] = True
-        return found
+            mask[chain[1:]] = True
+        return mask
 
     def _odds(self, steps: FloatArray) -> FloatArray:
         odds = steps[: self.n_steps].copy()
@@ -371,7 +373,7 @@ class OrderedChart:
 
 def _log_sum(values: FloatArray, rows: Sequence[int] | NDArray[np.intp]) -> FloatArray:
     """log sum exp of some rows."""
-    some = values[list(rows)]
-    top = some.max(axis=0)
-    total: FloatArray = top + np.log(np.exp(some - top).sum(axis=0))
+    chosen = values[list(rows)]
+    top = chosen.max(axis=0)
+    total: FloatArray = top + np.log(np.exp(chosen - top).sum(axis=0))
     return total

@@ -365,9 +365,9 @@ class TrainingProblem:
             return self.rows.evaluate(splits, table, outer, steepness)
         if outer == IDENTITY:
             return self.rows.evaluate(splits, table + prices, outer, steepness)
-        found = self.rows.evaluate(splits, table, outer, steepness)
+        sums = self.rows.evaluate(splits, table, outer, steepness)
         added = self.rows.evaluate(splits, prices, IDENTITY, steepness)
-        return replace(found, value=found.value + added.value, splits=found.splits + added.splits)
+        return replace(sums, value=sums.value + added.value, splits=sums.splits + added.splits)
 
     def evaluate_cost(
         self, parameters: TreeParameters, multipliers: FloatArray | None = None
@@ -378,35 +378,35 @@ class TrainingProblem:
         Multipliers are those of the classes, followed by those of ``rate_limits``, if any.
         """
         if multipliers is None:
-            found = self._sums(parameters)
-            return self._regularised(parameters, found, self.loss.leaf_gradient(found.table))
+            sums = self._sums(parameters)
+            return self._regularised(parameters, sums, self.loss.leaf_gradient(sums.table))
         multipliers, others = np.split(multipliers, [self.n_groups])
         per_unit = (multipliers / self.rows.group_totals)[:, None]
-        found = self._sums(parameters, -per_unit * parameters.leaf_values)
-        by_leaves = self.loss.leaf_gradient(found.table) - per_unit * found.mass
+        sums = self._sums(parameters, -per_unit * parameters.leaf_values)
+        by_leaves = self.loss.leaf_gradient(sums.table) - per_unit * sums.mass
         if self.rate_limits is not None and np.any(others):
             limited, slope = self.rate_limits.priced(parameters, self.steepness, -others)
-            found = replace(
-                found, value=found.value + limited.value, splits=found.splits + limited.splits
+            sums = replace(
+                sums, value=sums.value + limited.value, splits=sums.splits + limited.splits
             )
             by_leaves = by_leaves + slope
-        return self._regularised(parameters, found, by_leaves)
+        return self._regularised(parameters, sums, by_leaves)
 
     def _regularised(
-        self, parameters: TreeParameters, found: Sums, by_leaves: FloatArray
+        self, parameters: TreeParameters, sums: Sums, by_leaves: FloatArray
     ) -> Evaluation:
         """Return the sums of the rows plus ridge and prior."""
         rule = self.loss.leaf_rule
         if isinstance(rule, LeafPrior):
             term, slope = rule.prior(parameters.leaf_values)
-            found, by_leaves = replace(found, value=found.value + term), by_leaves + slope
+            sums, by_leaves = replace(sums, value=sums.value + term), by_leaves + slope
         if self.ridge > 0:
             weights = parameters.weights
             term = 0.5 * self.ridge * float(np.sum(weights * weights))
-            splits = found.splits.copy()
+            splits = sums.splits.copy()
             splits[:, :-1] += self.ridge * weights.T
-            found = replace(found, value=found.value + term, splits=splits)
-        return self._evaluation(found, by_leaves)
+            sums = replace(sums, value=sums.value + term, splits=splits)
+        return self._evaluation(sums, by_leaves)
 
     def rate_gradient(self, parameters: TreeParameters, k: int) -> Evaluation:
         """Return the rate of class ``k`` and its gradient, from the rows of that class alone.
@@ -415,31 +415,31 @@ class TrainingProblem:
         """
         if k >= self.n_groups:
             assert self.rate_limits is not None
-            one = np.zeros(len(self.rate_limits))
-            one[k - self.n_groups] = 1.0
-            return self._evaluation(*self.rate_limits.priced(parameters, self.steepness, one))
+            unit = np.zeros(len(self.rate_limits))
+            unit[k - self.n_groups] = 1.0
+            return self._evaluation(*self.rate_limits.priced(parameters, self.steepness, unit))
         totals = self.rows.group_totals[:, None]
         table = parameters.leaf_values / totals
-        found = self.rows.of_group(k).evaluate(parameters.splits, table, IDENTITY, self.steepness)
-        return self._evaluation(found, found.mass / totals)
+        sums = self.rows.of_group(k).evaluate(parameters.splits, table, IDENTITY, self.steepness)
+        return self._evaluation(sums, sums.mass / totals)
 
-    def _evaluation(self, found: Sums, by_leaves: FloatArray) -> Evaluation:
-        weights = np.ascontiguousarray(found.splits[:, :-1].T)
-        thresholds = found.splits[:, -1].copy()
+    def _evaluation(self, sums: Sums, by_leaves: FloatArray) -> Evaluation:
+        weights = np.ascontiguousarray(sums.splits[:, :-1].T)
+        thresholds = sums.splits[:, -1].copy()
         if self.block is not None:
             weights = np.where(self.free_branches, weights, 0.0)
             thresholds = np.where(self.free_branches, thresholds, 0.0)
             by_leaves = np.where(self.free_leaves, by_leaves, 0.0)
-        return Evaluation(found.value, weights, thresholds, by_leaves, found.mass)
+        return Evaluation(sums.value, weights, thresholds, by_leaves, sums.mass)
 
     def gradient(self, parameters: TreeParameters) -> TreeParameters:
         """Return the gradient of the objective (a subgradient at kinks) in the shape of a tree."""
-        found = self.evaluate_cost(parameters)
+        evaluation = self.evaluate_cost(parameters)
         sparse = self.penalties.gradient(parameters.weights)
         return TreeParameters(
-            found.weights + np.where(self.free_branches, sparse, 0.0),
-            found.thresholds,
-            found.leaf_values,
+            evaluation.weights + np.where(self.free_branches, sparse, 0.0),
+            evaluation.thresholds,
+            evaluation.leaf_values,
         )
 
     def shares(self, mass: FloatArray) -> FloatArray:
@@ -460,17 +460,17 @@ class TrainingProblem:
         of_groups = self.minimum_rates - self.rates(parameters, mass)
         if self.rate_limits is None:
             return of_groups
-        said = self.rate_limits.mass(parameters, self.steepness) @ parameters.leaf_values.T
-        return np.concatenate([of_groups, self.rate_limits.shortfalls(said)])
+        mass_by_class = self.rate_limits.mass(parameters, self.steepness) @ parameters.leaf_values.T
+        return np.concatenate([of_groups, self.rate_limits.shortfalls(mass_by_class)])
 
     def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
         """Return the largest violation of each family of constraints."""
         short = self.shortfalls(parameters, mass)
-        found = violation(parameters, short, self.loss.leaf_rule, self.bounds)
+        largest = violation(parameters, short, self.loss.leaf_rule, self.bounds)
         if self.order is None:
-            return found
+            return largest
         order = self.order.violation(parameters, self.steepness)
-        return replace(found, leaves=max(found.leaves, order))
+        return replace(largest, leaves=max(largest.leaves, order))
 
     def within(self, parameters: TreeParameters) -> TreeParameters:
         """Return a start within the bounds, if these are no box, and in the monotone order.
@@ -491,8 +491,8 @@ class TrainingProblem:
         softsplit.problem.leaves.InfeasibleLeafStep
             If no leaf classes meet the minimum class rates.
         """
-        found = self._sums(parameters)
-        gradient = self.loss.leaf_gradient(found.table)
+        sums = self._sums(parameters)
+        gradient = self.loss.leaf_gradient(sums.table)
         rule, limits = self.loss.leaf_rule, self.rate_limits
         if limits is not None and isinstance(rule, ClassAssignment):
             if not np.any(self.free_leaves):  # those of a monotone order
@@ -501,12 +501,12 @@ class TrainingProblem:
             lines = asked.on_leaves(asked.mass(parameters, self.steepness))
             leaves = rule.within(gradient, lines, asked.least)
             return replace(parameters, leaf_values=leaves)
-        leaves = self.leaves_for(gradient, found.mass, parameters.leaf_values, self.minimum_rates)
+        leaves = self.leaves_for(gradient, sums.mass, parameters.leaf_values, self.minimum_rates)
         better = replace(parameters, leaf_values=leaves)
         if self.loss.outer == IDENTITY and self.loss.leaf_rule.exact:
             return better
         # A loss that is not linear in the leaves: the step only moves towards the optimum.
-        allowed = self.violation(parameters, found.mass).largest <= RATE_SLACK
+        allowed = self.violation(parameters, sums.mass).largest <= RATE_SLACK
         return parameters if allowed and self.cost(better) > self.cost(parameters) else better
 
     def leaves_for(

@@ -126,36 +126,40 @@ class RateLimits:
     @cached_property
     def _groups(self) -> list[tuple[int, int]]:
         """All (requirement, group)."""
-        return [(n, g) for n, one in enumerate(self.requirements) for g in range(len(one.groups))]
+        return [
+            (n, g)
+            for n, required in enumerate(self.requirements)
+            for g in range(len(required.groups))
+        ]
 
     @cached_property
     def of_groups(self) -> FloatArray:
         """Coefficients of J in the rate of each group, (n_rate_groups, n_cells, n_groups)."""
         totals = self.rows.group_totals
-        found = np.zeros((len(self._groups), len(totals), self.n_groups))
-        for share, (n, g) in zip(found, self._groups, strict=True):
+        shares = np.zeros((len(self._groups), len(totals), self.n_groups))
+        for share, (n, g) in zip(shares, self._groups, strict=True):
             required = self.requirements[n]
             cells = list(required.groups[g].cells)
             share[cells, required.of] = 1.0 / totals[cells].sum()
-        return found
+        return shares
 
     @cached_property
     def _lines(self) -> list[RateLine]:
-        found: list[RateLine] = []
+        lines: list[RateLine] = []
         for number, required in enumerate(self.requirements):
             own = [at for at, (n, _) in enumerate(self._groups) if n == number]
             signs = np.eye(len(self._groups))[own]
             if required.compares:
                 pairs = [(a, b) for a in signs for b in signs if not np.array_equal(a, b)]
-                found += [
+                lines += [
                     RateLine(a - b, required.margin - required.high, number) for a, b in pairs
                 ]
                 continue
             if np.isfinite(required.low):
-                found.append(RateLine(signs[0], required.low + required.margin, number))
+                lines.append(RateLine(signs[0], required.low + required.margin, number))
             if np.isfinite(required.high):
-                found.append(RateLine(-signs[0], required.margin - required.high, number))
-        return found
+                lines.append(RateLine(-signs[0], required.margin - required.high, number))
+        return lines
 
     @cached_property
     def signs(self) -> FloatArray:
@@ -174,17 +178,22 @@ class RateLimits:
 
         Bounds of single rates move by ``part`` of ``most``, and no further than to their middle.
         """
-        made = []
-        for one in self.requirements:
-            room = one.high if one.compares else min(most, 0.5 * (one.high - one.low))
-            room = room if one.compares else min(room, 1.0 - one.low, one.high)
-            made.append(replace(one, margin=part * room))
-        return replace(self, requirements=tuple(made))
+        tighter = []
+        for required in self.requirements:
+            room = (
+                required.high
+                if required.compares
+                else min(most, 0.5 * (required.high - required.low))
+            )
+            room = room if required.compares else min(room, 1.0 - required.low, required.high)
+            tighter.append(replace(required, margin=part * room))
+        return replace(self, requirements=tuple(tighter))
 
     def with_margin(self, margin: float) -> RateLimits:
         """Return the limits with bounds that are tighter by ``margin``."""
         return replace(
-            self, requirements=tuple(replace(one, margin=margin) for one in self.requirements)
+            self,
+            requirements=tuple(replace(required, margin=margin) for required in self.requirements),
         )
 
     @property
@@ -198,17 +207,17 @@ class RateLimits:
         of decisions have such steps."""
         totals = self.rows.group_totals
         smallest = [
-            min(totals[list(group.cells)].sum() for group in one.groups)
-            for one in self.requirements
+            min(totals[list(group.cells)].sum() for group in required.groups)
+            for required in self.requirements
         ]
-        found: FloatArray = self.rows.mean_weight / np.array(smallest, dtype=float)
-        return found
+        grains: FloatArray = self.rows.mean_weight / np.array(smallest, dtype=float)
+        return grains
 
     @cached_property
     def line_grains(self) -> FloatArray:
         """The same for each line, (n_lines,)."""
-        found: FloatArray = self.grains[[line.requirement for line in self._lines]]
-        return found
+        grains: FloatArray = self.grains[[line.requirement for line in self._lines]]
+        return grains
 
     @cached_property
     def coefficients(self) -> FloatArray:
@@ -223,11 +232,11 @@ class RateLimits:
     @cached_property
     def room(self) -> FloatArray:
         """Half of what lies between each line and the opposite one, (n_lines,); inf if none."""
-        found = np.full(len(self), np.inf)
+        room = np.full(len(self), np.inf)
         for q, signs in enumerate(self.signs):
             for other in np.flatnonzero(np.all(self.signs == -signs, axis=1)):
-                found[q] = min(found[q], max(0.0, -0.5 * (self.least[q] + self.least[other])))
-        return found
+                room[q] = min(room[q], max(0.0, -0.5 * (self.least[q] + self.least[other])))
+        return room
 
     def __len__(self) -> int:
         """Number of linear constraints."""
@@ -238,8 +247,8 @@ class RateLimits:
         if not isinstance(self.rows, CompiledRows) or len(columns) in (0, self.rows.n_features):
             return with_columns(self.rows, columns)
         cells = self.rows.samples
-        some = replace(cells, features=np.ascontiguousarray(cells.features[columns]))
-        return CompiledRows(some), np.arange(len(columns))
+        samples = replace(cells, features=np.ascontiguousarray(cells.features[columns]))
+        return CompiledRows(samples), np.arange(len(columns))
 
     def on_sample(self, limit: int) -> tuple[Samples, RateLimits]:
         """Return about ``limit`` rows by class, stratified by cells, and the limits on these.
@@ -254,8 +263,8 @@ class RateLimits:
 
     def on_leaves(self, mass: FloatArray) -> FloatArray:
         """Coefficients of the lines in c_kl at M = ``mass``, (n_lines, n_groups, n_leaves)."""
-        found: FloatArray = np.einsum("qgk,gl->qkl", self.coefficients, mass)
-        return found
+        by_leaf: FloatArray = np.einsum("qgk,gl->qkl", self.coefficients, mass)
+        return by_leaf
 
     def requirement_of(self, line: int) -> RateRequirement:
         """The requirement that a linear constraint belongs to."""
@@ -269,13 +278,13 @@ class RateLimits:
     def shortfalls(self, said: FloatArray) -> FloatArray:
         """b less what J = ``said`` (n_cells, n_groups) gives, (n_lines,): positive if violated."""
         lines = self.coefficients.reshape(len(self), -1)
-        found: FloatArray = self.least - lines @ said.ravel()
-        return found
+        short: FloatArray = self.least - lines @ said.ravel()
+        return short
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
         """P: what a unit of J_gk is worth at these multipliers, (n_cells, n_groups)."""
-        found: FloatArray = np.tensordot(multipliers, self.coefficients, axes=1)
-        return found
+        prices: FloatArray = np.tensordot(multipliers, self.coefficients, axes=1)
+        return prices
 
     def priced(
         self, parameters: TreeParameters, steepness: float, multipliers: FloatArray
@@ -283,8 +292,8 @@ class RateLimits:
         """Sums of sum_q multiplier_q sum_gk B_qgk J_gk, and its derivative by the leaves."""
         prices = self.prices(multipliers)
         table = prices @ parameters.leaf_values
-        found = self.rows.evaluate(parameters.splits, table, IDENTITY, steepness)
-        return found, prices.T @ found.mass
+        sums = self.rows.evaluate(parameters.splits, table, IDENTITY, steepness)
+        return sums, prices.T @ sums.mass
 
     def group_rates(self, number: int, said: FloatArray) -> FloatArray:
         """Rates of the groups of requirement ``number`` at J = ``said``, (n_rate_groups,)."""
@@ -294,6 +303,6 @@ class RateLimits:
 
     def per_requirement(self, multipliers: FloatArray) -> FloatArray:
         """Sum of the multipliers of each requirement: the loss per unit of its bound."""
-        found = np.zeros(len(self.requirements))
-        np.add.at(found, [line.requirement for line in self._lines], multipliers)
-        return found
+        totals = np.zeros(len(self.requirements))
+        np.add.at(totals, [line.requirement for line in self._lines], multipliers)
+        return totals

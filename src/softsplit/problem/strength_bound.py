@@ -44,7 +44,9 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
             f"a tree with all weights zero cannot meet minimum class rates that add up to "
             f"{minimum.sum():.3g} > 1; lower min_class_rate."
         )
-    cheapest = int(np.argmin(problem.rows.group_totals @ problem.loss.call_costs(problem.n_groups)))
+    cheapest = int(
+        np.argmin(problem.rows.group_totals @ problem.loss.prediction_costs(problem.n_groups))
+    )
     probabilities = np.array(minimum, dtype=float)
     probabilities[cheapest] += 1 - minimum.sum()
     spare = problem.topology.n_leaves - problem.n_groups

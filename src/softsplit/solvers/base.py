@@ -151,7 +151,7 @@ class Solution:
         """
         parameters = problem.pin(parameters)
         sums = problem.evaluate_cost(parameters)
-        residuals = kkt(problem, parameters, found=sums)
+        residuals = kkt(problem, parameters, evaluation=sums)
         feasible = residuals.violation <= FEASIBLE and problem.allows(parameters)
         if status.usable and not feasible:
             status = Status.INFEASIBLE
@@ -506,24 +506,25 @@ class Solver(ABC):
 
 def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     """Raise ``UnsupportedProblem`` in one sentence if the solver cannot solve the problem."""
-    for one in (solver, *solver.parts()):
-        if problem.order is not None and not one.keeps_order:
+    for part in (solver, *solver.parts()):
+        if problem.order is not None and not part.keeps_order:
             raise UnsupportedProblem(
-                f"solver {one.name!r} does not know monotone effects; use solver='native', or "
+                f"solver {part.name!r} does not know monotone effects; use solver='native', or "
                 "leave monotone out."
             )
-        reason = one.supports(problem)
+        reason = part.supports(problem)
         if reason is not None:
             advice = "set loss='cost'" if problem.log_loss else "set loss='log'"
-            if one.name != "native" and (not problem.log_loss or problem.penalties.counts):
+            if part.name != "native" and (not problem.log_loss or problem.penalties.counts):
                 advice = "use solver='native'"
-            raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
-        if problem.binding_rules is not None and not one.keeps_rules:
+            raise UnsupportedProblem(f"solver {part.name!r} {reason}; {advice}.")
+        if problem.binding_rules is not None and not part.keeps_rules:
             raise UnsupportedProblem(
-                f"solver {one.name!r} knows no rules about features (required, "
+                f"solver {part.name!r} knows no rules about features (required, "
                 "forbidden_together, at_most_one); use solver='native'."
             )
-        if problem.rate_limits is not None and not one.meets_rates:
+        if problem.rate_limits is not None and not part.meets_rates:
             raise UnsupportedProblem(
-                f"solver {one.name!r} trains under no constraints or fairness; use solver='native'."
+                f"solver {part.name!r} trains under no constraints or fairness; use "
+                "solver='native'."
             )

@@ -76,7 +76,7 @@ def improve_masked(
         if not set(members) & set(used.tolist()):
             barred[list(members[1:])] = True
     part = masked(problem, rules, barred)
-    alike = [one for one in front if part.bounds.violation(one.parameters) == 0.0]
+    alike = [solution for solution in front if part.bounds.violation(solution.parameters) == 0.0]
     better = solver.improve(part, alike, draws, ends, budget, report)
     return kept_required(problem, rules, better, budget)
 

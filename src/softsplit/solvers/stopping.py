@@ -171,10 +171,10 @@ class EndPoints:
     @property
     def chance(self) -> float:
         """Chance that the next descent ends below the best."""
-        made = self.n_starts + self.n_hops - self.n_following
-        n, w = made - self.n_given_up, len(self._counts)
-        record = 1.0 / (made - 1) if made > 1 else 1.0
-        return min(record, w / (made * (n - 1))) if n > 1 else record
+        descents = self.n_starts + self.n_hops - self.n_following
+        n, w = descents - self.n_given_up, len(self._counts)
+        record = 1.0 / (descents - 1) if descents > 1 else 1.0
+        return min(record, w / (descents * (n - 1))) if n > 1 else record
 
     @property
     def unlikely(self) -> bool:

@@ -13,7 +13,7 @@ report and its picture as methods, and what makes them imports estimators.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -26,20 +26,24 @@ def late(module: str, name: str) -> Any:
 
 
 def late_names(
-    package: str, homes: Mapping[str, str]
+    package: str, names: Collection[str], *modules: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package whose public names are loaded when first used.
 
-    ``homes`` says in which module of the package each name is.
+    Each name is taken from the first of the ``modules`` of the package that has it, so that light
+    modules come first.
     """
 
     def getattribute(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return late(f"{package}.{homes[name]}", name)
+        if name in names:
+            for module in modules:
+                loaded = import_module(f"{package}.{module}")
+                if hasattr(loaded, name):
+                    return getattr(loaded, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def listed() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        return sorted({*vars(sys.modules[package]), *names})
 
     return getattribute, listed
 

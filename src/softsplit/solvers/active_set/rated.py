@@ -141,13 +141,13 @@ def tree_hessian(
     least = NEGLIGIBLE * float(np.max(np.abs(slopes), initial=0.0))
     hessian = np.zeros((n_branches, width, n_branches, width))
     for t in range(n_branches):
-        some = np.abs(slopes[t]) > least
-        own, slope = lines[:, some], steepness * slopes[t, some]
-        hessian[t, :, t] += (own * ((right[t, some] - left[t, some]) * slope)) @ own.T
+        kept = np.abs(slopes[t]) > least
+        own, slope = lines[:, kept], steepness * slopes[t, kept]
+        hessian[t, :, t] += (own * ((right[t, kept] - left[t, kept]) * slope)) @ own.T
         node = t
         while node:
             above, on_left = (node - 1) // 2, node % 2 == 1
-            gate = right[above, some] if on_left else -left[above, some]
+            gate = right[above, kept] if on_left else -left[above, kept]
             block = (own * (gate * slope)) @ own.T
             hessian[t, :, above] += block
             hessian[above, :, t] += block.T

@@ -159,8 +159,8 @@ class BasinHopping:
         front = list(points)
         values = [np.inf] * len(front)
         every = self.perturbations
-        kinds = [one for n, one in enumerate(every) if one not in every[:n]]
-        schedule = PerturbationSchedule([every.count(one) for one in kinds], self.prior)
+        kinds = [kind_ for n, kind_ in enumerate(every) if kind_ not in every[:n]]
+        schedule = PerturbationSchedule([every.count(kind_) for kind_ in kinds], self.prior)
         turns = [0] * len(kinds)
         lowest = 0
         ends.stop = Stop.INTERRUPTED
@@ -171,7 +171,7 @@ class BasinHopping:
                 while not ends.unlikely and not schedule.is_empty:
                     report(ends.n_hops, values[lowest])
                     at, kind = _origin(ends.n_hops, lowest, len(front)), schedule.next()
-                    made, draw = run.work.iterations, next(draws)
+                    before, draw = run.work.iterations, next(draws)
                     perturbed = kinds[kind].apply(run, front[at], draw, turns[kind])
                     turns[kind] += 1
                     if perturbed is None:
@@ -180,7 +180,7 @@ class BasinHopping:
                     value, point = self.descend(run, perturbed, values[at])
                     accepted = value < values[at] - run.work.budget.tol * run.problem.cost_unit
                     ends.hop_ended(value)
-                    schedule.learn(kind, accepted, run.work.iterations - made)
+                    schedule.learn(kind, accepted, run.work.iterations - before)
                     if accepted:
                         values[at], front[at] = value, point
                         lowest = _without_twin(at, front, values, ends)

@@ -46,8 +46,8 @@ def grouped_trees(
 ) -> list[TreeParameters]:
     """Return up to ``count`` greedy trees of different structures."""
     greedy, plans = GreedyTrees(problem), draw_plans(problem, rng, count)
-    made = (greedy.planted(greedy.leaves(plan.leaf_labels), rng) for plan in plans)
-    return [TreeParameters.from_splits(*tree) for tree in made]
+    trees = (greedy.planted(greedy.leaves(plan.leaf_labels), rng) for plan in plans)
+    return [TreeParameters.from_splits(*tree) for tree in trees]
 
 
 class GreedyTrees:
@@ -105,7 +105,7 @@ class GreedyTrees:
 
 def _choose_rows(problem: TrainingProblem) -> StartRows:
     samples = problem.rows.group_samples
-    worst = problem.loss.call_costs(problem.n_groups).max(axis=1)
+    worst = problem.loss.prediction_costs(problem.n_groups).max(axis=1)
     prices = (worst / max(worst.max(), 1e-300))[samples.labels]
     return StartRows(samples.features, samples.labels, samples.weights, prices)
 

@@ -74,12 +74,12 @@ def mixture_trees(
     n_grouped = 0
     if 2 < problem.n_groups <= problem.topology.n_leaves:
         n_grouped = options.trees * count // 2
-    made = [
+    trees = [
         _random_tree(problem, rows, samples.starts, rng, number % 2 == 1, options)
         for number in range(options.trees * count - n_grouped)
     ]
     plans = draw_plans(problem, rng, n_grouped, repeat=True) if n_grouped else []
-    return made + [_grouped_tree(problem, rows, samples, plan, rng, options) for plan in plans]
+    return trees + [_grouped_tree(problem, rows, samples, plan, rng, options) for plan in plans]
 
 
 def _grouped_tree(
@@ -100,25 +100,25 @@ def _grouped_tree(
     weights, intercepts = np.zeros((n_branches, n_columns)), np.empty(n_branches)
     random_weights = samples.weights * rng.standard_exponential((n_branches, n_rows))
     ridges = unit**2 * RIDGES[rng.integers(len(RIDGES), size=n_branches)]
-    columns, some, node = np.arange(n_columns), rows, np.zeros(n_rows, dtype=np.intp)
+    columns, chosen_rows, node = np.arange(n_columns), rows, np.zeros(n_rows, dtype=np.intp)
     for t, sides in enumerate(plan.sides):
         here, side = node == t, sides[samples.labels]
         if n_columns > options.most_columns:
             columns = np.sort(rng.choice(n_columns, options.most_columns, replace=False))
-            some = np.ascontiguousarray(rows[columns])
+            chosen_rows = np.ascontiguousarray(rows[columns])
         left = (side == LEFT).astype(float)
         weight = random_weights[t] * (here & (side != BOTH))
         on_left, on_right = weight @ left, weight @ (1.0 - left)
         if on_left > 0 and on_right > 0:
             weight *= 0.5 / on_right + (0.5 / on_left - 0.5 / on_right) * left
-            found = ridge_logistic(some, left, weight, ridges[t], LOGISTIC.newton_steps)
-            largest = np.max(np.abs(found[:-1]), initial=1e-300)
-            found = found * min(1.0, options.largest_weight / largest)
+            split = ridge_logistic(chosen_rows, left, weight, ridges[t], LOGISTIC.newton_steps)
+            largest = np.max(np.abs(split[:-1]), initial=1e-300)
+            split = split * min(1.0, options.largest_weight / largest)
         else:
             through = rng.choice(np.flatnonzero(here)) if np.any(here) else 0
-            found = rng.uniform(-options.largest_weight, options.largest_weight, len(columns) + 1)
-            found[-1] = found[:-1] @ some[:, through]
-        weights[t, columns], intercepts[t] = found[:-1], -found[-1]
+            split = rng.uniform(-options.largest_weight, options.largest_weight, len(columns) + 1)
+            split[-1] = split[:-1] @ chosen_rows[:, through]
+        weights[t, columns], intercepts[t] = split[:-1], -split[-1]
         if 2 * t + 1 < n_branches:
             ahead = np.where(weights[t] @ rows + intercepts[t] > 0, LEFT, RIGHT)
             node = np.where(here, 2 * t + 1 + np.where(side == BOTH, ahead, side), node)
