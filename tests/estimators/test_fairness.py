@@ -71,6 +71,26 @@ def test_parity_holds_for_probabilities_and_decisions(n_groups, weighted):
     assert tree.solution_.stationarity < 1e-4
 
 
+@pytest.mark.parametrize("bound", [0.0, 0.1])
+def test_no_tree_of_one_split_has_a_lower_expected_cost(bound):
+    """Brute force over weight and threshold of a tree that parts one column, of pure leaves."""
+    table, y = biased_rows(n=80, seed=3)
+    X, first = table[["a"]].to_numpy(), (table["group"] == "F").to_numpy()
+    given = {"loss": "cost", "penalty": None, "steepness": 20.0, "curves": False, "n_starts": 4}
+    tree = small_tree(fairness=Parity("group", bound), **given).fit(X, y, sensitive=table["group"])
+    x = tree.scaling_.transform(X)[:, 0]
+    weights, thresholds = np.meshgrid(np.linspace(-1, 1, 201), np.linspace(-1, 1, 401))
+    score = 20.0 * (weights[..., None] * x - thresholds[..., None])
+    left = 1 / (1 + np.exp(-score))
+    gap = np.abs(left[..., first].mean(axis=-1) - left[..., ~first].mean(axis=-1))
+    costs = np.minimum((left * (y == 1) + (1 - left) * (y == 0)).sum(axis=-1), np.inf)
+    costs = np.minimum(costs, len(y) - costs)  # either class on the left
+    best = costs[gap <= bound + 1e-3].min()  # the grid meets the bound 0 to a thousandth
+    slack = 1e-3 * tree.tree_.rates[0].multiplier
+    assert tree.objective_ <= best + slack + 1e-9
+    assert tree.solution_.violation <= 1e-6
+
+
 @pytest.mark.parametrize(("kind", "near"), [(Parity, 1e-3), (EqualizedOdds, 0.05)])
 def test_the_expected_cost_is_trained_under_the_same_requirements(kind, near):
     X, y = biased_rows(3, seed=7)
