@@ -30,16 +30,6 @@ def test_vc_prints_bounds_reasons_and_other_models() -> None:
     assert "Error on new rows" not in words
 
 
-def test_vc_bounds_the_error_when_told_the_rows() -> None:
-    result = invoke("vc", "--depth=2", "--features=20", "--samples=300", "--training-error=0.1")
-    words = " ".join(result.stdout.split())
-    assert "Error on new rows: vacuous: for 300 rows and 67 parameters at depth 2" in words
-    options = ["--levels", "1000", "--samples", "1000000", "--confidence", "0.9"]
-    words = " ".join(invoke("vc", "--depth=2", "--features=20", *options).stdout.split())
-    assert "on 20 1000-level features" in words
-    assert "Error on new rows: with confidence 0.9, the error on new rows is at most" in words
-
-
 @pytest.mark.parametrize(
     "error, message",
     [

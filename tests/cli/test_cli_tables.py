@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from cli_runs import invoke, refused, works
-from softsplit import SoftTreeClassifier
-from softsplit.persistence import load_model, save_model
+from softsplit.persistence import load_model
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
 from tables import people, written
@@ -245,37 +244,6 @@ def test_kinds_say_orders_and_parts_of_dates(tmp_path):
     works(invoke("predict", model, path, "-o", said))
     assert (pd.read_csv(said).iloc[:, -3:].astype(str) == "yes").any(axis=None)
     refused(invoke(*fit[:4], "--kind", "mood=ordered: a < b", "-q"), "does not name")
-
-
-def test_models_go_from_python_to_the_command_line_and_back(tmp_path):
-    frame, path, model = people(), tmp_path / "t.csv", tmp_path / "m.json"
-    frame.loc[3, "age"] = np.nan
-    frame.to_csv(path, index=False)
-    X, y = frame.drop(columns="risk"), frame["risk"]
-    tree = SoftTreeClassifier(random_state=0).fit(X, y)
-    save_model(tree, model)
-    answers = list(
-        csv.DictReader(io.StringIO(works(invoke("predict", model, path, "--proba", "-q"))))
-    )
-    assert [row["prediction"] for row in answers] == tree.predict(X).tolist()
-    chances = [float(row["probability high"]) for row in answers]
-    np.testing.assert_allclose(chances, tree.predict_proba(X)[:, 0], rtol=1e-5)
-    explained = works(invoke("explain", model, path, "--row", 4, "-q"))
-    assert explained == f"row 4: {tree.explain(X.iloc[3])}\n\n"
-    works(invoke("fit", path, "-t", "risk", "-m", model, *QUICK))
-    again, text = load_model(model), frame.astype({"smoker": str})
-    said = works(invoke("predict", model, path, "-q")).splitlines()[1:]
-    assert [line.split(",")[1] for line in said] == again.predict(
-        text.drop(columns="risk")
-    ).tolist()
-    numbers = SoftTreeClassifier(random_state=0).fit(X[["height"]].to_numpy(), [0, 1] * 30)
-    save_model(numbers, model)
-    X[["height"]].to_csv(path, index=False)
-    assert len(works(invoke("predict", model, path, "-q")).splitlines()) == 61
-    refused(
-        invoke("report", model, path, "-q"),
-        "the tree does not know the column of its classes; name it with --target.",
-    )
 
 
 @pytest.mark.parametrize(

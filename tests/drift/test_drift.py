@@ -176,28 +176,3 @@ def test_only_used_columns_are_compared_on_request(tree: SoftTreeClassifier, tmp
     arguments = ["check", str(model), str(table), "--quiet"]
     assert CliRunner().invoke(app, arguments).exit_code == 1
     assert CliRunner().invoke(app, [*arguments, "--used-only"]).exit_code == 0
-
-
-def test_accuracy_stands_beside_that_on_held_out_rows(tree: SoftTreeClassifier) -> None:
-    frame, classes = drawn_table(8, 300)
-    calibrated = tree.calibrate(frame, classes)
-    right = float(np.mean(calibrated.predict(frame) == classes))
-    found = check_rows(calibrated, *drawn_table(9, 200))
-    assert found.held_out_accuracy == pytest.approx(right, abs=0.005)
-    assert f"; {100 * found.held_out_accuracy:.1f} % on held-out rows of training" in str(found)
-    assert f"{100 * found.held_out_accuracy:.1f} % on held-out rows" in found.to_html()
-    assert "held-out" not in str(check_rows(tree, *drawn_table(9, 200)))
-    three = classes.where(frame["b"].fillna(0) < 1, "maybe")
-    several = SoftTreeClassifier(depth=2, n_starts=1, random_state=0).fit(frame, three)
-    told = check_rows(several.calibrate(frame, three), frame, three)
-    share = np.mean(
-        [
-            p[list(several.classes_).index(k)]
-            for p, k in zip(
-                several.calibrate(frame, three).predict_proba(frame), three, strict=True
-            )
-        ]
-    )
-    assert told.held_out_accuracy is None and told.true_class[0] == pytest.approx(share)
-    assert told.true_class[1] == pytest.approx(share, abs=0.01)
-    assert f"probability of the true class {100 * share:.1f} %" in str(told)

@@ -13,7 +13,7 @@ from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import ThreadedRows
 from softsplit.engines.hinged import HingedLines
 from softsplit.engines.outer import LOGARITHM
-from softsplit.engines.samples import Samples, first_rows
+from softsplit.engines.samples import Samples
 from softsplit.estimators.base import model_settings, profiled, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.support.hinged_table import HingedTable
@@ -84,26 +84,6 @@ def test_lines_are_indexed_like_an_array(key):
     assert np.array_equal(hinged.features[key], dense.features[key])
     with pytest.raises(IndexError, match=r"takes a slice of rows, or np\.ix_"):
         hinged.features[np.array([0, 1]), np.array([0, 1])]
-
-
-def test_a_table_is_indexed_like_an_array():
-    table, array = both()[0], np.asarray(both()[0])
-    mask = np.arange(table.shape[1]) % 2 == 0
-    for key in (
-        slice(3, 9),
-        np.array([5, 1]),
-        (slice(2, 5), mask),
-        (slice(None), 2),
-        (slice(3), 1),
-    ):
-        assert np.array_equal(table[key], array[key])
-    assert np.array_equal(table.min(axis=0), array.min(axis=0))
-    assert np.array_equal(table.max(axis=0), array.max(axis=0))
-    assert np.array_equal(np.vstack([table[piece] for piece in table.pieces()]), array)
-    known = numbers()[1], np.ones(N_ROWS), 2000
-    assert np.array_equal(first_rows(table, *known), first_rows(array, *known))
-    assert np.array_equal(table.part(np.array([3, 2]))[:], array[[3, 2]])
-    assert np.array_equal(table.in_use(slice(4), mask), np.where(mask, array[:4], 0.0))
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+import softsplit.estimators.chosen
+import softsplit.training.run
+from slow_cases import slow
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.formulations.settings import PENALTIES
 from softsplit.settings.parameter import parameters
 from softsplit.settings.table import CLASSIFIER, SEARCH
@@ -107,14 +112,6 @@ def test_class_weight_equals_the_same_costs():
     np.testing.assert_array_equal(costly.weights_, weighted.weights_)
 
 
-def test_class_weight_equals_the_same_sample_weight_by_likelihood():
-    X, y = load_iris(return_X_y=True)
-    plain = quick(scale="minmax")  # means and deviations would be those of the weighted rows
-    weighted = clone(plain).set_params(class_weight={0: 1, 1: 3, 2: 1}).fit(X, y)
-    other = plain.fit(X, y, sample_weight=np.array([1.0, 3.0, 1.0])[y])
-    np.testing.assert_array_equal(other.weights_, weighted.weights_)
-
-
 @both_losses
 @pytest.mark.parametrize("penalty", [name for name in PENALTIES if name])
 def test_every_penalty_trains_a_feasible_tree(penalty, iris, loss):
@@ -170,3 +167,106 @@ def test_time_limit_keeps_the_first_start(loss, clock, monkeypatch):
         tree.fit(X, y)
     assert len(tree.starts_) == 2
     assert tree.score(X, y) > 0.9
+
+
+# Trees inside scikit-learn's ensembles.
+
+
+def quick_of_ensembles(**settings):
+    return SoftTreeClassifier(**({"global_strength": 0.5, "n_starts": 1} | settings))
+
+
+@pytest.mark.parametrize(("max_features", "scale"), [(1.0, "minmax"), (0.5, "quantile")])
+def test_bagging_votes_with_probabilities(max_features, scale):
+    X, y = load_wine(return_X_y=True)
+    names = np.array(["barolo", "grignolino", "barbera"])[y]
+    bag = BaggingClassifier(
+        quick_of_ensembles(scale=scale), n_estimators=8, max_features=max_features, oob_score=False,
+        random_state=0,
+    ).fit(X[::2], names[::2])  # fmt: skip
+    assert bag.score(X[1::2], names[1::2]) > 0.85
+    proba = bag.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    single = [
+        tree.predict_proba(X[:, columns])
+        for tree, columns in zip(bag.estimators_, bag.estimators_features_, strict=True)
+    ]
+    np.testing.assert_allclose(proba, np.mean(single, axis=0), atol=1e-12)
+    assert len({tree.objective_ for tree in bag.estimators_}) == 8
+
+
+def test_boosting_and_voting():
+    X, y = load_iris(return_X_y=True)
+    # Boosting hands over weights that add up to one, and strengths count in the same unit.
+    weak = quick_of_ensembles(depth=2, global_strength=0.5 / len(y))
+    boosted = AdaBoostClassifier(weak, n_estimators=3, random_state=0).fit(X, y)
+    assert boosted.score(X, y) > 0.9
+    voters = [
+        ("tree", quick_of_ensembles(random_state=0)),
+        ("line", make_pipeline(StandardScaler(), LogisticRegression())),
+    ]
+    assert VotingClassifier(voters, voting="soft").fit(X, y).score(X, y) > 0.9
+
+
+# A fit that fails or is interrupted leaves the estimator as it was.
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = (X[:, 0] > 0).astype(int)
+OTHER_X, OTHER_Y = -100 * RNG.normal(size=(20, 2)), RNG.permutation(["a", "b"] * 10)
+
+
+def tree(**parameters):
+    return SoftTreeClassifier(depth=1, n_starts=2, random_state=0, **parameters)
+
+
+def search(**parameters):
+    few = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "n_strengths": 2, "cv": 2}
+    return SoftTreeClassifierCV(**few, random_state=0, **parameters)
+
+
+def interrupted(*_arguments, **_options):
+    raise KeyboardInterrupt
+
+
+FAILURES = {
+    "rates out of reach": ({"min_class_rate": 1.0}, OTHER_X, OTHER_Y, ValueError),
+    "one class": ({}, OTHER_X, ["a"] * 20, ValueError),
+    "a wrong parameter": ({"solver": "none"}, OTHER_X, OTHER_Y, ValueError),
+    "too few weights": ({"min_class_rate": [0.1]}, OTHER_X, OTHER_Y, ValueError),
+    "not a number": ({}, np.full((20, 2), np.nan), OTHER_Y, ValueError),
+}
+
+
+@pytest.mark.parametrize("make", [tree, *slow(search)])
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_refit_that_fails_leaves_the_old_tree(failure, make):
+    parameters, rows, labels, error = FAILURES[failure]
+    model = make().fit(X, Y)
+    before, text = model.predict_proba(X), export_text(model)
+    names = set(vars(model))
+    model.set_params(**parameters)
+    with pytest.raises(error):
+        model.fit(rows, labels)
+    assert set(vars(model)) == names
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert model.classes_.tolist() == [0, 1] and export_text(model) == text
+
+
+@pytest.mark.parametrize(
+    ("make", "module", "part"),
+    [
+        (tree, softsplit.training.run, "multistart"),
+        (tree, softsplit.training.run, "search_around"),
+        (search, softsplit.estimators.chosen, "refit_from"),
+    ],
+)
+def test_an_interruption_leaves_the_old_tree(make, module, part, monkeypatch):
+    model = make().fit(X, Y)
+    before = model.predict_proba(X)
+    monkeypatch.setattr(module, part, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(OTHER_X, OTHER_Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert model.n_features_in_ == 3

@@ -222,28 +222,3 @@ def test_rates_that_cannot_be_met():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.raises(ValueError, match="no candidate met min_class_rate on any fold"):
         SoftTreeClassifierCV(**SMALL | ONE, min_class_rate=1.0).fit(X[::20, :1], y[::20])
-
-
-def test_fold_without_weight_or_classes_is_refused():
-    X, y = load_iris(return_X_y=True)
-    weight = np.ones(len(y))
-    weight[:20] = 0
-    splits = [(np.arange(20, 150), np.arange(20))] * 2
-    with pytest.raises(ValueError, match="no sample of positive weight"):
-        SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y, weight)
-    splits = [(np.arange(50), np.arange(50, 150))] * 2
-    with pytest.raises(ValueError, match="fewer than two classes"):
-        SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y)
-
-
-@pytest.mark.parametrize(("loss", "n_classes", "n_columns"), [("log", 14, 4), ("cost", 12, 5)])
-def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(
-    loss, n_classes, n_columns
-):
-    """More classes than a tenth of the rows each can be told apart by a few yes or no columns."""
-    rng = np.random.default_rng(1)
-    y = rng.integers(0, n_classes, 600)
-    usual = rng.integers(0, 2, (n_classes, n_columns))
-    X = np.where(rng.random((600, n_columns)) < 0.85, usual[y], 1 - usual[y]).astype(float)
-    chosen = SoftTreeClassifierCV(loss=loss, random_state=0, n_strengths=4, cv=3).fit(X, y)
-    assert chosen.score(X, y) > 2 * np.bincount(y).max() / len(y)

@@ -18,11 +18,10 @@ from softsplit import (
 )
 from softsplit.advice.monotone_check import check_monotone
 from softsplit.fitted.model import TreeModel
-from softsplit.fitted.monotone import ordered_classes
 from softsplit.fitted.summary import FeatureSummary
 from softsplit.problem.order import MonotoneOrder
 from softsplit.reading.text import tree_text
-from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import LinearScaling
 
 SCHEMA = jsonschema.Draft202012Validator(
@@ -71,18 +70,6 @@ def test_holds_in_whole_points(n_classes, wish):
     assert loads_model(dumps_model(tree)).tree_.monotone == tree.tree_.monotone
 
 
-def test_a_wrong_sign_takes_the_column_out_or_leaves_it_level():
-    frame, y = table(7, 2, 400)
-    tree = SoftTreeClassifier(monotone={"e": "+"}, n_starts=2, random_state=0).fit(frame, y)
-    assert violations(tree, frame, "e", 4000) == 0
-    free = SoftTreeClassifier(n_starts=2, random_state=0).fit(frame, y)
-    assert free.objective_ < tree.objective_
-    found = free.check_monotone("e", "+")
-    assert found.holds is False
-    low, high = free.predict_proba(found.rows)[:, 1]
-    assert found.rows["e"].iloc[0] < found.rows["e"].iloc[1] and low > high
-
-
 def _random_model(rng: np.random.Generator, depth: int, n_classes: int) -> TreeModel:
     n_branches, n_features = 2**depth - 1, 3
     weights = rng.normal(size=(n_features, n_branches)) * 3
@@ -118,31 +105,6 @@ def test_proofs_and_contradictions_agree_with_dense_sampling():
         verdicts.append(found.holds)
     assert verdicts.count(True) >= 10 and verdicts.count(False) >= 10
     assert verdicts.count(None) <= 6
-
-
-def test_the_best_order_of_leaf_classes_is_that_of_brute_force():
-    rng = np.random.default_rng(1)
-    for _ in range(10):
-        worth, levels = rng.random((3, 8)), (0, 1, 2)
-        direction = rng.integers(-1, 2, 7)
-        found = ordered_classes(worth, np.argmax(worth, axis=0), direction, levels)
-        best = max(
-            sum(worth[k, leaf] for leaf, k in enumerate(classes))
-            for classes in itertools.product(range(3), repeat=8)
-            if _in_order(classes, direction)
-        )
-        assert _in_order(found, direction)
-        assert sum(worth[k, leaf] for leaf, k in enumerate(found)) == pytest.approx(best)
-
-
-def _in_order(classes, direction):
-    topology = Topology.with_branches(len(direction))
-    for t in np.flatnonzero(direction):
-        left, right = ([classes[i] for i in topology.leaves_below(2 * t + s)] for s in (1, 2))
-        low, high = (right, left) if direction[t] > 0 else (left, right)
-        if max(low) > min(high):
-            return False
-    return True
 
 
 def test_the_chart_is_consistent_with_its_derivatives():

@@ -134,26 +134,6 @@ def test_peers(tmp_path):
     assert "Left out: HistGB, because it is left out on purpose." in paths[1].read_text()
 
 
-def test_trees_stand_beside_the_peers(store, tmp_path):
-    spec = small(
-        name="rivals", models=(), peers=("CART-D",), table="peers", inner=None, beside=("small",)
-    )
-    fill(store, spec, lambda cell: CellOutcome("FITTED", test_accuracy=0.7, seconds=1.0))
-    table = make_table(spec, store)
-    assert table["model"].tolist() == [
-        "tree", "tree, sparse", "tree L0glob", "tree L1", "CART-D",
-        "tree", "tree, sparse", "tree L0glob", "tree L1", "CART-D",
-    ]  # fmt: skip
-    tree, sparse = table.iloc[0], table.iloc[1]
-    assert tree["test_accuracy"] == pytest.approx(0.841) and tree["features_used"] == 4
-    # 12 inner trainings of both models, and 2 starts x 3 strengths of which one failed.
-    assert tree["seconds"] == pytest.approx(0.25 * (12 + 5))
-    # All inner folds agree, so that nothing but the best is within a standard error of it.
-    assert sparse["test_accuracy"] == tree["test_accuracy"]
-    text = write_results(spec, store, tmp_path)[1].read_text()
-    assert "| tree | 2 | 84.1 |" in text and "| CART-D | 2 | 70.0 |" in text
-
-
 def test_files(store, tmp_path):
     paths = write_results(small(), store, tmp_path / "out")
     assert [path.name for path in paths] == [

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,10 +18,7 @@ from softsplit.experiments.context import load_data
 from softsplit.experiments.folds import WHOLE, axis_seed, make_fold
 from softsplit.experiments.runner import RunProgress, run_experiment, summarise
 from softsplit.experiments.spec import Folds
-from softsplit.experiments.store import Store, StoreError, decode_tree, versions
-from softsplit.formulations.model_settings import ModelSettings
-from softsplit.training.preparation import prepare
-from softsplit.training.rows import Rows
+from softsplit.experiments.store import Store, StoreError, versions
 
 
 @pytest.fixture(autouse=True)
@@ -202,30 +198,6 @@ def test_a_cell_that_raises_becomes_a_row_and_the_walk_goes_on(tmp_path):
     assert set(failed["message"]) == {"ArithmeticError: division by cucumber"}
     assert failed["test_accuracy"].isna().all()
     assert frame[frame["status"] != "ERROR"]["test_accuracy"].notna().all()
-
-
-def test_by_likelihood_the_problem_is_that_of_the_estimators(tmp_path):
-    counted = {"name": "size", "penalty": "count", "scope": "global"}
-    spec = small(
-        datasets=["iris"], models=[counted], training={"loss": "log", "ridge": 0.5}, inner=None
-    )
-    with Store(tmp_path / "log.sqlite") as store:
-        assert run_experiment(spec, store).n_done == 12
-    base = sqlite3.connect(tmp_path / "log.sqlite")
-    names = "status, objective, tree, global_strength"
-    rows = list(base.execute(f"SELECT {names} FROM cells WHERE fold = 0"))
-    base.close()
-    fold = make_fold(load_data(spec)["iris"], spec.folds, 0)
-    X = 3.0 * fold.X + 1.0  # scaled to what it was
-    train = Rows(X, fold.y, np.ones(len(X)), np.array(["a", "b", "c"]))
-    settings = ModelSettings(
-        penalty="count", local_strength=0.0, global_strength=0.0, ridge=0.5, scale="minmax"
-    )
-    settings = replace(settings, steepness="auto")
-    for status, objective, tree, strength in rows:
-        assert status in ("OPTIMAL", "ACCEPTABLE")
-        problem = prepare(settings.with_strengths(0.0, strength), train).problem
-        assert problem.objective(decode_tree(tree)) == pytest.approx(objective, rel=1e-9)
 
 
 def test_an_interrupted_training_leaves_no_row(tmp_path):

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
-from softsplit.engines.block import GateCache
 from softsplit.ipopt.program import Pattern, SubstitutedProgram
-from softsplit.ipopt.second_order import RoutedRows
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.tree.parameters import Block, TreeParameters
@@ -188,33 +186,3 @@ def test_derivatives_of_a_restricted_problem(scope: str, block: Block) -> None:
     problem, tree = small_problem(2, 32.0, PenaltyPair.of(exponential(), *EVERY_SCOPE[scope]))
     program, x = make_program(problem.restrict(block, tree), tree)
     check_every_entry(program, x, step_length(problem))
-
-
-@pytest.mark.parametrize("steepness", STEEPNESSES)
-@pytest.mark.parametrize("branches", [(0,), (5,), (1, 2), (0, 3, 6), (2, 5, 6), ()], ids=str)
-def test_a_block_whose_fixed_part_is_known_has_the_same_derivatives(
-    branches: tuple[int, ...], steepness: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And no row is routed through a fixed branch again for them."""
-    problem, tree = small_problem(3, steepness, PenaltyPair.of(exponential(), 0.4, 0.9))
-    cache = GateCache.of(tree, problem.rows, steepness)
-    block = Block(branches, (0, 1, 4, 5, 6, 7))
-    plain, x = make_program(problem.restrict(block, tree), tree)
-    fast = SubstitutedProgram(problem.restrict(block, tree, cache=cache))
-    multipliers = np.random.default_rng(3).normal(size=len(plain.constraint_lower))
-
-    def all_of(program: SubstitutedProgram) -> list[object]:
-        first = program.objective(x), program.gradient(x), program.constraints(x)
-        return [*first, program.jacobian(x), program.hessian(x, FACTOR, multipliers)]
-
-    expected = all_of(plain)
-    fast.hessian(x + 1e-3 * (fast.upper - x), FACTOR, multipliers)  # where a step came from
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("all branches are routed")
-
-    monkeypatch.setattr(RoutedRows, "of", refuse)
-    for one, other in zip(all_of(fast), expected, strict=True):
-        np.testing.assert_allclose(
-            one, other, rtol=1e-9, atol=1e-9 * np.max(np.abs(other), initial=0.0)
-        )

@@ -20,7 +20,6 @@ from softsplit.plots import (
     CoefficientsDisplay,
     DecisionRegionsDisplay,
     ReliabilityDisplay,
-    StartsDisplay,
     StrengthGridDisplay,
     StrengthPathDisplay,
     TreeDisplay,
@@ -220,19 +219,6 @@ def test_reliability_counts_bins_by_hand():
 
 
 # --- starts and regions -----------------------------------------------------------------------
-
-
-def test_starts_show_every_feasible_start(wine):
-    tree, _, _ = wine
-    display = StartsDisplay.from_estimator({"_odd $name$": tree, "again": tree})
-    values = display.objectives["again"]
-    usable = [s.objective for s in tree.starts_ if s.status.usable]
-    assert values.tolist() == usable
-    assert display.kept["again"] == tree.objective_ <= min(usable) + 1e-6
-    assert len(display.ax_.get_yticklabels()) == 2
-    loaded, _ = random_classifier(0)
-    with pytest.raises(ValueError, match="has no record of its starts"):
-        StartsDisplay.from_estimator(loaded)
 
 
 def test_regions_predict_over_the_plane(wine):

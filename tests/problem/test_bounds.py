@@ -14,7 +14,6 @@ import native_cases
 from helpers import SURROGATES
 from slow_cases import examples
 from softsplit.problem.bounds import Bounds
-from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import PenaltyPair, counting, exponential, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength, zero_slopes
 from softsplit.solvers import BasinHoppingSolver, Budget
@@ -119,38 +118,6 @@ def test_the_prox_within_limits_is_a_global_minimum(surrogate):
 
 
 # First-order conditions.
-
-
-def differences(function, x, step=1e-6):
-    found = np.empty_like(x)
-    for index in np.ndindex(x.shape):
-        above, below = x.copy(), x.copy()
-        above[index] += step
-        below[index] -= step
-        found[index] = (function(above) - function(below)) / (2 * step)
-    return found
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_stationarity_is_that_of_a_projected_step_along_differences(seed):
-    problem = replace(native_cases.make_problem(seed, rows=30, rate=0.0), steepness=8.0)
-    problem = replace(problem, bounds=random_bounds(problem, seed))
-    tree = draw_start("points", problem, np.random.default_rng(seed)).parameters
-    assert_within(problem.bounds, tree)
-
-    def cost(weights):
-        return problem.cost(replace(tree, weights=weights))
-
-    def cost_of_thresholds(thresholds):
-        return problem.cost(replace(tree, thresholds=thresholds))
-
-    bounds, weights = problem.bounds, tree.weights
-    slopes = differences(cost, weights)
-    moved = np.abs(weights - np.clip(weights - slopes, bounds.low, bounds.high))
-    by_threshold = differences(cost_of_thresholds, tree.thresholds)
-    ends = np.clip(tree.thresholds - by_threshold, bounds.threshold_low, bounds.threshold_high)
-    expected = max(np.max(moved), np.max(np.abs(tree.thresholds - ends)))
-    assert kkt(problem, tree).stationarity == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
 def test_slopes_that_the_bounds_close_do_not_count_for_the_largest_strength():

@@ -229,20 +229,6 @@ def test_hard_tree_follows_the_signs(wine):
     assert "if " in str(hard)
 
 
-@given(**trees)
-def test_hard_and_soft_trees_agree_where_gates_are_shut(seed, depth, n_classes, kind):
-    tree, X = random_classifier(
-        seed, depth=depth, n_classes=n_classes, kind=kind, steepness=1e9, leaves=LEAVES[seed % 3]
-    )
-    X = pd.DataFrame(X, columns=tree.feature_names_in_)
-    gates = tree.branch_proba(X)
-    shut = np.all((gates > 1 - 1e-9) | (gates < 1e-9), axis=1)
-    if np.any(shut):
-        hard = tree.to_hard_tree()
-        np.testing.assert_array_equal(hard.predict(X[shut]), tree.predict(X[shut]))
-        assert hard.agreement(X[shut]) == 1.0
-
-
 # --- simplify ---------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ import pytest
 from case_pages import filled, opened, shown_proba, unjudged_page  # noqa: F401
 from export_cases import case
 from readings import LEAVES, random_classifier
-from softsplit import SoftTreeClassifier
 from softsplit.advice.explanation import explain
 from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
@@ -139,25 +138,3 @@ def test_a_tree_in_points_answers_as_predict(opened):  # noqa: F811
         np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
         label = tree.predict(X.iloc[[row]])[0]
         assert page.locator("#case-answer").inner_text() == f"The tree says {label}."
-
-
-def test_a_case_lists_the_points_that_its_explanation_lists(opened):  # noqa: F811
-    table = people(300)
-    X = table.drop(columns="risk")
-    tree = SoftTreeClassifier(points=True, n_starts=1, random_state=0).fit(X, table["risk"])
-    page = opened(unjudged_page(tree, labelled_rows(tree, X, table["risk"])[1]))
-    form, why = page.locator("#case"), page.locator("#case-why")
-    for row in (0, 7, 20):
-        case = X.iloc[[row]]
-        for name in tree.tree_.coding.names:
-            if form.get_by_label(name).count():
-                field = form.get_by_label(name)
-                text = str(case[name].iloc[0])
-                options = field.evaluate("field => field.tagName") == "SELECT"
-                field.select_option(label=text) if options else field.fill(text)
-        said, found = why.inner_text(), tree.explain(case)
-        for one in (reading for reading in found.branches if reading.branch in found.path):
-            answer = one.answers[not one.answer]
-            asked = f"{one.total:g} points" if one.holds is None else one.condition
-            assert f"{asked}{', ' if one.holds is None else ': '}{answer}" in said
-        assert "speaks for" not in said

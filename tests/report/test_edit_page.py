@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
@@ -110,34 +109,6 @@ def test_held_out_rows_take_the_place_of_training_rows(tmp_path):
     done = CliRunner().invoke(app, [*command, "--time-limit", "0.1", "--target", "target"])
     assert done.exit_code == 0, done.output
     assert f"the {len(new)} held-out rows" in (tmp_path / "tree.html").read_text("utf-8")
-
-
-OTHERS = "This tree was edited or refitted. The figures below are those of trees that were trained"
-
-
-@pytest.mark.parametrize("how", ["edited", "refitted"])
-def test_figures_of_trees_that_were_not_edited_are_not_said_to_be_its_own(how, tmp_path):
-    tree, _, X, y = fitted("two")
-    edited = tree.edit(date="2026-11-18").set_threshold(1, 1e9)
-    edited = edited if how == "edited" else tree.refit(X, y)
-    data = edited.report(X, y, held_out=(X, y)).data
-    text = render_report(data)
-    assert f"{OTHERS} with the same settings. Its own accuracy on the rows given" in text
-    alone = render_report(replace(data, held_out_rows=None))
-    assert f"{OTHERS} with the same settings. For its own accuracy give held-out rows." in alone
-    own = f"{100 * edited.score(X, y):.1f}"
-    assert re.search(rf"{own}.%[^%]*on its own training rows", alone)
-    assert "Accuracy of a tree with the same settings on held-out rows" in alone
-    for said in (">this tree<", 'id="refer"', "of predicted", "it may serve as well"):
-        assert said not in alone
-    (panel,) = re.findall(rf'class="panel" data-point="{data.chosen}".*?</dl>', alone, re.DOTALL)
-    assert ">Accuracy on held-out rows<" not in panel
-
-    save_model(edited, tmp_path / "tree.json")
-    pd.concat([X, y], axis=1).to_csv(tmp_path / "train.csv", index=False)
-    command = ["report", str(tmp_path / "tree.json"), str(tmp_path / "train.csv"), "--json", "-q"]
-    command += ["--out", str(tmp_path / "tree.html"), "--target", "target"]
-    assert json.loads(CliRunner().invoke(app, command).stdout)["edited"] is True
 
 
 def test_a_page_without_rows_holds_none():

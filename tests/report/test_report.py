@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +10,6 @@ from sklearn.datasets import load_iris
 
 from readings import random_classifier
 from softsplit import SoftTreeClassifier, export_markdown, export_text
-from softsplit.reading.outline import answer_words, outline
-from softsplit.reading.text import tree_markdown, tree_text
-from softsplit.report.drawing import whatever_the_row
 from softsplit.tree.scaling import KINDS
 
 
@@ -42,31 +38,6 @@ def test_names_terms_and_errors(fitted):
     assert "petal" not in text
     with pytest.raises(ValueError, match="2 names for 4 features"):
         export_text(fitted, feature_names=["a", "b"])
-
-
-@pytest.mark.parametrize("lean", [40.0, -40.0])
-def test_a_question_that_all_rows_answer_alike_prints_their_side(fitted, lean):
-    """Text, list, picture and page name the side of the walk."""
-    model = fitted.tree_
-    weights, bounds = model.parameters.weights.copy(), model.parameters.thresholds.copy()
-    weights[:, 1:], bounds[1:] = weights[:, :1], bounds[0]  # a question on both sides
-    weights[:, 0], bounds[0] = 0.0, -lean
-    walk = model.walk
-    if walk is not None:
-        coefficients, thresholds = walk.coefficients.copy(), walk.thresholds.copy()
-        coefficients[1:], thresholds[1:] = coefficients[0], thresholds[0]
-        coefficients[0], thresholds[0] = 0.0, -lean
-        walk = replace(walk, coefficients=coefficients, thresholds=thresholds)
-    parameters = replace(model.parameters, weights=weights, thresholds=bounds)
-    model = replace(model, parameters=parameters, walk=walk)
-    split = outline(model).split
-    assert not split.features
-    side, answer = ("left", 0) if lean > 0 else ("right", 1)
-    words = answer_words(model.labels)
-    assert f"always: {side} with probability 1" in tree_text(model)
-    assert f"{side} with probability 1, always" in tree_markdown(model)
-    assert split.gate() == f"{side} with 100 %"
-    assert whatever_the_row(split, words) == f"{words[answer]} in 100 of 100, whatever the row"
 
 
 def test_a_tree_without_features_says_so():

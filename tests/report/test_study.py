@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import softsplit.report
-from clocks import Clock
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.report import (
@@ -21,9 +18,6 @@ from softsplit.report import (
     walk_path,
 )
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.report.document import render_report
-from softsplit.selection import assessment
-from softsplit.solvers import Budget
 from tables import people
 
 GIVEN = FitOptions(depth=1, strength=0.05)
@@ -65,38 +59,3 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     assert data.trees[data.chosen] is data.tree is tree
     assert said[0].startswith("training 3 trees") and said[1].startswith("judging 3 trees")
     assert not data.interrupted
-
-
-def test_trees_come_before_methods_and_what_is_missing_is_named(light, monkeypatch):
-    rows, order = rows_of_people(), []
-    tree = fit_tree(rows, GIVEN).tree
-    clock = Clock()
-    monkeypatch.setattr(Budget, "now", staticmethod(clock))
-    walk, train = comparison.path_trees, assessment.train_baseline
-
-    def walked(*arguments, **options):
-        order.append("trees")
-        return walk(*arguments, **options)
-
-    def trained(name, *arguments):
-        order.append(name)
-        if name == "cart":  # the time ends while a method of another library works
-            clock.advance(1e6)
-        return train(name, *arguments)
-
-    monkeypatch.setattr(comparison, "path_trees", walked)
-    monkeypatch.setattr(assessment, "train_baseline", trained)
-    for held_out_from in (5000, 1):
-        order.clear()
-        options = ComparisonOptions(points=2, folds=2, held_out_from=held_out_from)
-        monkeypatch.setattr(comparison, "OPTIONS", options)
-        path = walk_path(tree, rows, time_limit=60.0)
-        assert order[0] == "trees" and order.count("trees") == 1 and path.missing == 0
-        page = render_report(path)
-        cut = r"Not judged: (CART \(plain decision tree\), )?gradient boosting. The time limit"
-        assert re.search(cut, page)
-        more = "a report with more time has them (--time-limit 0)"
-        assert f"Trees of resamples are missing: the time limit ended before; {more}." in page
-        assert "Other trees as good" not in page  # there was no choice
-    page = render_report(replace(path, missing=3))
-    assert "Missing here: 3 trees at other strengths. The time limit ended before" in page

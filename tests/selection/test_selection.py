@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
@@ -21,11 +19,8 @@ from softsplit.formulations.base import (
 )
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.training import regularisation_path as walking
-from softsplit.training.precompile import tiny_likelihoods
 from softsplit.training.preparation import prepare
-from softsplit.training.regularisation_path import solve_path
 
 
 def quick(**parameters):
@@ -138,65 +133,3 @@ def test_a_time_limit_covers_the_whole_path(clock, monkeypatch):
     with pytest.warns(ConvergenceWarning, match=r"the time limit was reached; \d+ of 196 points"):
         path = strength_path(X, y, estimator=quick(time_limit=0.3), strengths="paper", scope="both")
     assert 1 <= len(path) < 196
-
-
-# --- paths that a solver follows by itself --------------------------------------------------------
-
-
-class Told:
-    """A path of trees, which notes what it is asked for; ``change`` sees answers first."""
-
-    def __init__(self, path, number, asked, change):
-        self.path, self.number, self.asked, self.change = path, number, asked, change
-
-    @property
-    def winner(self):
-        return self.path.winner
-
-    def trees(self, problems, *, tight):
-        found = self.change(self.number, tight, self.path.trees(problems, tight=tight))
-        self.asked.append((self.number, tight, [solution.objective for solution in found]))
-        return found
-
-
-class Telling(EliminationSolver):
-    """The solver with such paths."""
-
-    def path(self, problem, start, budget, *, compared=False):
-        path = super().path(problem, start, budget, compared=compared)
-        self.begun.append(path)
-        return Told(path, len(self.begun) - 1, self.asked, self.change)
-
-
-def follow_paths(n_starts, budget, change=lambda number, tight, found: found):
-    solver, asked = Telling(), []
-    for name, value in (("begun", []), ("asked", asked), ("change", change)):
-        object.__setattr__(solver, name, value)
-    whole = tiny_likelihoods()[0]
-    pairs = [whole.penalties.with_strengths(0.0, strength) for strength in (0.01, 0.1, 0.5)]
-    problems = [whole.with_penalties(pair) for pair in pairs]
-    return problems, solve_path(problems, solver, n_starts=n_starts, budget=budget), asked
-
-
-@pytest.mark.parametrize("how", ["stopped", "raised", "cut"])
-def test_where_time_ends_before_the_last_digits_trees_are_as_they_are(how):
-    """Also if Ctrl-C comes between two descents, or a descent is cut where it is worse."""
-    budget, seen = Budget(), []
-
-    def end(number, tight, found):
-        seen.append(tight)
-        if how == "stopped" and len(seen) == 2:
-            budget.stop()
-        elif how == "raised" and tight:
-            raise KeyboardInterrupt
-        elif how == "cut" and tight:
-            budget.stop()
-            return [replace(found[0], objective=found[0].objective + 1.0)]
-        return found
-
-    problems, found, asked = follow_paths(2, budget, end)
-    assert len(found) == len(problems)
-    least = np.min([objectives for _, last, objectives in asked if not last], axis=0)
-    np.testing.assert_allclose([solution.objective for solution in found], least, rtol=1e-9)
-    assert all(solution.status is Status.INTERRUPTED for solution in found)
-    assert all(solution.violation <= 1e-6 for solution in found)

@@ -7,18 +7,22 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
 
 from native_cases import SoMany, make_draws, make_engine, make_problem, solve, solved_point
+from slow_cases import examples
+from softsplit import SoftTreeClassifier
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
+from softsplit.solvers import BasinHoppingSolver, Budget, EliminationSolver, Solver, Status
 from softsplit.solvers.active_set.state import (
     EVALUATE_ONLY,
     POLISH,
 )
-from softsplit.solvers.base import Draw, OutOfBudget
+from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.basin_hopping.budget import (
-    ClockOptions,
     IterationBudget,
 )
 from softsplit.solvers.basin_hopping.run import DescentRun
@@ -26,10 +30,18 @@ from softsplit.solvers.basin_hopping.search import (
     BasinHopping,
     PerturbationSchedule,
 )
+from softsplit.solvers.basin_hopping.stages import Race
+from softsplit.solvers.starts.plans import (
+    BOTH,
+    draw_plan,
+    sides_of,
+    structure,
+)
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.solvers.stopping import Stop
+from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
-from softsplit.tree.parameters import Block, TreeParameters
+from softsplit.training.precompile import tiny_likelihoods
+from softsplit.tree.parameters import Topology, TreeParameters
 
 
 def copied(points):
@@ -102,23 +114,6 @@ def test_moves_that_succeed_come_more_often_and_none_is_forgotten():
     assert {choice.next() for _ in range(5)} == {2}
     choice.leave_out(2)
     assert choice.is_empty
-
-
-@pytest.mark.parametrize(
-    "move", BasinHopping().perturbations[:-2], ids=lambda move: type(move).__name__
-)
-def test_a_hop_in_slices_of_one_step_has_the_bits_of_a_hop_in_one_go(move):
-    problem = make_problem(global_=0.2, rows=150, rate=0.3)
-    point, aim = solved_point(problem), problem.objective(solve(problem).parameters)
-    for hops in (BasinHopping(hopeless=1e9, slow=1e9), BasinHopping(hopeless=1e9, slow=0.5)):
-        ends = []
-        for seconds in (1e9, 0.0):
-            clock = ClockOptions(slice_seconds=seconds)
-            run = DescentRun(problem, IterationBudget(Budget(), 10_000, clock=clock))
-            value, end = hops.descend(run, move.apply(run, point, Draw(7), 0), aim)
-            ends.append((value, *end, run.work.iterations))
-        for once, sliced in zip(*ends, strict=True):
-            np.testing.assert_array_equal(once, sliced)
 
 
 def test_compiled_leaf_choice_is_that_of_any_loss():
@@ -277,18 +272,195 @@ def test_no_search_without_time_or_by_a_solver_that_cannot(solutions):
     assert best.search.stop is Stop.NO_SEARCH
 
 
-def test_a_search_in_a_restricted_problem_moves_only_its_block():
-    whole = make_problem(depth=3, rows=150, global_=0.1)
-    anchor = solve(whole, rule="points").parameters
-    part = whole.restrict(Block((2, 5, 6), (4, 5, 6, 7)), anchor)
-    rough = TreeParameters(
-        np.where(part.free_branches, 0.0, anchor.weights), anchor.thresholds, anchor.leaf_values
+# What the ends of descents say about trees not found yet, and the effort that follows from it.
+
+
+def counted(objectives, **options):
+    ends = EndPoints(**options)
+    for objective in objectives:
+        ends.hop_ended(objective)
+    return ends
+
+
+def test_the_chance_is_that_of_a_record_where_all_ends_differ_and_small_where_all_agree():
+    assert counted(np.arange(1, 21.0)).chance == pytest.approx(1 / 19)
+    assert counted([3.0] * 20).chance == pytest.approx(1 / (20 * 19))
+    ends = counted([3.0] * 20)
+    assert ends.unseen == pytest.approx(2 / (20 * 19))
+    assert counted([1.0]).chance == counted([]).chance == 1.0
+
+
+def test_the_estimates_hold_for_independent_draws():
+    """Trees drawn by unknown shares: the share of those not seen, and of those that are better."""
+    rng = np.random.default_rng(0)
+    guessed, unseen, chance, better = [], [], [], []
+    for _ in range(400):
+        total = rng.integers(1, 100)
+        shares = rng.dirichlet(np.ones(total))  # as likely as any other shares
+        seen = rng.choice(total, size=40, p=shares)
+        ends = counted(1.0 + seen)
+        guessed.append(ends.unseen)
+        unseen.append(shares[np.setdiff1d(np.arange(total), seen)].sum())
+        chance.append(ends.chance)
+        better.append(shares[: seen.min()].sum())
+    assert np.mean(guessed) == pytest.approx(np.mean(unseen), rel=0.3)
+    assert np.mean(chance) == pytest.approx(np.mean(better), rel=0.4)
+
+
+def test_close_objectives_are_one_tree_and_descents_given_up_have_no_end():
+    ends = counted([2.0, 2.00001, 1.99999, 3.0, GIVEN_UP, GIVEN_UP, 1e-9, 0.0], resolution=1e-6)
+    told = ends.summary()
+    assert (told.n_hops, told.n_ends, told.n_given_up, told.n_best) == (8, 3, 2, 2)
+    assert ends.chance == pytest.approx(3 / (8 * 5))
+    assert "2 were abandoned" in str(told)
+    assert counted([1.0] + [GIVEN_UP] * 200).chance == pytest.approx(1 / 200)  # it comes to an end
+
+
+def test_the_search_is_told_in_a_sentence():
+    ends = EndPoints(least=0.05)
+    for objective in (2.0, 1.0, 2.0):
+        ends.start_ended(objective)
+    assert not ends.unlikely
+    for _ in range(7):
+        ends.hop_ended(1.0)
+    assert ends.unlikely
+    ends.stop = Stop.UNLIKELY
+    assert str(ends.summary()) == (
+        "3 starts and 7 hops ended in 2 different trees, 8 of them in the best; a further descent "
+        "would hardly lead lower (estimated chance 2.2 %)"
     )
-    first = solve(part, rule="points")
-    assert first.status.usable
-    found = search_around(part, BasinHoppingSolver(), [first], seed=1)
-    fixed = [0, 1, 3, 4]
-    np.testing.assert_array_equal(found.parameters.weights[:, fixed], anchor.weights[:, fixed])
-    np.testing.assert_array_equal(found.parameters.leaf_values[:, :4], anchor.leaf_values[:, :4])
-    assert found.objective <= first.objective
-    assert found.objective <= part.objective(part.best_leaves(rough)) + 1e-6
+
+
+# --- effort ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+def test_more_effort_searches_longer_and_finds_no_worse_a_tree(iris):
+    searches, objectives = [], []
+    for effort in ("fast", "balanced", 5):
+        tree = SoftTreeClassifier(
+            loss="cost", global_strength=1.0, n_starts=4, random_state=0, effort=effort
+        ).fit(*iris)
+        told = tree.solution_.search
+        assert told.n_starts == 4
+        assert told.stop is Stop.UNLIKELY
+        searches.append(told)
+        objectives.append(tree.objective_)
+    hops = [told.n_hops for told in searches]
+    assert hops == sorted(hops)
+    assert hops[0] < hops[2]
+    assert np.all(np.diff(objectives) <= 1e-6 * objectives[0])  # the tolerance of a fit
+
+
+def test_by_likelihood_more_trees_race_and_the_usual_effort_changes_nothing(iris):
+    tree = SoftTreeClassifier(n_starts=2, random_state=0).fit(*iris)
+    told = tree.solution_.search
+    assert (told.n_starts, told.n_hops, told.stop) == (2, 0, Stop.NO_SEARCH)
+    problem = tiny_likelihoods()[0]
+    efforts = [0.01, 0.2, 1.0, 5.0, 1e9]
+    racing = [1 + EliminationSolver().with_effort(one).n_candidates(problem) for one in efforts]
+    assert racing == [1, 1, 2, 10, 100]
+
+
+def test_a_solver_that_does_not_search_takes_no_effort(iris):
+    with pytest.raises(
+        ValueError,
+        match=r"^solver 'decomposition\(native\)' knows no effort; use solver='native', or raise "
+        r"n_starts\.$",
+    ):
+        SoftTreeClassifier(loss="cost", solver="decomposition", effort="fast").fit(*iris)
+
+
+# Starts of different structure, the race between them, and hops around the best tree.
+
+
+def test_mirrored_labellings_are_one_structure():
+    assert structure((0, 1, 0, 2)) == structure((2, 0, 1, 0)) == structure((0, 2, 0, 1))
+    assert structure((0, 1, 0, 2)) != structure((0, 0, 1, 2))
+
+
+@pytest.mark.parametrize(("classes", "depth"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (2, 3)])
+def test_plans_give_every_class_a_leaf(classes, depth):
+    rng = np.random.default_rng(0)
+    apart = rng.uniform(size=(classes, classes)).tolist()
+    for _ in range(50):
+        plan = draw_plan(Topology(depth), apart, rng)
+        assert set(plan.leaf_labels) == set(range(classes))
+        assert len(plan.leaf_labels) == 2**depth
+
+
+def test_rival_starts_have_different_structures():
+    problem = make_problem(classes=3, depth=2)
+    start = draw_start("groups", problem, np.random.default_rng(0), candidates=5)
+    keys = {
+        structure(tuple(tree.leaf_values.argmax(axis=0).tolist()))
+        for tree in (start.parameters, *start.candidates)
+    }
+    assert len(keys) == 6  # all there are for three classes on four leaves
+
+
+def test_a_race_is_won_by_the_lowest_objective():
+    problem = make_problem(global_=0.3)
+    start = draw_start("groups", problem, np.random.default_rng(0), candidates=4)
+    trees = (start.parameters, *start.candidates)
+    theta, leaves = Race().winner(make_engine(problem), trees)
+    alone = [
+        problem.objective(TreeParameters.from_splits(*Race().winner(make_engine(problem), (tree,))))
+        for tree in trees
+    ]
+    assert problem.objective(TreeParameters.from_splits(theta, leaves)) == pytest.approx(min(alone))
+
+
+@examples(60)
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), classes=st.integers(2, 6))
+def test_a_plan_can_be_read_off_its_leaves(seed, depth, classes):
+    """Drawn plans lead a class exactly to the sides on which it has leaves."""
+    topology, rng = Topology(depth), np.random.default_rng(seed)
+    classes = min(classes, topology.n_leaves)
+    apart = rng.uniform(size=(classes, classes)).tolist()
+    plan = draw_plan(topology, apart, rng)
+    read = np.empty_like(plan.sides)
+    sides_of(np.array(plan.leaf_labels), read)
+    np.testing.assert_array_equal(read, plan.sides)
+    for t in range(topology.n_branches):
+        left, right = (
+            {plan.leaf_labels[leaf] for leaf in topology.leaves_below(child)}
+            for child in (2 * t + 1, 2 * t + 2)
+        )
+        assert {k for k in left | right if read[t, k] == BOTH} == left & right
+
+
+# Budgets: Ctrl-C stops them, and is raised on only while there is nothing to keep.
+
+
+def test_ctrl_c_ends_the_block_and_stops_the_budget():
+    budget, kept = Budget(), [1]
+    with budget.interruptible(kept):
+        raise KeyboardInterrupt
+    assert budget.stopped and budget.exhausted and budget.verdict is Status.INTERRUPTED
+
+
+def test_ctrl_c_is_raised_on_while_nothing_is_kept():
+    budget = Budget()
+    with pytest.raises(KeyboardInterrupt), budget.interruptible([]):
+        raise KeyboardInterrupt
+    assert budget.stopped
+
+
+def test_what_numba_makes_of_ctrl_c_counts_too():
+    budget = Budget()
+    with budget.interruptible():
+        raise SystemError("in a callback") from KeyboardInterrupt()
+    assert budget.stopped
+
+
+@pytest.mark.parametrize("error", [SystemError("of another kind"), ValueError("bad")])
+def test_other_errors_pass(error):
+    budget = Budget()
+    with pytest.raises(type(error)), budget.interruptible([1]):
+        raise error
+    assert not budget.stopped

@@ -35,7 +35,6 @@ from softsplit.solvers.base import (
     Budget,
     Start,
     Status,
-    UnsupportedProblem,
 )
 from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.path import EliminationPath
@@ -165,23 +164,6 @@ def test_no_worse_than_ipopt(surrogate, scope):
         reference = best_of(problem, IpoptSolver(), n_starts=3)
         found = best_of(problem, n_starts=5)
         assert found.objective <= 1.001 * reference.objective
-
-
-@needs_casadi
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        (
-            {"solver": "ipopt", "penalty": "count", "global_strength": 1.0},
-            "penalty='count' has none",
-        ),
-        ({"solver": "decomposition"}, "set loss='cost'"),
-    ],
-)
-def test_what_is_not_for_other_solvers_is_said(settings, sentence):
-    X, y = learnable_rows(0)
-    with pytest.raises(UnsupportedProblem, match=sentence):
-        SoftTreeClassifier(loss="log", **settings).fit(X, y)
 
 
 # Class rates.

@@ -190,24 +190,3 @@ def test_refit_sends_rows_where_the_rest_of_the_tree_serves_them_better():
     better = theta.copy()
     better[2] = found / np.max(np.abs(found))
     assert cost_by_hand(problem, better, leaves) < cost_by_hand(problem, theta, leaves) - 0.9
-
-
-def test_refit_is_finite_with_more_features_than_a_regression_takes():
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(size=(40, 400)), np.repeat([0, 1], 20)
-    X[:, 0] = np.where(y == 0, 0.1, 0.9)
-    problem = TrainingProblem(
-        CompiledRows.from_arrays(X, y, 2),
-        Topology(2),
-        ExpectedCost.uniform(2),
-        PenaltyPair.of(exponential()),
-        np.zeros(2),
-    )
-    theta = np.zeros((3, 401))
-    theta[0, 0], theta[0, -1] = 1.0, 0.5 / 400
-    leaves = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
-    engine = make_engine(problem)
-    engine.descend(theta, leaves, EVALUATE_ONLY)
-    for branch in range(3):
-        found = refit(engine, theta, leaves, branch)
-        assert found is None or np.all(np.isfinite(found))

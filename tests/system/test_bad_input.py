@@ -361,12 +361,6 @@ def test_arrays_without_a_masked_entry_are_taken_as_they_are():
     assert fit(frame, pd.array(Y, dtype="Int64")).explain(frame.iloc[[0]]).label == 0
 
 
-@pytest.mark.parametrize("verbose", [False, None, np.False_, 0, np.int64(0), 0.0])
-def test_what_is_no_wish_to_know_is_taken(verbose, capsys):
-    fit(verbose=verbose)
-    assert capsys.readouterr().err == ""
-
-
 CELLS_OF_NO_USE = {
     "lists": [[1.0], [2.0], [3.0], [4.0]],
     "dictionaries": [{"a": 1}, {"a": 2}, {"a": 1}, {}],
@@ -458,24 +452,6 @@ def test_harmless_input_works_without_a_warning(name):
     assert np.all(np.isfinite(tree.intercept_))
 
 
-def test_one_sample_per_class():
-    rows, labels = X[[0, 60, 120]], Y[[0, 60, 120]]
-    assert fit(rows, labels, loss="cost").score(rows, labels) == 1.0
-    # By likelihood three rows are too little evidence for any feature: the prior of the leaves is
-    # as heavy as one of them.
-    # Probabilities are printed with three digits.
-    np.testing.assert_allclose(fit(rows, labels).predict_proba(rows), 1 / 3, atol=1e-3)
-
-
-@pytest.mark.parametrize("steepness", [1e-6, 1.0, 1e6])
-def test_extreme_steepness(steepness):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tree = fit(loss="cost", steepness=steepness)
-    assert np.isfinite(tree.objective_)
-    assert tree.solution_.violation <= 1e-6
-
-
 @pytest.mark.parametrize("strength", [1e-12, 1e12])
 @pytest.mark.parametrize("penalty", ["l1", "l0", "inverse_power", *slow("power", "log")])
 def test_extreme_strengths(penalty, strength):
@@ -485,11 +461,3 @@ def test_extreme_strengths(penalty, strength):
     assert np.isfinite(tree.objective_)
     if strength > 1:
         assert tree.global_sparsity_ == 100
-
-
-def test_rows_of_zero_weight_change_nothing():
-    outlier = np.vstack([X, [[1e9] * 4]])
-    labels, weight = np.append(Y, 5), np.append(np.ones(150), 0)
-    tree = fit(outlier, labels, sample_weight=weight)
-    np.testing.assert_array_equal(tree.weights_, fit().weights_)
-    assert tree.classes_.tolist() == [0, 1, 2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib
 import io
 import json
@@ -20,7 +19,6 @@ from places import ROOT
 pytestmark = pytest.mark.slow
 
 FOLDER = ROOT / "benchmarks"
-ROW = "iris,numeric,L0glob,1.0,0,0.1"
 
 
 def run(script, *arguments, reference=None, data=None):
@@ -59,43 +57,6 @@ def module(name):
         return importlib.import_module(name)
     finally:
         sys.path.remove(str(FOLDER))
-
-
-def read_rows(path):
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-@pytest.fixture
-def reference(tmp_path):
-    columns = "dataset,coding,form,strength,fold,min_class_rate"
-    (tmp_path / "ipopt.csv").write_text(f"{columns},best_objective\n{ROW},3.7535\n")
-    (tmp_path / "best_known.csv").write_text(f"{columns},objective\n{ROW},3.3927\n")
-    return tmp_path
-
-
-@pytest.mark.parametrize("part", ["objective", "speed"])
-def test_solvers(reference, part):
-    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    out = run("solvers.py", part, "--starts", "2", "--ipopt-starts", "1", reference=reference)
-    assert "iris L0glob 1" in out
-
-
-def test_selection(tmp_path):
-    rows, document = tmp_path / "rows.jsonl", tmp_path / "selection.md"
-    rows.write_text('{"dataset": "iris", "fold_seed": 1, "fold": 0, "method": "tree"}\n')  # former
-    small = ["--out", str(rows), "--datasets", "iris", "--fold-seed", "1"]
-    fits = [*small, "--folds", "0", "--methods", "tree", "peer-default", "cart"]
-    first = run("selection.py", "run", *fits)
-    assert all(f"iris 0 {method}" in first for method in ("tree", "peer-default", "cart"))
-    assert run("selection.py", "run", *fits) == ""  # what has been run is not run again
-    document.write_text("before\n<!-- begin figures -->\nold\n<!-- end figures -->\nafter\n")
-    run("selection.py", "table", *small, "--document", str(document))
-    text = document.read_text()
-    line = next(line for line in text.splitlines() if line.startswith("| iris | 150 | 4 | 3 |"))
-    assert "old" not in text and all(80 <= float(cell) <= 100 for cell in line.split("|")[5:8])
-    assert "- Tree against peer-default, 1 data sets: accuracy" in text
-    assert text.startswith("before\n") and text.endswith("after\n")
 
 
 DATA = os.environ.get("SOFTSPLIT_DATA")

@@ -10,20 +10,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from readings import alter, random_model
+from readings import alter
 from softsplit import (
     SoftTreeClassifier,
     dumps_model,
     loads_model,
 )
-from softsplit.advice.changes import class_changes
 from softsplit.cli import app
 from softsplit.fitted.ranges import FarOutsideWarning
-from softsplit.tree.scaling import KINDS
 
 VALUES = [0.0, -0.0, 5e-324, 1e5, -1e5, 1e200, 1e308, -1.7e308, np.finfo(float).max]
 SCALES = ["minmax", "standard", "quantile", "none"]
@@ -123,41 +119,6 @@ def test_explanations_hold_and_print_finite_figures(tree):
             if len(reading.contributions) == 5:
                 log_odds = made.tree_.steepness * at_mean
                 assert reading.base_log_odds == pytest.approx(log_odds, rel=1e-9, abs=1e-9)
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    kind=st.sampled_from(KINDS),
-    far=st.sampled_from([-1.7e308, -1e30, -1e4, 1e4, 1e30, 1e308]),
-    feature=st.integers(0, 4),
-)
-def test_from_far_outside_the_nearest_change_within_the_range_is_found(seed, kind, far, feature):
-    """As a dense scan of the training range finds it, whatever is lost in rounding outside."""
-    model, X = random_model(seed, depth=2, n_classes=3, kind=kind)
-    x = X[seed % len(X)].copy()
-    x[feature] = far
-    current = model.predict_index(x[None, :])[0]
-    change = next((c for c in class_changes(model, x) if c.feature == feature), None)
-    low, high = model.summary.low[feature], model.summary.high[feature]
-    values = np.linspace(low, high, 2001)
-    if model.summary.kinds[feature] == "binary":
-        values = np.array([0.0, 1.0])
-    elif model.summary.kinds[feature] == "integer":
-        values = np.arange(low, high + 1)
-    rows = np.repeat(x[None, :], len(values), axis=0)
-    rows[:, feature] = values
-    other = model.predict_index(rows) != current
-    if low == high or not np.any(model.parameters.weights[feature]):
-        assert change is None
-    elif np.any(other):
-        assert change is not None
-        end = low if far < low else high
-        nearest = np.min(np.abs(values[other] - end))
-        third_digit = 10.0 ** (np.floor(np.log10(abs(change.new_value) or 1.0)) - 2)
-        nearest += min(0.01 * (high - low), third_digit)  # to which a change is rounded
-        assert abs(change.new_value - end) <= nearest + 1e-9 * (high - low)
-    assert change is None or (low <= change.new_value <= high and change.share_of_range >= 0)
-    assert change is None or np.isfinite(change.share_of_range)
 
 
 def test_the_command_line_answers_far_rows(tmp_path):

@@ -14,9 +14,7 @@ import pytest
 
 from experiment_parts import contents, small
 from fault_runs import (
-    KillAfter,
     as_a_user,
-    cluster,
     damaged,
     interrupt,
     start_run,
@@ -128,25 +126,6 @@ def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
             store.skip({})
         other.execute("ROLLBACK")
     other.close()
-
-
-@pytest.mark.slow
-def test_a_lost_scheduler(whole, tmp_path, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 8.0)
-    path = tmp_path / "dask.sqlite"
-    port = 20_000 + os.getpid() % 20_000
-    with cluster(port) as (address, scheduler), Store(path) as store:
-        progress = KillAfter(5, scheduler)
-        sentence = r"scheduler at 'tcp://.*' was lost; every row recorded so far is kept: start a"
-        with pytest.raises(ValueError, match=sentence):
-            run_experiment(small(), store, dask=address, progress=progress)
-    assert progress.seen >= 5
-    kept = contents(path)
-    assert len(kept) == progress.seen and set(kept) <= set(whole[1])
-    with Store(path) as store:
-        run_experiment(small(), store)
-    assert contents(path) == whole[1]
 
 
 @pytest.mark.slow

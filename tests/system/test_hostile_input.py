@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 
 from hostile_cases import WRONG, WRONG_CHOICES, HostileCase, is_one_sentence, outcome, problems
-from readings import alter
 from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
     dumps_model,
-    export_text,
     loads_model,
-    strength_path,
 )
 from softsplit.estimators import base
 from softsplit.estimators.base import model_settings
@@ -85,29 +82,6 @@ def test_the_largest_range_gives_a_tree_that_can_be_saved_read_and_explained(sca
     assert str(again.explain(X[0]))
     with pytest.raises(ValueError, match="column 0 of X ranges from -"):
         quick(scale=scale).fit(np.array([[-1.7e308], [0.0], [1.7e308], [1.0]]), [0, 1, 1, 0])
-
-
-def test_thresholds_and_terms_beyond_floats_are_shown_as_the_largest_number():
-    X = np.array([[0.0, 1e15], [1.0, 1e15 + 2], [1e300, 1e15 + 4], [2.0, 1e15]])
-    tree = quick(depth=1).fit(X, [0, 0, 1, 1])
-    alter(tree, weights=np.array([[1e-9], [0.0]]))
-    alter(tree, thresholds=np.array([1.0]))
-    assert "inf" not in export_text(tree)
-    alter(tree, weights=np.array([[1.0], [0.5]]))
-    explained = tree.explain(X[2])
-    assert all(np.isfinite(reading.total) for reading in explained.branches)
-    assert "inf" not in str(explained)
-
-
-def test_a_path_whose_strengths_underflow_or_whose_penalty_is_flat_is_finite():
-    X = np.array([[0.0], [1e-160], [2e-160], [3e-160]])
-    path = strength_path(X, [0, 0, 1, 1], estimator=quick(scale="none", tol=1e-12), n_points=2,
-                         sample_weight=np.full(4, 1e-149))  # fmt: skip
-    assert all(np.isfinite(point.solution.objective) for point in path.points)
-    tree = quick(penalty="inverse_power", exponent=50.0, offset=1e300)
-    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
-    path = strength_path(X, y, estimator=tree, n_points=2)
-    assert all(np.isfinite(point.solution.objective) for point in path.points)
 
 
 def test_a_rate_that_no_variable_moves_gets_no_multiplier():

@@ -120,16 +120,6 @@ def test_a_tree_as_text_holds_no_more_lines_than_the_tree(tree, through_a_file):
     assert set(made.predict(X)) <= set(EVIL)
 
 
-def test_points_of_forged_levels_and_names_hold_no_more_lines():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({f"{FORGED} level": rng.choice(EVIL, 300), TURNED: rng.uniform(size=300)})
-    y = np.array(EVIL)[np.digitize(X[TURNED] + (X.iloc[:, 0] == FORGED), [0.5, 1.2])]
-    made = SoftTreeClassifier(n_starts=1, random_state=0, points=True).fit(X, y)
-    for text in (export_text(made, detail=True), export_markdown(made), str(made.explain(X[:1]))):
-        assert is_calm(text) and "SAFE" in text
-        assert not any(line.lstrip().startswith("|") for line in text.splitlines())
-
-
 def test_an_explanation_shows_escapes_and_holds_the_true_names(tree):
     made, X = tree
     for i in range(0, len(X), 9):

@@ -164,15 +164,3 @@ def test_an_option_of_ones_own(copy, tmp_path):
         registry.write_text(lines)
         shutil.rmtree(own)
     assert done.stdout == "softsplit.own_search native\ndrawn\n", done.stderr
-
-
-def test_every_option_has_a_folder_and_every_name_once():
-    folders = {path.parent.name for path in PACKAGE.glob("*/option.py")}
-    assert folders == set(options.OPTIONS)
-    for kind in ("names", "solvers", "engines", "commands", "services"):
-        names = [
-            name
-            for folder in options.OPTIONS
-            for name in getattr(options.read_option(folder), kind)
-        ]
-        assert len(names) == len(set(names))

@@ -1,10 +1,14 @@
 """Topology and parameters of the tree."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from brute_force import left_and_right_ancestors
 from softsplit.tree.parameters import MAX_DEPTH, Topology, TreeParameters
+from softsplit.tree.ways import hard_leaves, needed_in_leaves
 
 DEPTHS = [1, 2, 3, 4, 5, 6]
 every_depth = pytest.mark.parametrize("depth", DEPTHS)
@@ -80,3 +84,33 @@ def test_neutral_parameters(depth):
     assert not tree.weights.any() and not tree.thresholds.any()
     np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1)
     assert np.all(tree.leaf_values == 1 / 3)
+
+
+# Ways to the leaves.
+
+
+def test_a_leaf_needs_the_variables_of_the_branches_above_it():
+    homes = np.array([0, 0, 1, 2])  # features 0 and 1 are one variable
+    kept = np.zeros((4, 3), dtype=bool)
+    kept[1, 0] = kept[2, 1] = kept[[0, 3], 2] = True
+    expected = [
+        [True, True, True, True],
+        [True, True, False, False],
+        [False, False, True, True],
+    ]
+    assert_array_equal(needed_in_leaves(homes, 3, kept), expected)
+
+
+def test_a_row_goes_left_where_its_score_is_above_zero():
+    rng = np.random.default_rng(0)
+    for depth in (1, 2, 3):
+        topology = Topology(depth)
+        scores = rng.normal(size=(topology.n_branches, 40))
+        scores[:, 0] = 0.0  # not above zero: right everywhere
+        found = hard_leaves(scores)
+        for row, leaf in enumerate(found):
+            node = 0
+            while node < topology.n_branches:
+                node = 2 * node + (1 if scores[node, row] > 0 else 2)
+            assert leaf == node - topology.n_branches
+        assert found[0] == topology.n_leaves - 1

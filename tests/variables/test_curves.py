@@ -14,10 +14,8 @@ from softsplit import (
     SoftTreeClassifier,
     export_text,
 )
-from softsplit.support.row_budgets import RowBudgets
 from softsplit.variables import Coding, Variable
 from softsplit.variables.curves import hinges, knot_text, learn_knots, slopes
-from softsplit.variables.learning import bent_matrix
 
 
 def knots_of(values, n=3, weight=None):
@@ -163,45 +161,3 @@ def test_missing_values_bend_too():
     gap, at_middle = X[:3].copy(), X[:3].copy()
     gap[0, 0], at_middle[0, 0] = np.nan, np.median(X[:, 0])
     np.testing.assert_array_equal(plain.predict_proba(gap), plain.predict_proba(at_middle))
-
-
-def test_explanations_move_a_number_with_its_hinges():
-    X, y = curved()
-    tree = SoftTreeClassifier(**FAST).fit(X, y)
-    inside = int(np.argmin(np.abs(X[:, 0] - 5)))
-    told = tree.explain(X[inside])
-    assert [term.name for term in told.branches[0].contributions] == ["x0"]
-    assert told.branches[0].log_odds == pytest.approx(
-        told.branches[0].base_log_odds + sum(t.log_odds for t in told.branches[0].contributions)
-    )
-    (change,) = told.changes
-    moved = X[[inside]].copy()
-    # rounded away by less than one unit of the third digit
-    unit = 10 ** (np.floor(np.log10(change.new_value)) - 2)
-    back = np.sign(change.value - change.new_value) * unit
-    for value, label in ((change.new_value + back, told.label), (change.new_value, change.label)):
-        moved[0, 0] = value
-        assert tree.predict(moved)[0] == label
-    # the other side of the curve is further away
-    far = np.linspace(change.value, 2 * change.value - change.new_value, 50)
-    rows = np.repeat(X[[inside]], len(far), axis=0)
-    rows[:, 0] = far
-    assert np.all(tree.predict(rows[:-1]) == told.label)
-
-
-def test_knots_of_many_rows_come_from_a_sample_that_knows_no_order(monkeypatch):
-    """Neither the order of the rows nor copies of them matter, and quantiles are close."""
-    monkeypatch.setattr(RowBudgets, "knots", 2_000)
-    rng = np.random.default_rng(1)
-    X, order = rng.normal(size=(9_000, 2)), rng.permutation(9_000)
-    ones = np.ones(len(X))
-    few = bent_matrix(X, None, 3, ones).coding
-    assert few == bent_matrix(X[order], None, 3, ones).coding
-    twice = np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 2)
-    repeated = bent_matrix(X[twice], None, 3, np.ones(len(twice))).coding
-    assert repeated == bent_matrix(X, None, 3, 1.0 + np.arange(len(X)) % 2).coding
-    monkeypatch.undo()
-    whole = bent_matrix(X, None, 3, ones).coding
-    assert few != whole
-    for one, other in zip(few.variables, whole.variables, strict=True):
-        np.testing.assert_allclose(one.knots, other.knots, atol=0.15)

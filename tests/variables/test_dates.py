@@ -82,17 +82,6 @@ def test_a_date_has_the_parts_that_its_rows_and_range_give():
     assert names_of(texts) == whole
 
 
-def test_time_between_two_dates_is_in_a_readable_unit():
-    X, _ = trips(100)
-    assert names_of(X[["pickup", "end"]], end="date: since pickup")[1:] == [
-        "minutes from pickup to end"
-    ]
-    X["end"] = X["pickup"] + pd.Timedelta(90, "D") * np.random.default_rng(0).random(100)
-    assert names_of(X[["pickup", "end"]], end="date since pickup")[-1] == "days from pickup to end"
-    with pytest.raises(ValueError, match="is no other column of X"):
-        names_of(X[["end"]], end="date since start")
-
-
 def test_a_date_is_one_feature(tree):
     assert tree.n_features_in_ == 4
     assert set(tree.selected_features_) <= {0, 1, 2, 3} and 0 in tree.selected_features_

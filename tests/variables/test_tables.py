@@ -23,7 +23,6 @@ from slow_cases import examples
 from softsplit import (
     SoftTreeClassifier,
     dumps_model,
-    export_python,
     export_text,
     loads_model,
 )
@@ -203,22 +202,6 @@ def test_values_that_training_did_not_have_are_said(table, tree):
     assert any(line.startswith("contract") and new in line for line in lines)
 
 
-def test_the_printed_terms_say_what_a_missing_value_counts_as(table, tree):
-    frame, _ = table
-    found = tree.explain(frame.iloc[[0]].assign(income=np.nan, calls=np.nan))
-    variables = {variable.name: variable for variable in tree.coding_.variables}
-    terms = [t for split in found.branches for t in split.contributions if t.value == "unknown"]
-    assert {"income"} <= {term.name for term in terms}
-    text = export_text(tree)
-    for term in terms:
-        assert term.treated == f"counts as {variables[term.name].display_imputed}"
-        assert f"{term.name}: unknown {term.treated}" in text
-        assert f"= unknown ({term.treated}) " in str(found)
-    plain = SoftTreeClassifier(depth=1, n_starts=1, curves=False, random_state=0)
-    plain.fit([[0.0], [1.0], [2.0], [3.0]] * 10, [0, 0, 1, 1] * 10)
-    assert "x0 = unknown (counts as 1.5)" in str(plain.explain([np.nan]))
-
-
 @given(st.lists(st.sampled_from("abcdefghijkl"), min_size=60, max_size=120), st.booleans())
 def test_a_rare_level_is_not_a_new_one(letters, many):
     levels = [f"{letter}{i % 40 if many else ''}" for i, letter in enumerate(letters)]
@@ -252,25 +235,6 @@ def test_files_pickles_and_skops_keep_the_table(table, scale):
         assert export_text(again) == export_text(tree)
         assert str(again.explain(many.iloc[[3]])) == str(tree.explain(many.iloc[[3]]))
     assert dumps_model(loads_model(text)) == text
-
-
-def test_weights_are_copies_of_rows(table):
-    frame, y = table
-    rng = np.random.default_rng(3)
-    times = rng.integers(0, 4, len(frame))
-    copies = np.repeat(np.arange(len(frame)), times)
-    frame = frame.drop(columns="customer").assign(store=rng.integers(0, 35, len(frame)))
-    feature_types = {"store": "category", "country": "drop"}
-    weighted = SoftTreeClassifier(**QUICK, feature_types=feature_types).fit(
-        frame, y, sample_weight=times
-    )
-    copied = SoftTreeClassifier(**QUICK, feature_types=feature_types).fit(
-        frame.iloc[copies], y[copies]
-    )
-    assert weighted.coding_.names == copied.coding_.names
-    np.testing.assert_allclose(
-        weighted.predict_proba(frame), copied.predict_proba(frame), atol=1e-8
-    )
 
 
 @pytest.mark.parametrize(
@@ -408,24 +372,3 @@ def test_numbers_read_together_are_those_read_one_by_one(values):
     one_by_one = [np.nan if value is None else number_of(value) for value in values]
     assert_array_equal(together, np.array(one_by_one, dtype=float))
     assert kind_of(column) == "number"
-
-
-def test_blanks_around_a_level_count_only_where_training_had_them():
-    rng = np.random.default_rng(3)
-    town = rng.choice(["Oslo", "Lyon", "Rome", "Rome "], 400)
-    frame = pd.DataFrame({"town": town, "x": rng.normal(size=400).round(2)})
-    y = np.where(rng.random(400) < np.where(frame["town"] == "Rome", 0.1, 0.9), "yes", "no")
-    y = np.where((frame["town"] == "Oslo") & (rng.random(400) < 0.9), "no", y)
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(frame, y)
-    plain = pd.DataFrame({"town": ["Oslo", "Lyon", "Rome", "Rome "], "x": 0.0})
-    padded = pd.DataFrame({"town": [" Oslo\t", "Lyon  ", "\nRome", "Rome "], "x": 0.0})
-    proba = tree.predict_proba(plain)
-    assert_array_equal(tree.predict_proba(padded), proba)
-    assert proba[2, 1] < 0.5 < proba[3, 1]  # a level of its own
-    made: dict = {}
-    exec(export_python(tree), made)
-    assert [made["predict"](row) for row in padded.to_dict("records")] == tree.predict(
-        plain
-    ).tolist()
-    variable = tree.tree_.coding.variables[0]
-    assert not variable.unseen(variable.cells(padded["town"])).any()
