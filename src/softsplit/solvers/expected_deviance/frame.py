@@ -136,9 +136,9 @@ class Frame:
             frame, features=features[kept], less=less[kept], centre=centre[kept], span=span[kept],
             groups=groups[kept], signs=signs[kept],
         )  # fmt: skip
-        return frame if tuned else replace(frame, family=frame._tuned(rows))
+        return frame if tuned else replace(frame, family=frame.tuned_family(rows))
 
-    def _tuned(self, rows: NumberRows) -> LeafFamily:
+    def tuned_family(self, rows: NumberRows) -> LeafFamily:
         """Return the family with widths by the residuals of a ridge regression."""
         lines, targets = self.lines(rows.X), self.targets(rows.targets)
         design = np.concatenate([lines, np.ones((1, lines.shape[1]))])
