@@ -64,9 +64,6 @@ def rows_of(store: Path) -> set[tuple[object, ...]]:
     return set(contents(store)) if made else set()
 
 
-# --- killed -------------------------------------------------------------------------------------
-
-
 def kill_once(
     store: Path, seconds: float, whole: set[tuple[object, ...]], jobs: int, *, working: bool = False
 ) -> tuple[int, bool]:
@@ -96,9 +93,6 @@ def kill_once(
         return len(found) - len(before), killed
 
 
-# --- a disk that is full, a store that cannot be written ----------------------------------------
-
-
 def as_a_user() -> list[str]:
     """A command before the command that takes away what root may do beyond others' rights."""
     if os.geteuid() != 0:
@@ -108,9 +102,6 @@ def as_a_user() -> list[str]:
         raise FileNotFoundError("setpriv")
     taken = "-dac_override,-dac_read_search"
     return [program, "--bounding-set", taken, "--inh-caps", taken]
-
-
-# --- a damaged file -----------------------------------------------------------------------------
 
 
 def damaged(content: bytes, rng: random.Random) -> bytes:
@@ -146,9 +137,6 @@ def use_damaged(content: bytes, store: Path, whole: list[tuple[object, ...]]) ->
         return "refused"
     assert contents(store) == whole, "a damaged store gave wrong rows"
     return "unharmed"
-
-
-# --- a cluster ----------------------------------------------------------------------------------
 
 
 class KillAfter(RunProgress):
@@ -203,8 +191,6 @@ def cluster(port: int) -> Iterator[tuple[str, int]]:
             process.kill()
             process.wait()
 
-
-# --- Ctrl-C -------------------------------------------------------------------------------------
 
 LONG_WORK = """
 import sys, time, warnings
@@ -267,8 +253,6 @@ def interrupt(work: str, seconds: float, after: str = "begin") -> tuple[str, str
     assert run.returncode == 0, said
     return out.split("\n")[-2], said, time.perf_counter() - sent
 
-
-# --- the first fit of an installation -----------------------------------------------------------
 
 FIRST_FIT = """
 import hashlib, warnings

@@ -51,8 +51,6 @@ class Unsound(Exception):
     """A reader did what it must not do."""
 
 
-# --- nothing runs -------------------------------------------------------------------------------
-
 _armed: list[Path] = []
 _noted: list[str] = []
 
@@ -100,9 +98,6 @@ def nothing_runs(path: Path) -> Iterator[None]:
         _armed.clear()
     if _noted:
         raise Unsound(f"code ran or files were touched: {_noted[:3]}")
-
-
-# --- readers ------------------------------------------------------------------------------------
 
 
 def _model(path: Path) -> Callable[[], None]:

@@ -85,9 +85,6 @@ def valid_parquets() -> list[bytes]:
     return made
 
 
-# --- bytes --------------------------------------------------------------------------------------
-
-
 def mutated_bytes(valid: list[bytes], rng: random.Random) -> bytes:
     """One to a few small damages anywhere in a valid file."""
     content = rng.choice(valid)
@@ -140,9 +137,6 @@ def _noise(content: bytes, valid: list[bytes], rng: random.Random) -> bytes:
 BYTE_MUTATIONS: list[Callable[[bytes, list[bytes], random.Random], bytes]] = [
     _flip, _cut, _truncate, _repeat, _insert, _insert, _splice, _noise,
 ]  # fmt: skip
-
-
-# --- structure ----------------------------------------------------------------------------------
 
 
 def mutated_model(valid: list[bytes], rng: random.Random) -> bytes:

@@ -33,9 +33,6 @@ from softsplit.capacity.growth import (
 DEPTHS, FEATURES = st.integers(1, 8), st.integers(1, 40)
 
 
-# Lower bounds.
-
-
 @pytest.mark.parametrize("p", [1, 2, 7, 1000])
 @pytest.mark.parametrize("binary", [False, True])
 def test_one_branch_is_known_exactly(p: int, binary: bool) -> None:
@@ -93,9 +90,6 @@ def test_bounds_grow_with_depth_and_features(depth: int, p: int, binary: bool) -
         assert here <= int(bound(depth, p + 1, binary))
 
 
-# Upper bounds.
-
-
 def counted_by_hand(depth: int, p: int, levels: int | None) -> int:
     """The largest m with 2^m <= B (e m / d)^d, by going down from far above."""
     branches = 2**depth - 1
@@ -142,9 +136,6 @@ def test_growth_is_never_above_all_labellings_and_stops_there(
     assert growth.log2(beyond) < beyond
 
 
-# Other models.
-
-
 def test_comparison_is_one_small_table() -> None:
     table = compare(3, 10)
     assert list(table.columns) == [
@@ -170,9 +161,6 @@ def test_every_row_is_in_order(depth, p, levels, hidden) -> None:
     assert (table["lower"] <= table["upper"]).all()
     if levels is not None and p < 20:
         assert table["upper"].max() <= levels**p
-
-
-# The error on new rows.
 
 
 def test_the_bound_is_the_solved_inequality() -> None:
@@ -236,9 +224,6 @@ def test_a_fitted_tree_is_measured_by_its_nonzero_coefficients() -> None:
     assert "an estimate from rows kept apart will be much closer" in plenty.reason
 
 
-# Everything at once, and how it is loaded.
-
-
 def test_summary_holds_plain_values() -> None:
     summary = summarise(3, 10, n_samples=1000, training_error=0.1)
     values = summary.to_dict()
@@ -277,9 +262,6 @@ def test_the_package_loads_nothing_heavy() -> None:
         _ = softsplit.capacity.vc_dimension
 
 
-# What the document says.
-
-
 def test_the_values_in_the_document_are_the_values_of_the_library() -> None:
     text = (ROOT / "docs" / "capacity.md").read_text("utf-8")
     rows = re.findall(r"^\| (\d) \| (\d+) \| (.+) \|$", text, re.MULTILINE)
@@ -298,9 +280,6 @@ def test_the_values_in_the_document_are_the_values_of_the_library() -> None:
     table = compare(3, 10).set_index("model")
     for model, row in table.iterrows():
         assert f"| {model} | {row.parameters} | {row.lower} | {row.upper:,} |" in text
-
-
-# Errors.
 
 
 @pytest.mark.parametrize(

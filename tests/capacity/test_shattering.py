@@ -128,15 +128,6 @@ def test_a_check_reports_what_routing_says() -> None:
     assert blurred.least_probability < 0.5
 
 
-# The sets and the root of Proposition 2.
-
-
-# What the bounds leave open.
-
-
-# Errors.
-
-
 @pytest.mark.parametrize(
     "call, message",
     [

@@ -46,9 +46,6 @@ def test_weights_and_costs_find_more_of_a_rare_class(table, tmp_path):
         assert found_ill(table, tmp_path, *options) > plain + 0.2, options
 
 
-# --- rates ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def loans(tmp_path):
     rng = np.random.default_rng(3)
@@ -101,8 +98,6 @@ def test_a_column_of_numbers_is_cut_and_named_by_value(loans, tmp_path, apart):
     assert all(f"--rate '{one}'" in line for one in others)
     assert "--min-rate 0.2" in line and ("--sensitive-only age" in line) == bool(apart)
 
-
-# --- rules ----------------------------------------------------------------------------------------
 
 GIVEN = ["--depth", "1", "--strength", "1", "--effort", "fast", "--quiet"]
 RULES = ["--required", "f,town", "--forbidden-together", "a,b", "--at-most-one", "b,c,d",

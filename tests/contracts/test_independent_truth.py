@@ -126,9 +126,6 @@ def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, streng
     assert_allclose(by_original, gates, atol=1e-8 * steepness)
 
 
-# --- the global optimum of tiny problems ---------------------------------------------------------
-
-
 def test_both_speak_of_the_same_objective():
     problem = tiny(0, 2, 1, 2)
     asked, best = trained(problem)

@@ -113,31 +113,10 @@ def test_bundled_sets_need_no_folder(name, shape, classes, monkeypatch):
     assert name in BUNDLED
 
 
-# --- the real folder, where there is one ----------------------------------------------------
-
 needs_folder = pytest.mark.skipif(
     not os.environ.get("SOFTSPLIT_DATA"),
     reason="SOFTSPLIT_DATA does not name a folder with the paper's data sets",
 )
-
-
-@needs_folder
-@pytest.mark.parametrize(
-    ("name", "coding", "shape", "n_classes"),
-    [
-        ("iris", "onehot", (150, 4), 3),
-        ("iris", "drop-first", (150, 4), 3),
-        ("car", "onehot", (1728, 21), 4),
-        ("car", "drop-first", (1728, 15), 4),
-        ("monks-1", "onehot", (124, 17), 2),
-        ("monks-1", "drop-first", (124, 11), 2),
-    ],
-)
-def test_real_sets_have_the_shapes_of_the_paper(name, coding, shape, n_classes):
-    data = load_dataset(name, coding)
-    assert data.X.shape == shape
-    assert len(data.class_names) == n_classes
-    assert np.all(np.isfinite(data.X))
 
 
 @needs_folder

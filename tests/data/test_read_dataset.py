@@ -156,9 +156,6 @@ def test_a_saved_index_is_left_out_whether_or_not_it_has_a_name(header, tmp_path
     assert list(rows.coding.names) == ["x"]
 
 
-# --- texts and typed columns are coded alike ------------------------------------------------------
-
-
 def test_typed_columns_and_text_are_coded_alike():
     frame = people().assign(smoker=lambda t: t["smoker"] == "TRUE")
     typed = learn(Table("t", frame), "risk")

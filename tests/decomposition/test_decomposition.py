@@ -58,9 +58,6 @@ def view(depth=3, seed=0, stuck=False):
     return View(case.problem, case.tree, np.random.default_rng(seed), stuck)
 
 
-# Working sets.
-
-
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize(
     "rule", [SingleBranches(), Subtrees(1), Subtrees(2), Subtrees(3), LargestViolation(0.0)]
@@ -95,9 +92,6 @@ def test_the_largest_violation_comes_first_and_small_ones_not_at_all():
     assert len(order) == np.sum(residuals >= 0.5 * residuals.max()) < 7
     stuck = LargestViolation(0.5).blocks(view(stuck=True))
     assert sorted(b.branches[0] for b in stuck) == list(range(7))
-
-
-# What every run promises.
 
 
 @dataclass(frozen=True)
@@ -184,9 +178,6 @@ def test_the_trace_has_a_row_for_the_start_and_for_every_macro_iteration():
     assert frame["steps"].tolist() == [0, *[3] * (len(frame) - 1)]
 
 
-# The start.
-
-
 @dataclass(frozen=True)
 class OnTheWhole(Careless):
     """Returns a given tree for the whole problem, and on a block what it was given."""
@@ -206,12 +197,6 @@ def test_an_infeasible_start_is_mended_on_the_whole_problem():
     found = run(problem, start=Start(neutral), inner=OnTheWhole(answer=feasible))
     assert found.status.usable and found.trace[0].violation <= 1e-6
     assert_array_equal(found.parameters.weights, feasible.weights)
-
-
-# The proximal term.
-
-
-# Stopping.
 
 
 def history(**last):
@@ -265,9 +250,6 @@ def test_early_stopping_returns_the_tree_that_validated_best():
     assert len(seen) - 1 - best == 2 or len(seen) == 31 or found.trace.rows[-1].accepted == 0
 
 
-# Budgets.
-
-
 @dataclass(frozen=True)
 class Counted(BasinHoppingSolver):
     """Counts its calls; after some of them something happens."""
@@ -310,9 +292,6 @@ def test_an_interrupt_in_a_step_returns_the_best_so_far():
     assert found.objective == pytest.approx(objectives(found)[0])
 
 
-# Side constraints.
-
-
 @every_rule
 def test_cost_matrix_and_rates_hold_in_the_end(rule):
     rng = np.random.default_rng(0)
@@ -325,9 +304,6 @@ def test_cost_matrix_and_rates_hold_in_the_end(rule):
     assert found.status.usable
     assert np.all(problem.rates(found.parameters) >= problem.minimum_rates - 1e-6)
     assert found.objective <= objectives(found)[0]
-
-
-# The object.
 
 
 @dataclass(frozen=True)
@@ -380,9 +356,6 @@ def test_nonsense_is_refused_in_a_sentence(parameters, sentence):
     problem = make_problem()
     with pytest.raises(ValueError, match=sentence):
         run(problem, **parameters)
-
-
-# IPOPT inside.
 
 
 @pytest.mark.parametrize("proximal", [1e-3, *slow(0.0)])

@@ -14,7 +14,6 @@ from softsplit.decomposition import (
     NodeDecomposition,
     TracedSolution,
     TraceRow,
-    ValidationAccuracy,
 )
 
 X, Y = load_iris(return_X_y=True)
@@ -50,37 +49,9 @@ def test_watched_rows_are_in_the_units_and_labels_of_the_user():
     assert watch.X is not None and watch.y[0] == "setosa"
 
 
-@pytest.mark.parametrize(
-    "rows, sentence",
-    [
-        (EvaluationSet(X[:, :3], NAMES), "does not fit the training rows: X has 3 features"),
-        (EvaluationSet(X[0], NAMES[:1]), "does not fit the training rows: Expected 2D array"),
-        (EvaluationSet(X, NAMES[:7]), r"each of its 150 rows, got an array of shape \(7,\)"),
-        (EvaluationSet(X, NAMES[:, None]), r"each of its 150 rows.*\(150, 1\)"),
-        (EvaluationSet(X, Y), "no label of an EvaluationSet is a class of y; it has 0"),
-        (
-            EvaluationSet(np.array([["x", 1, 2, 3]], dtype=object), NAMES[:1]),
-            "X holds text or missing values where the training rows",
-        ),
-        (
-            EvaluationSet(np.full((2, 4), np.nan), NAMES[:2]),
-            "training rows: X holds text or missing values",
-        ),
-    ],
-)
-@pytest.mark.parametrize("use", ["watch", "stopping"])
-def test_rows_that_do_not_fit_are_refused_before_any_work(rows, sentence, use):
-    given = {"watch": rows} if use == "watch" else {"stopping": (ValidationAccuracy(rows),)}
-    with pytest.raises(ValueError, match=sentence):
-        tree(solver=NodeDecomposition(**given)).fit(X, NAMES)
-
-
 def test_a_path_of_strengths():
     path = strength_path(X, Y, estimator=tree(n_starts=1), strengths=[0.1, 1.0])
     assert len(path) == 2 and path[1].solution.objective > path[0].solution.objective
-
-
-# The choice of psi.
 
 
 def test_psi_by_nested_cross_validation():
@@ -112,9 +83,6 @@ def test_psi_by_nested_cross_validation():
 def test_the_choice_refuses_nonsense(parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
         select_proximal(X, Y, **parameters)
-
-
-# The picture.
 
 
 def a_trace(initialised=True, seconds=1.0):

@@ -146,9 +146,6 @@ def test_tables_searches_and_plain_trees_are_refitted(tmp_path):
         tree.refit(new_X, new_y, keep="all")
 
 
-# --- comparisons ----------------------------------------------------------------------------------
-
-
 def test_figures_before_and_after_are_those_of_scikit_learn():
     X, y = patients(200)
     tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)

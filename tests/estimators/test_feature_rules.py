@@ -19,9 +19,6 @@ def small(**given):
     return SoftTreeClassifier(**{"depth": 2, "n_starts": 1, "random_state": 0, **given})
 
 
-# --- rules hold -----------------------------------------------------------------------------------
-
-
 def kept(tree, given):
     """Whether the columns of a tree keep the rules."""
     used = set(tree.selected_features_.tolist())
@@ -97,9 +94,6 @@ def test_rules_in_a_choice_and_along_a_path():
         used = {frame.columns[j] for j in tree.selected_features_}
         assert "f" in used and not {"a", "b"} <= used
     assert search.best_estimator_.required == ["f"]
-
-
-# --- costs ----------------------------------------------------------------------------------------
 
 
 def test_objective_has_the_price_of_every_feature():

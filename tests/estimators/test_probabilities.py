@@ -41,9 +41,6 @@ def shares_by_hand(tree, X, y, weight):
     return shares
 
 
-# --- what the shares are ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("steepness", [20.0, 512.0])
 def test_shares_are_those_of_the_rows_whatever_the_costs(steepness):
     X, y = load_breast_cancer(return_X_y=True)
@@ -105,9 +102,6 @@ def test_leaves_that_are_one_have_the_rows_of_all():
     assert_allclose(one, np.repeat([[6 / 14], [8 / 14]], 4, axis=1))
 
 
-# --- the class and its probabilities ----------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def rare():
     """A tree whose class rates make it call a class that is not the most probable there."""
@@ -154,9 +148,6 @@ def test_the_decision_function_goes_with_the_class(leaves, n_classes):
             costs = tree.tree_.call_costs
             shift = np.log(costs[1, 0] / costs[0, 1])
             assert_allclose(said, np.log(proba[:, 1] / proba[:, 0]) + shift, atol=1e-7)
-
-
-# --- calls by costs ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(8))

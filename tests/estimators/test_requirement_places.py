@@ -118,9 +118,6 @@ def test_each_requirement_changes_the_tree(name):
         assert_kept(name, free, X, y)
 
 
-# --- Dask -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def client():
     distributed = pytest.importorskip("distributed")
@@ -212,9 +209,6 @@ def test_what_cannot_be_required_on_dask_is_told_in_one_sentence(client):
         with pytest.raises(ValueError, match=said) as caught:
             DaskSoftTreeClassifier(client=client, **given).fit(there, labels, sensitive=sensitive)
         assert "\n" not in str(caught.value)
-
-
-# --- devices and engines --------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -33,13 +33,3 @@ def test_a_lost_worker_changes_nothing(tmp_path, monkeypatch):
         assert set(pids.values()) != set(client.run(os.getpid).values()), "no worker was lost"
     assert progress.seen == done.n_done == done.n_cells == 96
     assert contents(tmp_path / "there.sqlite") == contents(tmp_path / "here.sqlite")
-
-
-def test_a_scheduler_that_does_not_answer_is_named(tmp_path, monkeypatch):
-    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
-    monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 0.5)
-    with (
-        Store(tmp_path / "none.sqlite") as store,
-        pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"),
-    ):
-        run_experiment(small(), store, dask="tcp://127.0.0.1:9")

@@ -190,9 +190,6 @@ def test_an_empty_store_says_what_to_run(tmp_path):
         open_store(small(), tmp_path / "none.sqlite")
 
 
-# --- figures ----------------------------------------------------------------------------------
-
-
 def texts(path) -> str:
     """An SVG file as text, if it is one."""
     ElementTree.parse(path)

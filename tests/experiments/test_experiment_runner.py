@@ -51,9 +51,6 @@ class AfterRows(RunProgress):
             self.action()
 
 
-# --- cells ------------------------------------------------------------------------------------
-
-
 def test_the_whole_protocol_of_the_paper_is_75600_trainings():
     from softsplit.experiments.spec import load_spec
 
@@ -88,9 +85,6 @@ def test_seeds_are_the_same_on_every_machine():
     assert axis_seed("start", 0, "iris", 2).entropy != axis_seed("start", 0, "iris", 1).entropy
 
 
-# --- folds ------------------------------------------------------------------------------------
-
-
 def test_shuffled_folds_are_the_published_ones():
     data = load_data(small())["iris"]
     fold = make_fold(data, Folds(), 1, scaling_fit="all")
@@ -115,9 +109,6 @@ def test_inner_folds_part_the_training_rows_and_never_see_the_test_rows(rule):
     )
     for fold in inside:
         assert len(fold.X) + len(fold.X_test) == len(outside.X)
-
-
-# --- runs -------------------------------------------------------------------------------------
 
 
 def test_rows_are_complete(whole):
@@ -206,9 +197,6 @@ def test_an_interrupted_training_leaves_no_row(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             run_experiment(spec, store)
         assert "INTERRUPTED" not in summarise(spec, store).statuses
-
-
-# --- what a store refuses ---------------------------------------------------------------------
 
 
 def test_rows_of_other_versions_are_not_mixed_in_silence(tmp_path):

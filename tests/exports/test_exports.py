@@ -50,9 +50,6 @@ def space_of(value):
     return None if value is pd.NaT or value is pd.NA else value
 
 
-# --- the contract ---------------------------------------------------------------------------------
-
-
 def halved(runners, cases):
     """All pairs; half of them are slow: those of each runner with every second case."""
     return [
@@ -149,8 +146,6 @@ def test_what_no_graph_can_hold_is_refused(monkeypatch):
         export_onnx(tree)
 
 
-# --- names and values cannot become code ----------------------------------------------------------
-
 NASTY = st.one_of(
     st.text(
         st.sampled_from("\"'`\\;-/*()[]{}<>=$%?#&|!@,.:~^_ \t\n\rabAB01xé漢\u2028\u202e\x07"),
@@ -213,30 +208,6 @@ def test_fuzzed_names_and_values_do_not_change_the_meaning(made):
         agree(tree, X, RUNNERS["duckdb"](tree, X))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("runner", ["javascript", "c", "postgres"])
-def test_fuzzed_names_and_values_in_other_programs(runner):
-    if why := absent(runner):
-        pytest.skip(why)
-
-    @given(fuzzed())
-    @settings(FUZZ, max_examples=20)
-    def check(made):
-        agree(*made, RUNNERS[runner](*made))
-
-    check()
-
-
-@pytest.mark.slow
-@given(st.lists(fuzzed(), min_size=5, max_size=5))
-@settings(FUZZ, max_examples=1)
-def test_fuzzed_names_and_values_in_workbooks(made):
-    if why := absent("excel"):
-        pytest.skip(why)
-    for (tree, X), found in zip(made, run_workbooks(made), strict=True):
-        agree(tree, X, found)
-
-
 def test_what_a_language_cannot_say_is_refused():
     tree, _ = renamed(0, [*"abcdefg"], ["a\0b", *"cdefghij"], [*"wxyz"])
     with pytest.raises(ValueError, match=r"a zero character, which ends a string of C"):
@@ -262,9 +233,6 @@ def test_statements_of_databases_that_are_not_here_can_be_parsed(dialect):
         names = {found.name for found in parsed.find_all(sqlglot.exp.Column)}
         used = {tree.tree_.column_names[j] for j in tree.selected_features_}
         assert used <= names
-
-
-# --- reasons, tables, the command -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["two classes", "two classes, ranks", "odd names, labels by cost"])

@@ -86,8 +86,6 @@ def test_program_is_the_problem(scope: str, restricted: bool) -> None:
     np.testing.assert_allclose(program.constraints(x)[first : first + 2], rates, rtol=1e-12)
 
 
-# Runs.
-
 FORMULATIONS = {
     "L1": PenaltyPair.of(linear(), 0.1),
     "Linf": PenaltyPair.of(linear(), 0.0, 0.1),

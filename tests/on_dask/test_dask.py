@@ -306,24 +306,6 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["fit", *map(str, arguments)], env={"COLUMNS": "200"})
 
 
-def test_the_command_line_takes_requirements(tmp_path):
-    X, y = rows(600)
-    table = frames(X, y, 1).compute().drop(columns="w")
-    table["group"] = np.where(X[:, 0] > 10, "p", "q")
-    for part in range(2):
-        table[300 * part : 300 * (part + 1)].to_parquet(tmp_path / f"{part}.parquet")
-    model = tmp_path / "tree.json"
-    quick = ["--depth", 1, "--scale", "standard", "--strength", 5, "--jobs", 1, "--seed", 0, "-q"]
-    asked = ["--parity", "group=0.05", "--sensitive-only", "group", "--monotone", "c1=+"]
-    result = invoke(tmp_path / "*.parquet", "--dask", "-t", "y", "-m", model, *quick, *asked)
-    assert result.exit_code == 0, result.output
-    tree = load_model(model)
-    assert "group" not in tree.tree_.column_names and tree.check_monotone("c1", "+").proved
-    said = tree.predict_proba(table.drop(columns=["y", "group"]))
-    rates = [said[table["group"] == group].mean(axis=0) for group in ("p", "q")]
-    assert np.all(np.abs(rates[0] - rates[1]) <= 0.05 + 1e-6)
-
-
 def test_the_command_line_takes_files_by_a_pattern(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_parts, "ANSWER", 0.5)
     X, y = rows(600)

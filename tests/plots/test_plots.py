@@ -78,9 +78,6 @@ def extents(display):
     return words, boxes
 
 
-# --- the tree ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("depth", [2, *slow(1, 3)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_leaves_its_box_and_no_boxes_overlap(depth, kind):
@@ -137,9 +134,6 @@ def test_the_bands_are_as_wide_as_the_rows_they_carry(wine):
     assert widths.sum() == pytest.approx(STYLE.widest, rel=0.02)  # thin bands are not drawn
 
 
-# --- coefficients -----------------------------------------------------------------------------
-
-
 def test_coefficients_are_those_of_the_tree(wine):
     tree, _, _ = wine
     display = CoefficientsDisplay.from_estimator(tree)
@@ -153,9 +147,6 @@ def test_coefficients_are_those_of_the_tree(wine):
     assert sorted(display.weights[0]) == sorted(deciding)
     written = [text for text in texts(display.ax_) if text]
     assert len(written) == np.count_nonzero(display.weights)
-
-
-# --- paths and grids --------------------------------------------------------------------------
 
 
 def test_a_path_shows_what_the_frame_holds(path, wine):
@@ -190,9 +181,6 @@ def test_a_grid_has_every_pair_in_its_place(grid, wine):
         StrengthPathDisplay.from_path(grid)
 
 
-# --- reliability ------------------------------------------------------------------------------
-
-
 class Fixed:
     """A classifier that says what it is told."""
 
@@ -218,9 +206,6 @@ def test_reliability_counts_bins_by_hand():
     assert np.all((low >= 0) & (high <= 1))
 
 
-# --- starts and regions -----------------------------------------------------------------------
-
-
 def test_regions_predict_over_the_plane(wine):
     tree, X, y = wine
     display = DecisionRegionsDisplay.from_estimator(
@@ -241,9 +226,6 @@ def test_regions_need_two_columns(wine, features):
     tree, X, _ = wine
     with pytest.raises(ValueError, match="features must name two"):
         DecisionRegionsDisplay.from_estimator(tree, X, features=features)
-
-
-# --- what they share --------------------------------------------------------------------------
 
 
 def test_without_matplotlib_one_sentence_says_what_to_install(wine, monkeypatch):

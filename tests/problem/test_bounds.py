@@ -47,9 +47,6 @@ def assert_within(bounds, tree):
     assert np.all(tree.weights >= bounds.low) and np.all(tree.weights <= bounds.high)
 
 
-# The object.
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -93,9 +90,6 @@ def test_the_residual_is_zero_exactly_where_no_feasible_change_leads_down(seed):
     assert_array_equal(bounds.residual(weights, gradient) != 0, falls)
 
 
-# Prox within bounds.
-
-
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=str)
 def test_the_prox_within_limits_is_a_global_minimum(surrogate):
     steps = np.linspace(0, 1, 21)
@@ -117,9 +111,6 @@ def test_the_prox_within_limits_is_a_global_minimum(surrogate):
             assert value <= least + 1e-12
 
 
-# First-order conditions.
-
-
 def test_slopes_that_the_bounds_close_do_not_count_for_the_largest_strength():
     problem = native_cases.make_problem(3, features=3, depth=1, classes=2, rate=0.0)
     slopes = problem.evaluate_cost(all_zero_tree(problem)).weights
@@ -128,9 +119,6 @@ def test_slopes_that_the_bounds_close_do_not_count_for_the_largest_strength():
     assert max_strength(problem) > 0
     assert_array_equal(zero_slopes(closed), 0.0)
     assert max_strength(closed) == 0
-
-
-# Solvers.
 
 
 @given(

@@ -115,8 +115,6 @@ def test_groups_that_cannot_be_are_named(groups, message):
         SoftTreeClassifier(groups=groups).fit(frame, np.arange(20) % 2)
 
 
-# --- other penalties: the largest weight of a group is what is paid for --------------------------
-
 HOMES = np.array([0, 1, 0, 2, 1, 0])
 GROUPS = Groups(HOMES)
 every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)

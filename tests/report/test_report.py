@@ -53,9 +53,6 @@ def test_a_tree_without_features_says_so():
     assert export_text(tree) == "class 0   (150 rows: 0 33 %, 1 33 %, 2 33 %)"
 
 
-# --- Markdown -----------------------------------------------------------------------------------
-
-
 def test_markdown_has_the_tree_and_a_table(fitted):
     text = export_markdown(fitted)
     names = [fitted.feature_names_in_[j] for j in fitted.selected_features_]

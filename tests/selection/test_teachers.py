@@ -15,17 +15,13 @@ from sklearn.model_selection import ShuffleSplit
 from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.engines.compiled import CompiledRows, PassOptions
-from softsplit.engines.outer import LOGARITHM, OUTERS
+from softsplit.engines.outer import OUTERS
 from softsplit.engines.samples import Samples
-from softsplit.estimators.base import model_settings
 from softsplit.report.study import describe_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.teachers import soft_targets_of
-from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import Run
-from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import mixed_values
 
 FAST = {"ridges": [1.0], "scales": ["standard"], "n_strengths": 5, "random_state": 0}
 
@@ -41,29 +37,6 @@ def _targets(rows: Rows, seed: int = 0) -> np.ndarray:
     drawn = np.random.default_rng(seed).dirichlet(np.ones(len(rows.classes)), len(rows.labels))
     drawn[::3] = np.eye(len(rows.classes))[rows.labels[::3]]
     return drawn
-
-
-def test_the_loss_is_the_cross_entropy_with_its_gradient():
-    rows = _rows()
-    targets = _targets(rows)
-    prepared = prepare(model_settings(SoftTreeClassifier(depth=2)), rows.taught(targets))
-    problem, rng = prepared.problem, np.random.default_rng(1)
-    splits = rng.normal(scale=0.1, size=(3, rows.X.shape[1] + 1))
-    table = rng.dirichlet(np.ones(3), size=4).T
-
-    def value(splits: np.ndarray) -> float:
-        return problem.rows.evaluate(splits, table, LOGARITHM, problem.steepness).value
-
-    made = TreeParameters(splits[:, :-1].T.copy(), splits[:, -1].copy(), table)
-    scaled = prepared.scaling.transform(rows.X).T
-    shares = mixed_values(made, scaled, problem.steepness)
-    assert value(splits) == pytest.approx(-np.sum(rows.weight * targets.T * np.log(shares)))
-    slope = problem.rows.evaluate(splits, table, LOGARITHM, problem.steepness).splits
-    for at in np.ndindex(splits.shape):
-        step = np.zeros_like(splits)
-        step[at] = 1e-6
-        found = (value(splits + step) - value(splits - step)) / 2e-6
-        assert slope[at] == pytest.approx(found, rel=1e-5, abs=1e-4)
 
 
 def _pairs(rows: Rows, targets: np.ndarray) -> Samples:

@@ -14,7 +14,6 @@ from softsplit.solvers.active_set.faces import (
     TIED,
     clip_trial,
     penalty_value,
-    project,
     subgradient,
 )
 from softsplit.tree.parameters import Block, TreeParameters
@@ -43,35 +42,6 @@ def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
     ahead = problem.objective(TreeParameters.from_splits(theta - length * slope, leaves))
     rate = (ahead - problem.objective(tree)) / length
     assert rate == pytest.approx(-np.sum(slope**2), rel=1e-3)
-
-
-def test_zero_row_under_a_strong_global_penalty_is_fixed():
-    problem = make_problem(global_=1e6)
-    theta, slope = np.zeros((3, 5)), np.empty((3, 5))
-    gradient, state = np.ones((3, 5)), np.empty((3, 5), dtype=np.int8)
-    sparse = sparse_of(make_engine(problem))
-    subgradient(theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state)
-    assert not np.any(slope[:, :4])
-    assert np.all(state[:, :4] == FIXED)
-    assert np.all(slope[:, 4] == 1)
-
-
-def test_projection_is_idempotent_and_keeps_ties_tied():
-    rng = np.random.default_rng(0)
-    theta = np.array([[0.5, 0.1], [-0.5, 0.2], [0.0, 0.3]])
-    slope = rng.normal(size=(3, 2))
-    state = np.array([[TIED, 1], [TIED, 1], [FIXED, 1]], dtype=np.int8)
-    once = rng.normal(size=(3, 2))
-    sparse = sparse_of(make_engine(make_problem(features=1)))
-    project(once, theta, slope, state, sparse)
-    twice = once.copy()
-    project(twice, theta, slope, state, sparse)
-    np.testing.assert_allclose(once, twice)
-    assert once[0, 0] == pytest.approx(-once[1, 0])
-    assert once[2, 0] == 0
-
-
-# --- branches that are fixed: their coefficients are a floor under each row's maximum ---------
 
 
 @every_surrogate

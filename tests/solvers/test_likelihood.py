@@ -17,7 +17,6 @@ from likelihood_cases import (
     random_problem,
     value,
 )
-from slow_cases import slow
 from softsplit import SoftTreeClassifier
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.optimality import kkt
@@ -71,9 +70,6 @@ def assert_optimal(problem, solution, tol=1e-6):
     assert solution.objective == pytest.approx(expected, rel=1e-9)
 
 
-# Certificates.
-
-
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize(
@@ -106,21 +102,6 @@ def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
     assert sizes[-1] == 0
 
 
-# Known optima.
-
-
-@pytest.mark.parametrize("seed", [0, *slow(1)])
-@pytest.mark.parametrize("n_classes", [2, *slow(3)])
-def test_global_optimum_of_one_split_on_a_line(seed, n_classes):
-    """Descents of slope, place and leaves from 25 points, by the formula alone."""
-    X, y = learnable_rows(seed, n_rows=30, n_features=2, n_classes=n_classes)
-    problem = problem_of(X[:, :1], y, ridge=0.3)
-    lowest = lowest_of_one_split(problem, np.array([True]), starts=25)
-    found = best_of(problem)
-    assert_optimal(problem, found)
-    assert found.objective == pytest.approx(lowest, abs=1e-6)
-
-
 def best_subset(problem, strength):
     """Least objective over all sets of features, each fitted from several starts."""
     sets = itertools.product((False, True), repeat=problem.n_features)
@@ -148,9 +129,6 @@ def test_elimination_finds_the_best_subset(strength, ridge, seed):
     assert found.objective == pytest.approx(best_subset(problem, strength), abs=1e-6)
 
 
-# The reference.
-
-
 @needs_casadi
 @pytest.mark.parametrize(
     ("surrogate", "scope"),
@@ -164,9 +142,6 @@ def test_no_worse_than_ipopt(surrogate, scope):
         reference = best_of(problem, IpoptSolver(), n_starts=3)
         found = best_of(problem, n_starts=5)
         assert found.objective <= 1.001 * reference.objective
-
-
-# Class rates.
 
 
 @pytest.mark.parametrize(
@@ -191,9 +166,6 @@ def test_class_rates_hold_if_asked_for(penalty, rate):
         assert tree.solution_.objective > free.solution_.objective
         if penalty == "count":
             assert np.count_nonzero(tree.coef_) <= np.count_nonzero(free.coef_)
-
-
-# Weights, costs, classes.
 
 
 def test_costs_decide_at_prediction_alone():

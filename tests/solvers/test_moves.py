@@ -45,9 +45,6 @@ def move_id(move):
     return "-".join([type(move).__name__, *given])
 
 
-# --- moves ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("move", MOVES, ids=move_id)
 def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
@@ -117,9 +114,6 @@ def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_
         assert set(changed) <= {(7 + leaf - 1) // 2}
         again = Relabel().apply(engine, point, draw, turn + 4)
         np.testing.assert_array_equal(again[0], moved)
-
-
-# --- refit ----------------------------------------------------------------------------------
 
 
 def line_problem(X, y, weight=None, depth=1, steepness=512.0):

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from brute_force import class_rates, expected_cost, penalty
-from helpers import SURROGATES, random_costs, surrogate_id
+from brute_force import cheapest_assignment
+from helpers import SURROGATES, random_case, surrogate_id
 from likelihood_cases import random_problem
 from native_cases import make_engine, make_problem, solve
-from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.leaves import SMOOTHING
 from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import PenaltyPair, exponential
+from softsplit.problem.penalties import PenaltyPair, exponential, inverse_power
 from softsplit.problem.problem import TrainingProblem
-from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Budget, Status
 from softsplit.solvers.active_set.soft_leaves import expect, soften
 from softsplit.solvers.active_set.state import (
+    EVALUATE_ONLY,
     NEVER,
+    POLISH,
     DescentLimits,
 )
+from softsplit.solvers.base import Cancel, OutOfBudget
 from softsplit.solvers.basin_hopping import run as engine_module
-from softsplit.solvers.basin_hopping.budget import ClockOptions
+from softsplit.solvers.basin_hopping.budget import (
+    ClockOptions,
+    IterationBudget,
+    StepTimes,
+)
 from softsplit.solvers.basin_hopping.stages import restore_rates
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.multistart import best_solution, multistart, search_around
-from softsplit.tree.parameters import Topology
-
-# --- compiled parts -------------------------------------------------------------------------
+from softsplit.training.multistart import best_solution, multistart
+from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.routing import split_scores
 
 
 @pytest.mark.parametrize("newton_from", [0, NEVER], ids=["newton", "first order"])
@@ -52,9 +54,6 @@ def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     assert np.all(np.diff(values) <= 1e-9 * np.abs(values[0]))
     sizes = np.abs(theta[:, :-1])
     assert not np.any((sizes > 0) & (sizes < 1e-12))
-
-
-# --- promises -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seconds", [1e9, 1e-3, 1e-5])
@@ -121,142 +120,6 @@ def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, cloc
 # What the native solver promises about every result, over random problems of every kind.
 
 
-STRENGTHS = [0.0, 0.01, 0.1, 1.0]
-
-
-@dataclass(frozen=True)
-class Rows:
-    X: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-
-
-@st.composite
-def rows(draw):
-    """Classes that overlap, with duplicated rows (in one class or two) and constant columns."""
-    rng = np.random.default_rng(draw(st.integers(0, 100_000)))
-    n_classes, n_features = draw(st.integers(2, 4)), draw(st.integers(1, 5))
-    size = draw(st.integers(n_classes, 40))
-    y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, size - n_classes)])
-    X = (rng.uniform(size=(size, n_features)) + rng.uniform(size=(n_classes, n_features))[y]) / 2
-    if draw(st.booleans()):  # few distinct values: ties, and equal rows
-        X = np.round(2 * X) / 2
-    if draw(st.booleans()):
-        again = rng.integers(0, size, size // 2)
-        other = np.where(rng.random(len(again)) < 0.5, y[again], rng.integers(n_classes))
-        X, y = np.vstack([X, X[again]]), np.append(y, other)
-    if draw(st.booleans()):
-        X[:, rng.integers(n_features)] = draw(st.sampled_from([0.0, 0.5, 1.0]))
-    weight = np.ones(len(y))
-    if draw(st.booleans()):
-        weight = rng.choice([0.25, 1.0, 3.5], len(y))
-    return Rows(X, y, weight)
-
-
-@st.composite
-def problems(draw):
-    data = draw(rows())
-    n_classes = int(data.y.max()) + 1
-    loss = ExpectedCost.uniform(n_classes)
-    if draw(st.booleans()):
-        rng = np.random.default_rng(draw(st.integers(0, 1000)))
-        loss = ExpectedCost(random_costs(rng, n_classes))
-    return TrainingProblem(
-        CompiledRows.from_arrays(data.X, data.y, n_classes, data.weight),
-        Topology(Topology.with_leaves(n_classes).depth + draw(st.integers(0, 1))),
-        loss,
-        PenaltyPair.of(
-            draw(st.sampled_from(SURROGATES)),
-            draw(st.sampled_from(STRENGTHS)),
-            draw(st.sampled_from(STRENGTHS)),
-        ),
-        np.full(n_classes, draw(st.sampled_from([0.0, 0.1, 0.9 / n_classes]))),
-        draw(st.sampled_from([32.0, 512.0])),
-    )
-
-
-def train(problem, n_jobs=1, n_starts=3):
-    solver = BasinHoppingSolver()
-    starts = multistart(problem, solver, n_starts=n_starts, seed=0, n_jobs=n_jobs)
-    return starts, search_around(problem, solver, starts, seed=0)
-
-
-def assert_feasible_and_true(problem, solution):
-    """Feasible in plain loops, and what the solution says of itself is so."""
-    samples, tree = problem.samples, solution.parameters
-    lists = samples.features.T.tolist(), samples.labels.tolist(), samples.weights.tolist()
-    a, mu, c = tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_values.tolist()
-    depth, steepness = problem.topology.depth, problem.steepness
-    rates = class_rates(*lists, a, mu, c, depth, steepness)
-    assert np.all(np.array(rates) >= problem.minimum_rates - 1e-6)
-    assert np.max(np.abs(tree.weights)) <= 1
-    assert np.max(np.abs(tree.thresholds)) <= 1
-    np.testing.assert_allclose(tree.leaf_values.sum(axis=0), 1, atol=1e-9)
-    assert np.min(tree.leaf_values) >= 0
-    assert np.all(tree.leaf_values.sum(axis=1) >= 1 - 1e-6)
-    assert solution.violation <= 1e-6
-    local, global_ = problem.penalties.local, problem.penalties.global_
-    cost = expected_cost(*lists, a, mu, c, problem.loss.costs.tolist(), depth, steepness)
-    sparse = penalty(a, local.surrogate, local.strength, global_.strength)
-    np.testing.assert_allclose(solution.cost, cost, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(solution.objective, cost + sparse, rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.slow
-@given(problem=problems())
-@examples(30)
-def test_results_are_feasible_honest_sparse_and_no_worse_than_no_tree(problem):
-    starts, best = train(problem)
-    for solution in starts:
-        usable = solution.status.usable
-        assert usable == (solution.violation <= 1e-5)
-        close = solution.kkt.residual <= 1e-6 * problem.cost_unit
-        assert solution.status in (
-            (Status.OPTIMAL,) if close else (Status.ACCEPTABLE, Status.INFEASIBLE)
-        )
-    assert_feasible_and_true(problem, best)
-    sizes = np.abs(best.parameters.weights)
-    assert not np.any((sizes > 0) & (sizes < 1e-12))
-    zero = problem.objective(all_zero_tree(problem))
-    assert best.objective <= zero + 1e-5 * problem.cost_unit * (1 + abs(zero))
-    tie = 1e-6 * problem.cost_unit
-    assert all(best.objective <= s.objective + tie for s in starts if s.status.usable)
-
-
-def scaled(problem, factor):
-    """The problem with all weights and strengths multiplied."""
-    local, global_ = problem.penalties.local, problem.penalties.global_
-    samples = problem.samples
-    return replace(
-        problem,
-        rows=CompiledRows(
-            replace(
-                samples,
-                weights=factor * samples.weights,
-                group_totals=factor * samples.group_totals,
-            )
-        ),
-        penalties=PenaltyPair(
-            replace(local, strength=factor * local.strength),
-            replace(global_, strength=factor * global_.strength),
-        ),
-    )
-
-
-@given(problem=problems())
-@examples(10)
-def test_scaled_weights_and_strengths_give_the_same_tree(problem):
-    """A factor of four is exact in floating point, roots included: not a bit may change.
-
-    So it shows that no tolerance is absolute. (A factor of two changes roots by rounding, and a
-    search makes another tree of that.)
-    """
-    one, four = (train(scaled(problem, factor), n_starts=2)[1] for factor in (1, 4))
-    assert four.objective == 4 * one.objective
-    np.testing.assert_array_equal(four.parameters.weights, one.parameters.weights)
-    np.testing.assert_array_equal(four.parameters.leaf_values, one.parameters.leaf_values)
-
-
 # The expectation step of leaves that hold distributions: it never raises the log-loss.
 
 
@@ -279,3 +142,89 @@ def test_a_step_lowers_the_loss_and_keeps_distributions(seed):
         # Softening by a share s may take back at most -log(1 - s) for each row.
         assert after.value <= before.value + 2 * SMOOTHING * problem.samples.weights.sum()
         before = after
+
+
+# The engine around the compiled descent: what it leaves behind describes the point it ended at.
+
+
+def assert_describes(engine, theta, leaves, **where):
+    """Scores, masses and rates in the workspace are those of the problem at ``theta``."""
+    problem, tree = engine.problem, TreeParameters.from_splits(theta, leaves)
+    found = problem.evaluate_cost(tree)
+    scores = split_scores(tree, problem.samples.features)
+    np.testing.assert_allclose(engine.passes.scores, scores, atol=1e-12, **where)
+    np.testing.assert_allclose(engine.by_table, found.mass, atol=1e-9, **where)
+    np.testing.assert_allclose(engine.rates(leaves), problem.rates(tree), atol=1e-11, **where)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_look_evaluates_objective_rates_and_leaves_of_the_problem(depth):
+    case = random_case(3, depth)
+    problem, tree = case.problem, case.tree
+    engine = make_engine(problem)
+    value = engine.descend(tree.splits, tree.leaf_values, EVALUATE_ONLY)
+    assert value == pytest.approx(problem.objective(tree), rel=1e-12)
+    assert_describes(engine, tree.splits, tree.leaf_values)
+    leaves = engine.cheapest_leaves(tree.leaf_values)
+    costs = problem.loss.leaf_gradient(problem.evaluate_cost(tree).mass)
+    assert np.sum(costs * leaves) == pytest.approx(cheapest_assignment(costs.tolist()))
+    assert np.all(leaves.sum(axis=1) >= 1)
+    best = problem.best_leaves(tree).leaf_values  # rates of zero: the same step
+    np.testing.assert_array_equal(leaves, best)
+
+
+@pytest.mark.parametrize("newton_from", [0, 5, NEVER])
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
+def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
+    """Also after a search that failed and after entries were put on a kink."""
+    problem = make_problem(surrogate=surrogate, local=0.05, global_=0.05, rate=0.3)
+    start = draw_start("groups", problem, np.random.default_rng(1)).parameters
+    theta, leaves = start.splits, start.leaf_values
+    engine = make_engine(problem)
+    engine.forget(problem.steepness)
+    for step in range(60):
+        # Nothing is ever small enough: the descent goes on until searches fail.
+        engine.descend(theta, leaves, DescentLimits(1, 0.0, 0.0, 1000, newton_from, 0.0))
+        assert_describes(engine, theta, leaves, err_msg=f"step {step}")
+    engine.descend(theta, leaves, DescentLimits(5000, 0.0, 0.0, 1000, newton_from, 0.0))
+    assert_describes(engine, theta, leaves)
+    assert engine.ended
+
+
+def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
+    """Weights a hair from zero and from a tie, where every line search fails."""
+    tried = 0
+    for seed in range(6):
+        problem = make_problem(seed, surrogate=inverse_power(), local=0.5, global_=0.5)
+        start = draw_start("groups", problem, np.random.default_rng(seed)).parameters
+        theta, leaves = start.splits, start.leaf_values
+        engine = make_engine(problem)
+        engine.forget(problem.steepness)
+        engine.descend(theta, leaves, DescentLimits(300, 0.0, 0.0, 1000, 0, 0.0))
+        nonzero = np.abs(theta[:, :-1]) > 0
+        theta[:, :-1] += np.where(nonzero, 0.0, 3e-7)  # off the kink at zero
+        before = theta.copy()
+        engine.descend(theta, leaves, DescentLimits(300, 0.0, 0.0, 1000, 0, 0.0))
+        tried += not np.array_equal(before, theta)
+        assert_describes(engine, theta, leaves)
+        sizes = np.abs(theta[:, :-1])
+        assert not np.any((sizes > 0) & (sizes < 1e-12))
+    assert tried > 0
+
+
+def test_a_meter_stops_at_its_iterations_its_time_and_on_request(clock):
+    long, times = POLISH._replace(newton_from=NEVER), StepTimes.of(1, 1, ClockOptions())
+    assert IterationBudget(Budget(), 10).allowed(long, times, 0).max_iter == 10
+    spent = IterationBudget(Budget(), 10, iterations=10)
+    late = IterationBudget(Budget(time_limit=0.0), 10)
+    cancelled = IterationBudget(Budget(cancel=Cancel(True)), 10)
+    for work in (spent, late, cancelled):
+        with pytest.raises(OutOfBudget):
+            work.allowed(long, times, 0)
+    assert late.budget.verdict is Status.TIME_LIMIT
+    assert cancelled.budget.verdict is Status.INTERRUPTED
+    assert spent.budget.verdict is Status.MAX_ITER
+    slow = IterationBudget(Budget(), 1000)
+    slow.record(10, 12, clock() - 5.0)  # half a second an iteration: look at the clock after each
+    assert slow.allowed(long, times, 0).max_iter == 1
+    assert (slow.iterations, slow.calls) == (10, 12)

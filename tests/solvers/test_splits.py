@@ -32,9 +32,6 @@ def scores(split, X):
     return split[:-1] @ X / len(X) - split[-1]
 
 
-# --- regressions ----------------------------------------------------------------------------
-
-
 def test_ridge_logistic_agrees_with_a_general_minimiser():
     rng = np.random.default_rng(1)
     X, target, weight = two_sides(rng, 3, 60, gap=-0.2)
@@ -92,9 +89,6 @@ def test_a_fitted_split_lies_in_the_box_and_sends_target_one_left(seed, features
     if features <= 5 and ridge < 1e-2:
         np.testing.assert_array_equal(scores(split, X) > 0, target == 1)
     assert np.mean(scores(split, X)[target == 1]) > np.mean(scores(split, X)[target == 0])
-
-
-# --- the splits of a plan -------------------------------------------------------------------
 
 
 def plan_splits(X, labels, sides, prices=None, directions=None, lots=None, ridge=1e-4, pairs=None):

@@ -100,9 +100,6 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, s
         )
 
 
-# --- outputs that are inputs, or one another ----------------------------------------------------
-
-
 def clash(outputs, inputs=None) -> str:
     with pytest.raises(ValueError, match=r"name another file\.$") as caught:
         check_outputs(outputs, inputs or {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit.solvers import Budget
 from softsplit.support import parallel
+from softsplit.support.interruption import is_interruption, never_lost, raise_again
 from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.support.processes import end, process_pool
 from softsplit.support.row_budgets import ROWS
@@ -122,3 +125,39 @@ def test_a_process_ends_with_the_one_that_started_it():
             return
         time.sleep(0.01)
     pytest.fail("it lives")
+
+
+# Ctrl-C that nobody has seen is raised again.
+
+
+def interrupt_and_drop():
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+
+@pytest.fixture
+def usual():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_what_nobody_has_seen_is_raised_at_the_next_look_or_at_the_end(usual):
+    with never_lost():
+        interrupt_and_drop()
+        with pytest.raises(KeyboardInterrupt):
+            _ = Budget().exhausted
+        assert not Budget().exhausted
+    with pytest.raises(KeyboardInterrupt), never_lost():
+        interrupt_and_drop()
+    raise_again()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_compiled_code_makes_of_an_interruption_is_known():
+    outer, inner = SystemError(), SystemError()
+    outer.__cause__, inner.__cause__ = inner, KeyboardInterrupt()
+    assert is_interruption(outer) and is_interruption(KeyboardInterrupt())
+    assert not is_interruption(SystemError())

@@ -1,18 +1,15 @@
-"""Golden results: trees are those of former versions, and a check notices where they are not."""
+"""Golden results: trees are those of former versions."""
 
 from __future__ import annotations
 
-import copy
 import importlib
 import json
-import re
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").exists())
-QUICK = "log-no-penalty"
 
 
 @pytest.fixture(scope="module")
@@ -41,27 +38,3 @@ def test_small_cases_are_as_stored(golden, stored):
 
 def test_every_case_is_stored(golden, stored):
     assert list(stored["cases"]) == list(golden.CASES)
-
-
-def altered(stored, name, **values):
-    changed = copy.deepcopy(stored)
-    changed["cases"][name]["trees"][0].update(values)
-    return changed
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("parameters", "0" * 64, "parameters have other bits"),
-        ("n_iter", -1, "n_iter [0-9]+, was -1"),
-        ("status", "FAILED", "status [A-Z]+, was FAILED"),
-    ],
-)
-def test_altered_bits_are_noticed(golden, stored, field, value, said):
-    known = stored["cases"][QUICK]
-    assert golden.compare(known, known).text == "same bits"
-    other = altered(stored, QUICK, **{field: value})["cases"][QUICK]
-    verdict = golden.compare(known, other)
-    assert not verdict.good and re.search(said, verdict.text), verdict.text
-    assert golden.compare(known, other, tolerance=1e-9).good
-    assert golden.compare(known, other, bits=False).good

@@ -61,9 +61,6 @@ def test_the_guard_sees_code_that_runs(tmp_path):
             deed()
 
 
-# --- attacks that once worked --------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def document():
     return json.loads(dumps_model(random_classifier(7, depth=2)[0]))

@@ -69,9 +69,6 @@ def test_a_broken_promise_is_seen(monkeypatch):
         outcome(case)
 
 
-# --- what such cases have brought to light --------------------------------------------------------
-
-
 @pytest.mark.parametrize("scale", ["minmax", "standard", "quantile"])
 def test_the_largest_range_gives_a_tree_that_can_be_saved_read_and_explained(scale):
     X = np.array([[-1e307, 0.0], [0.0, 1.0], [1e307, 2.0], [1.0, 3.0]])

@@ -47,9 +47,6 @@ def is_calm(text: str) -> bool:
     return not any(unicodedata.category(c) in bad for c in text if c != "\n")
 
 
-# --- the one function ---------------------------------------------------------------------------
-
-
 @given(st.text(alphabet=st.characters()))
 @example("\ud800")
 @example("\u200d\U0001f333")
@@ -73,9 +70,6 @@ def test_escapes_say_what_was_there():
             return "odd\x1b[2J\u202e"
 
     assert shown(Odd()) == r"odd\x1b[2J\u202e"
-
-
-# --- readers of a tree --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=["minmax", "quantile"])
@@ -145,9 +139,6 @@ def test_drawings_and_the_page_show_escapes(tree):
         assert is_calm(part)
     assert is_calm(made._repr_html_())
     assert shortened(FORGED, 60) == plain(FORGED) == r"a\nelse\n| class SAFE"
-
-
-# --- the command line ---------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

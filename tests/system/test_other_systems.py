@@ -9,9 +9,6 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-import pytest
-
-from softsplit.support import output_files
 
 MASKED = """
 import os, sys
@@ -67,17 +64,3 @@ def test_tables_models_and_commands_without_unix(tmp_path: Path) -> None:
     assert "Größe" in said[1] and "\\u65e5" in said[1], said[1]
     assert set(runpy.run_path(str(folder / "tree.py"))["CLASSES"]) == {"schön", "日"}
     assert [path.name for path in folder.iterdir() if path.name.startswith(".softsplit")] == []
-
-
-def test_a_file_that_is_open_elsewhere_is_told(tmp_path, monkeypatch) -> None:
-    """Windows replaces no file that another program has open; nothing half is left behind."""
-
-    def refuse(source: str, target: str) -> None:
-        raise PermissionError(13, "Access is denied")
-
-    path = tmp_path / "tree.json"
-    path.write_text("before")
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(PermissionError, match=r"cannot be written \(Access is denied\); name"):
-        output_files.write_file(path, b"after")
-    assert path.read_text() == "before" and [p.name for p in tmp_path.iterdir()] == ["tree.json"]

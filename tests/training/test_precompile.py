@@ -183,25 +183,6 @@ def test_a_default_fit_needs_the_set_of_its_loss_and_nothing_else():
     assert_nothing_is_compiled(SET_OF_FIT, FIRST_FIT)
 
 
-SETS_OF_COMMANDS = """
-from softsplit.training import precompile
-precompile.compile_together = precompile.compile_here
-precompile.compile_for_commands()
-"""
-FIRST_COMMAND = """
-from softsplit.data.files import Table
-from softsplit.data.learning import learn
-from softsplit.report import fit_tree, walk_path
-rows = learn(Table("iris", load_iris(as_frame=True).frame.astype(str)), "target")
-walk_path(fit_tree(rows).tree, rows, points=2)
-"""
-
-
-def test_the_demo_needs_what_is_compiled_for_commands_and_nothing_else():
-    """Nor does its warming up compile more, such as code for penalties with slopes."""
-    assert_nothing_is_compiled(SETS_OF_COMMANDS, FIRST_COMMAND)
-
-
 def test_the_clock_does_not_count_compiling(clock, monkeypatch):
     tree = SoftTreeClassifier(time_limit=5.0)
     run = training_run(tree)

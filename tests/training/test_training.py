@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -106,31 +103,6 @@ def test_interruption_keeps_finished_starts(problem):
     found = multistart(problem, solver, n_starts=5, budget=budget)
     assert len(found) == 2
     assert budget.stopped
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_real_interrupt_stops_the_native_solver(n_jobs):
-    """SIGINT to a process in the middle of a long fit: it ends soon, with a fitted tree."""
-    script = """
-import logging, signal, sys, warnings, numpy as np
-from softsplit import SoftTreeClassifier
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
-rng = np.random.default_rng(0)
-X = rng.random((1000, 20)); y = rng.integers(0, 4, 1000)
-logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
-warnings.simplefilter("ignore")
-try:
-    tree = SoftTreeClassifier(n_starts=10_000, n_jobs=N, random_state=0).fit(X, y)
-    print("fitted", len(tree.starts_) < 10_000, tree.solution_.violation < 1e-5, flush=True)
-except KeyboardInterrupt:
-    print("nothing finished yet", flush=True)
-""".replace("N,", f"{n_jobs},")
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert any(line.startswith("start 1 ") for line in child.stdout)
-    child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=300)
-    assert out.splitlines()[-1] == "fitted True True"
 
 
 def test_interruption_before_the_first_result_is_passed_on(problem):

@@ -33,9 +33,6 @@ def curved(n=400, seed=0):
 FAST = {"random_state": 0, "n_starts": 1, "depth": 1, "points": False}
 
 
-# --- knots ----------------------------------------------------------------------------------------
-
-
 def test_knots_are_rounded_quantiles():
     values = np.random.default_rng(0).normal(127.3, 30, 1000)
     assert knots_of(values) == (107.0, 125.0, 146.0)  # of 106.59, 125.06 and 145.75
@@ -71,9 +68,6 @@ def test_knots_lie_inside_and_weights_count_as_rows(values, n, seed):
     counts = np.random.default_rng(seed).integers(0, 3, len(values))
     if counts.any():
         assert knots_of(values, n, counts.astype(float)) == knots_of(np.repeat(values, counts), n)
-
-
-# --- columns --------------------------------------------------------------------------------------
 
 
 @examples(60)
@@ -128,9 +122,6 @@ def test_a_matrix_and_its_coded_rows_have_the_same_answers(kind):
     np.testing.assert_array_equal(
         tree.predict_proba(given[kind]), tree.predict_proba(tree.coding_.code(given[kind]))
     )
-
-
-# --- trees ----------------------------------------------------------------------------------------
 
 
 def test_a_bend_is_found_and_counts_as_one_feature():
