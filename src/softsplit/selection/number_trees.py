@@ -30,6 +30,7 @@ from softsplit.solvers.expected_deviance.path import (
     elimination_path,
 )
 from softsplit.solvers.expected_deviance.problem import SoftTree
+from softsplit.solvers.expected_deviance.starts import Starts
 from softsplit.solvers.expected_deviance.walk import Walk, walk_of
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.leaf_families import LeafFamily
@@ -193,7 +194,7 @@ SELECTIONS = {"sparse": 3.0, "balanced": 1.0, "best": 0.0}
 COLUMN_PRICE, COEFFICIENT_PRICE = 0.0025, 0.0005
 """Part of the deviance of a tree without features that a column, or a coefficient, must explain."""
 
-STRENGTHS = tuple(1.0 * 1.45**k for k in range(10))
+STRENGTHS = tuple(0.7 * 1.45**k for k in range(11))
 """Prices of a coefficient that are compared, in units of log-likelihood."""
 
 ROWS_OF_DEPTH = (0, 0, 120, 400)
@@ -234,8 +235,8 @@ def fit_numbers(
     part = merged.part(drawn(merged, PATH_ROWS, seed))
     frame = Frame.of(part, family)
     problem = frame.problem(part, settings.threads)
-    generator = np.random.default_rng([seed, depth])
-    path = elimination_path(problem, depth, generator, limits_of(settings), check)
+    starts = Starts(problem, depth, np.random.default_rng(seed))
+    path = elimination_path(starts, depth, limits_of(settings), check)
     tree = best_point(path, strength).tree
     columns = np.arange(problem.n_columns)
     if part.n_rows < merged.n_rows:
@@ -274,8 +275,7 @@ def in_units(frame: Frame, columns: NDArray[np.intp], tree: SoftTree, walk: Walk
     held = columns[hard.columns]
     weights, constants = frame.in_units(hard.matrix[:n], held)
     leaves = _functions(frame, hard, held, (walk.low, walk.high))
-    bounds = (np.full(tree.n_leaves, -np.inf), np.full(tree.n_leaves, np.inf))
-    mixed = _functions(frame, tree, columns[tree.columns], bounds)
+    mixed = _functions(frame, tree, columns[tree.columns], walk.mixed_bounds)
     return NumberTree(
         frame.family, weights, -constants, leaves, mixed, walk.rows * frame.row_unit,
         walk.deviance, walk.scale * frame.unit, 0, 0.0,
@@ -339,10 +339,10 @@ def compare(
     # 1. Paths.
     def of_fold(number: int) -> dict[tuple[int, float], HeldOut]:
         fold = _Fold(rows, family, folds[number], settings)
+        starts = Starts(fold.problem, max(depths), np.random.default_rng([seed, number]))
         found: dict[tuple[int, float], HeldOut] = {}
         for depth in depths:
-            generator = np.random.default_rng([seed, depth, number])
-            found |= fold.judged(depth, strengths, generator, check)
+            found |= fold.judged(starts, depth, strengths, check)
         return found
 
     if settings.threads > 1:
@@ -430,13 +430,13 @@ class _Fold:
 
     def judged(
         self,
+        starts: Starts,
         depth: int,
         strengths: tuple[float, ...],
-        generator: np.random.Generator,
         check: Callable[[], None],
     ) -> dict[tuple[int, float], HeldOut]:
         """Return the walk of each strength on the held-out rows."""
-        path = elimination_path(self.problem, depth, generator, limits_of(self.settings), check)
+        path = elimination_path(starts, depth, limits_of(self.settings), check)
         known: dict[int, HeldOut] = {}
         found = {}
         for strength in strengths:

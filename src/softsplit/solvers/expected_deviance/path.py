@@ -15,7 +15,7 @@ import numpy as np
 from softsplit.solvers.expected_deviance.descent import descend
 from softsplit.solvers.expected_deviance.problem import NumberProblem, SoftTree
 from softsplit.solvers.expected_deviance.removal import Pruning
-from softsplit.solvers.expected_deviance.starts import race
+from softsplit.solvers.expected_deviance.starts import Starts
 
 REFIT_STEPS = 12
 """Steps of the descent after each round."""
@@ -59,15 +59,14 @@ class PathPoint:
 
 
 def elimination_path(
-    problem: NumberProblem,
+    starts: Starts,
     depth: int,
-    generator: np.random.Generator,
     limits: TreeLimits | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> list[PathPoint]:
     """Return the points of a path that begins with a tree of ``depth`` levels."""
-    limits = limits or TreeLimits()
-    tree = race(problem, depth, generator, check).tree
+    limits, problem = limits or TreeLimits(), starts.problem
+    tree = starts.race(depth, check).tree
     points: list[PathPoint] = []
     while True:
         check()

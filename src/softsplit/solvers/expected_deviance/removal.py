@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,17 +54,28 @@ class LeafBlock:
 
     def cost(self, out: NDArray[np.intp]) -> float:
         """Return the cost of removing the coefficients at some places together."""
+        if len(out) == 1:
+            return float(0.5 * self.theta[out[0]] ** 2 / self.inverse[out[0], out[0]])
+        if len(out) == 2:  # the inverse of two by two, which most numbers with a hinge need
+            i, j = out
+            a, b, c = self.inverse[i, i], self.inverse[i, j], self.inverse[j, j]
+            u, v = self.theta[i], self.theta[j]
+            return float(0.5 * (c * u * u - 2.0 * b * u * v + a * v * v) / (a * c - b * b))
         some = self.theta[out]
         return 0.5 * float(some @ np.linalg.solve(self.inverse[np.ix_(out, out)], some))
 
     def remove(self, out: NDArray[np.intp]) -> None:
         """Remove coefficients and refit the others."""
-        gain = np.linalg.solve(self.inverse[np.ix_(out, out)], self.inverse[out])
+        if len(out) == 1:
+            gain = self.inverse[out] / self.inverse[out[0], out[0]]
+        else:
+            gain = np.linalg.solve(self.inverse[np.ix_(out, out)], self.inverse[out])
         self.theta = self.theta - self.theta[out] @ gain
         self.inverse = self.inverse - self.inverse[:, out] @ gain
-        kept = np.delete(np.arange(len(self.theta)), out)
-        self.columns = np.delete(self.columns, out)
-        self.theta, self.inverse = self.theta[kept], self.inverse[np.ix_(kept, kept)]
+        kept = np.ones(len(self.theta), dtype=bool)
+        kept[out] = False
+        self.columns = self.columns[kept[:-1]]
+        self.theta, self.inverse = self.theta[kept], self.inverse[kept][:, kept]
 
     def widened(self, columns: NDArray[np.intp]) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return theta over more columns, and the places of one's own among them."""
@@ -73,8 +85,7 @@ class LeafBlock:
         return theta, places
 
 
-@dataclass(frozen=True, order=True)
-class Removal:
+class Removal(NamedTuple):
     """A part that can be removed: coefficients, or a branch for one of its children.
 
     ``by`` is 0 for coefficients, -1 or 1 for the right or left child, 2 for both leaves as one.
@@ -131,13 +142,14 @@ class Pruning:
         return np.asarray((gates - self.route.gates[t]) @ self.gains[t])
 
     def saved_ridge(self, t: int, out: NDArray[np.intp]) -> float:
-        return 0.5 * self.problem.ridges.gates * float(np.sum(self.tree.matrix[t, out] ** 2))
+        weights = self.tree.matrix[t, out]
+        return 0.5 * self.problem.ridges.gates * float(weights @ weights)
 
     def removals(self) -> list[Removal]:
         """Return all removals, the cheapest for their size first."""
         places = self._places()
         found = [*self._variables(places), *self._branches(places), *self._coefficients(places)]
-        return sorted(found)
+        return sorted(found, key=lambda step: step.per_size)
 
     def _places(self) -> dict[int, int]:
         """Number of coefficients of each variable."""

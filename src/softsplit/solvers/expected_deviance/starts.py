@@ -9,7 +9,7 @@ the weights v of its rows asks by one of
                  Z' diag(v e) Z against Z' diag(v) Z with the residual e of the ridge regression
     clusters     the linear discriminant of two means of (Z, r)
 
-``race`` descends from each for some steps and returns the best tree.
+``Starts.race`` descends from each for some steps and returns the best tree.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from softsplit.solvers.expected_deviance.descent import Descended, descend
 from softsplit.solvers.expected_deviance.problem import NumberProblem, SoftTree
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import node_reach
 
 CUTS = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6)
 """Quantiles of a column at which it may be cut."""
@@ -46,7 +48,8 @@ class Working(NamedTuple):
     response: FloatArray
     weight: FloatArray
     ridge: FloatArray
-    gated: FloatArray  # of columns that questions may use, in order
+    gated: NDArray[np.intp]  # columns that questions may use
+    orders: NDArray[np.intp]  # (n_rows, n_columns): rows by ascending values
 
     def moments(self, weight: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Return Z'vZ, Z'vr and r'vr."""
@@ -69,50 +72,69 @@ def working(problem: NumberProblem) -> Working:
     ridge[-1, -1] = 1e-6
     columns = np.concatenate([problem.lines.T, np.ones((len(response), 1))], axis=1)
     gated = np.flatnonzero(problem.signs == 0.0)
-    return Working(columns, response - targets.offset, targets.totals * factor, ridge, gated)
+    orders = np.argsort(columns[:, :-1], axis=0, kind="stable")
+    response = response - targets.offset
+    return Working(columns, response, targets.totals * factor, ridge, gated, orders)
 
 
-def race(
-    problem: NumberProblem,
-    depth: int,
-    generator: np.random.Generator,
-    check: Callable[[], None] = lambda: None,
-) -> Descended:
-    """Return the best of the starts of a depth after some steps of a descent."""
-    n_rows = problem.lines.shape[1]
-    part = problem
-    if n_rows > START_ROWS:
-        part = problem.part(np.sort(generator.permutation(n_rows)[:START_ROWS]))
-    given = working(part)
-    ends = []
-    for rule in RULES if depth and len(given.gated) else RULES[:1]:
-        tree = grown(problem, given, depth, rule, generator)
-        ends.append(descend(problem, tree, RACE_STEPS, check=check))
-    return min(ends, key=lambda end: end.value)
+class Starts:
+    """The questions of each rule, found once for the deepest trees; shallower ones have the first.
 
-
-def grown(
-    problem: NumberProblem, given: Working, depth: int, rule: str, generator: np.random.Generator
-) -> SoftTree:
-    """Return a tree whose questions follow a rule, with a ridge regression in each leaf.
-
-    1. The gates, level by level, each from the rows that reach it.
-    2. The functions of the leaves.
+    Attributes
+    ----------
+    problem : NumberProblem
+    given : Working
+        Of at most START_ROWS of its rows.
+    gates : list of arrays (n_branches, n_columns + 1)
+        Of each rule.
     """
-    if not depth or not len(given.gated):
+
+    def __init__(self, problem: NumberProblem, depth: int, generator: np.random.Generator) -> None:
+        n_rows = problem.lines.shape[1]
+        part = problem
+        if n_rows > START_ROWS:
+            part = problem.part(np.sort(generator.permutation(n_rows)[:START_ROWS]))
+        self.problem, self.given = problem, working(part)
+        rules = RULES if depth and len(self.given.gated) else ()
+        self.gates = [questions(self.given, depth, rule, generator) for rule in rules]
+
+    def race(self, depth: int, check: Callable[[], None] = lambda: None) -> Descended:
+        """Return the best of the starts of a depth after some steps of a descent."""
+        gates = [gates[: 2**depth - 1] for gates in self.gates] if depth else []
+        trees = [with_leaves(self.problem, self.given, some) for some in gates]
+        trees = trees or [with_leaves(self.problem, self.given, np.zeros((0, 0)))]
+        ends = [descend(self.problem, tree, RACE_STEPS, check=check) for tree in trees]
+        return min(ends, key=lambda end: end.value)
+
+
+def questions(given: Working, depth: int, rule: str, generator: np.random.Generator) -> FloatArray:
+    """Return gates that follow a rule, level by level, each from the rows that reach it."""
+    n = 2**depth - 1
+    gates, reach = np.zeros((n, given.columns.shape[1])), {0: given.weight}
+    for t in range(n):
+        gates[t] = gate(given, reach[t], rule, generator)
+        left = _gate(given, gates[t])
+        reach[2 * t + 1], reach[2 * t + 2] = reach[t] * left, reach[t] * (1.0 - left)
+    return gates
+
+
+def _gate(given: Working, question: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(1.0 / (1.0 + np.exp(-given.columns @ question)))
+
+
+def with_leaves(problem: NumberProblem, given: Working, gates: FloatArray) -> SoftTree:
+    """Return the tree with these gates, and a ridge regression in each leaf."""
+    if not len(gates):
         tree = SoftTree.leaf(problem)
         square, pull, _ = given.moments(given.weight)
         tree.matrix[1] = np.linalg.solve(square + given.ridge, pull)
         return tree
-    n, size = 2**depth - 1, problem.n_columns + 1
+    n, size = len(gates), problem.n_columns + 1
+    left = np.stack([_gate(given, question) for question in gates])
+    reach = node_reach(left, 1.0 - left) * given.weight
     matrix, free = np.zeros((2 * n + 1, size)), np.ones((2 * n + 1, size), dtype=bool)
-    free[:n, :-1] = problem.signs == 0.0
-    reach = {0: given.weight}
-    for t in range(n):
-        matrix[t] = gate(given, reach[t], rule, generator)
-        with np.errstate(over="ignore"):
-            left = 1.0 / (1.0 + np.exp(-given.columns @ matrix[t]))
-        reach[2 * t + 1], reach[2 * t + 2] = reach[t] * left, reach[t] * (1.0 - left)
+    matrix[:n], free[:n, :-1] = gates, problem.signs == 0.0
     for node in range(n, 2 * n + 1):
         square, pull, _ = given.moments(reach[node])
         matrix[node] = np.linalg.solve(square + given.ridge, pull)
@@ -156,14 +178,14 @@ def axis_cuts(given: Working, weight: FloatArray) -> Iterator[tuple[float, int, 
     weighted = given.columns * weight[:, None]
     for j in given.gated.tolist():
         column = given.columns[:, j]
-        cuts = np.unique(_quantiles(column, weight, CUTS))
-        values = np.sort(np.unique(column))
-        if len(values) < 2:
-            continue
+        order = given.orders[:, j]
+        values, mass = column[order], np.cumsum(weight[order])
+        places = np.searchsorted(mass, np.array(CUTS) * mass[-1])
         # A cut lies halfway to the next value, so that no row is on it.
+        cuts = values[np.minimum(places, len(values) - 1)]
         above = np.searchsorted(values, cuts, side="right")
-        cuts = np.unique(0.5 * (values[np.minimum(above, len(values) - 1)] + values[above - 1]))
-        cuts = cuts[cuts < values[-1]]
+        cuts, above = cuts[above < len(values)], above[above < len(values)]
+        cuts = np.array(sorted(set((0.5 * (cuts + values[above])).tolist())))
         if not len(cuts):
             continue
         cell = np.searchsorted(cuts, column)

@@ -31,7 +31,7 @@ class Walk:
 
     ``low`` and ``high`` bound the scores of each leaf, ``rows`` is the weight of its rows,
     ``deviance`` their mean deviance and ``scale`` the root of the mean squared difference of target
-    and prediction; arrays (n_leaves,).
+    and prediction; arrays (n_leaves,). ``mixed_bounds`` are bounds of the scores of the soft tree.
     """
 
     tree: SoftTree
@@ -40,6 +40,7 @@ class Walk:
     rows: FloatArray
     deviance: FloatArray
     scale: FloatArray
+    mixed_bounds: tuple[FloatArray, FloatArray]
 
     def size(self, problem: NumberProblem) -> tuple[int, int, int]:
         """Return numbers of variables, coefficients and leaves."""
@@ -58,6 +59,7 @@ class Walk:
 
 def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walk:
     """Return the walk of a soft tree."""
+    bounds = _bounds(problem, tree)
     tree = with_enough_rows(problem, tree, least_rows)
     n, targets = tree.n_branches, problem.targets
     lines = problem.lines[tree.columns]
@@ -79,7 +81,21 @@ def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walk:
         deviance[leaf] = part.weight @ costs / rows[leaf]
         away = part.y - problem.family.prediction(scores + part.offset)
         scale[leaf] = np.sqrt(part.weight @ away**2 / rows[leaf])
-    return Walk(SoftTree(tree.columns, matrix, free), low, high, rows, deviance, scale)
+    return Walk(SoftTree(tree.columns, matrix, free), low, high, rows, deviance, scale, bounds)
+
+
+def _bounds(problem: NumberProblem, tree: SoftTree) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and largest score of the rows that walk into each leaf; of all rows for
+    leaves that none walks into."""
+    n = tree.n_branches
+    scores = scores_of(tree.matrix, problem.lines[tree.columns])
+    leaves = hard_leaves(scores[:n])
+    own = scores[n:][leaves, np.arange(len(leaves))]
+    low, high = np.full(n + 1, np.inf), np.full(n + 1, -np.inf)
+    np.minimum.at(low, leaves, own)
+    np.maximum.at(high, leaves, own)
+    empty = low > high
+    return np.where(empty, own.min(), low), np.where(empty, own.max(), high)
 
 
 def with_enough_rows(problem: NumberProblem, tree: SoftTree, least: float) -> SoftTree:
