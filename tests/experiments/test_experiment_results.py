@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from experiment_parts import small
-from softsplit.experiments.cells import Cell, chains_of
+from softsplit.experiments.cells import WHOLE, Cell, chains_of
 from softsplit.experiments.choice import best_start, nested_choice, nested_rows, paper_choice
-from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.results import write_plots, write_results
 from softsplit.experiments.store import CellOutcome, Row, Store, StoreError, open_store
 from softsplit.experiments.tables import (

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from experiment_parts import SMALL, contents, small
-from softsplit.experiments.cells import chains_of, tree_protocol
-from softsplit.experiments.context import load_data
-from softsplit.experiments.folds import WHOLE, axis_seed, make_fold
+from softsplit.experiments.cells import WHOLE, chains_of, tree_protocol
+from softsplit.experiments.context import axis_seed, load_data, make_fold
 from softsplit.experiments.runner import RunProgress, run_experiment, summarise
 from softsplit.experiments.spec import Folds
 from softsplit.experiments.store import Store, StoreError, versions

@@ -37,7 +37,10 @@ def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
     engine = make_engine(problem)
     slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
     sparse = sparse_of(engine)
-    subgradient(theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state)
+    scratch = np.empty(theta.size)
+    subgradient(
+        theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state, scratch
+    )
     length = 1e-7 / np.max(np.abs(slope))
     ahead = problem.objective(TreeParameters.from_splits(theta - length * slope, leaves))
     rate = (ahead - problem.objective(tree)) / length
@@ -108,7 +111,10 @@ def test_no_global_slope_below_the_floor(surrogate):
     theta, gradient = anchor.splits, np.full((3, 5), 0.01)
     slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
     sparse = sparse_of(make_engine(part))
-    subgradient(theta, gradient, sparse, part.free_branches, part.global_floor, slope, state)
+    scratch = np.empty(theta.size)
+    subgradient(
+        theta, gradient, sparse, part.free_branches, part.global_floor, slope, state, scratch
+    )
     assert np.all(state[0] == FIXED) and not slope[0].any()
     np.testing.assert_array_equal(slope[1:, [0, 2]], 0.01)  # at or below the fixed branch
     steep = 0.7 * surrogate.slope(np.array([0.6]))[0]

@@ -15,8 +15,8 @@ from helpers import SCOPES, SURROGATES, classes_for, sensitive_case, surrogate_i
 from instances import LOSSES
 from softsplit.engines.curvature import NEGLIGIBLE
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential, linear
+from softsplit.solvers.active_set.directions import newton_direction
 from softsplit.solvers.active_set.faces import FIXED, TIED, subgradient
-from softsplit.solvers.active_set.newton import newton_direction
 from softsplit.solvers.active_set.objective import smooth_derivative, smooth_value
 from softsplit.solvers.active_set.state import EVALUATE_ONLY
 from softsplit.solvers.base import Budget
@@ -74,7 +74,8 @@ class Point:
         self.arrays = engine.passes
         self.slope, self.state = np.empty_like(self.theta), self.work.faces
         gradient, free, floor = self.gradient(self.theta), self.work.free, self.work.floor
-        subgradient(self.theta, gradient, self.sparse, free, floor, self.slope, self.state)
+        scratch = np.empty(self.theta.size)
+        subgradient(self.theta, gradient, self.sparse, free, floor, self.slope, self.state, scratch)
         self.basis = self._basis()
         assert np.max(np.abs(steepness * self.arrays.scores)) < 4
         assert np.min(np.max(np.abs(self.arrays.slopes), axis=0)) > NEGLIGIBLE * np.max(

@@ -186,8 +186,7 @@ class Explanation:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        shown: str = late("softsplit.report.notebook", "explanation_html")(self)
-        return shown
+        return late("softsplit.report.notebook", "explanation_html")(self)
 
     def __str__(self) -> str:
         shown = sorted(self.probabilities.items(), key=lambda item: -item[1])

@@ -91,8 +91,7 @@ def load_stored(path: Path) -> SavedTree:
     """Load the tree of a model file, without importing the training code."""
     from softsplit.persistence.files import load_tree
 
-    saved: SavedTree = _load(path, load_tree)
-    return saved
+    return _load(path, load_tree)
 
 
 def _load(path: Path, how: Callable[[Path], Any]) -> Any:

@@ -33,8 +33,7 @@ BUNDLED = {"iris": "iris", "wine": "wine", "wdbc": "breast_cancer", "digits": "d
 def catalogue() -> dict[str, dict[str, Any]]:
     """Return the description of each data set of the paper, by name."""
     text = files("softsplit.data").joinpath("catalogue.json").read_text(encoding="utf-8")
-    known: dict[str, dict[str, Any]] = json.loads(text)
-    return known
+    return json.loads(text)
 
 
 def load_dataset(name: str, coding: Coding = "onehot") -> Dataset:

@@ -71,8 +71,7 @@ def cache_folder() -> Path:
 
 
 def _description(text: bytes) -> dict[str, Any]:
-    description: dict[str, Any] = json.loads(text)["data_set_description"]
-    return description
+    return json.loads(text)["data_set_description"]
 
 
 def _agrees(content: bytes, description: dict[str, Any]) -> bool:
@@ -87,8 +86,7 @@ def _download(
     for _ in range(attempts):
         try:
             with urllib.request.urlopen(address, timeout=timeout) as answer:
-                content: bytes = answer.read()
-                return content
+                return answer.read()
         except urllib.error.HTTPError as error:
             reason = error
             error.close()

@@ -14,13 +14,19 @@ from softsplit.tree.parameters import Block
 
 if TYPE_CHECKING:
     from softsplit.decomposition.nodes import NodeDecomposition
-    from softsplit.decomposition.stopping import (
+    from softsplit.decomposition.rules import (
+        Alternating,
         Chooser,
+        LargestViolation,
         MacroIterations,
         ProcessorTime,
         Residual,
+        SingleBranches,
         StoppingRule,
+        Subtrees,
         ValidationAccuracy,
+        View,
+        WorkingSets,
     )
     from softsplit.decomposition.trace import (
         DecompositionTrace,
@@ -28,14 +34,6 @@ if TYPE_CHECKING:
         History,
         TracedSolution,
         TraceRow,
-    )
-    from softsplit.decomposition.working_sets import (
-        Alternating,
-        LargestViolation,
-        SingleBranches,
-        Subtrees,
-        View,
-        WorkingSets,
     )
 
 __all__ = [
@@ -60,4 +58,4 @@ __all__ = [
     "WorkingSets",
 ]
 
-__getattr__, __dir__ = late_names(__name__, __all__, "trace", "working_sets", "stopping", "nodes")
+__getattr__, __dir__ = late_names(__name__, __all__, "trace", "rules", "nodes")

@@ -22,7 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from softsplit.decomposition.stopping import Chooser, MacroIterations, StoppingRule
+from softsplit.decomposition.rules import (
+    Chooser,
+    MacroIterations,
+    SingleBranches,
+    StoppingRule,
+    View,
+    WorkingSets,
+)
 from softsplit.decomposition.trace import (
     DecompositionRun,
     DecompositionTrace,
@@ -31,7 +38,6 @@ from softsplit.decomposition.trace import (
     best_start,
     with_better_leaves,
 )
-from softsplit.decomposition.working_sets import SingleBranches, View, WorkingSets
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solver, Start, Status
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
@@ -63,11 +69,11 @@ class NodeDecomposition(Solver, BaseEstimator):
     ----------
     inner : str or solver object, default="native"
         Solves the blocks and the initialisation: "native", "ipopt" or a solver.
-    working_sets : rule of working_sets.py, optional
+    working_sets : rule of rules.py, optional
         Which nodes move together; ``SingleBranches()`` (S-NB-DEC) if not given.
     macro_iterations : int, default=10
         The run ends after so many passes over the tree, or earlier if one lowers nothing.
-    stopping : sequence of rules of stopping.py, default=()
+    stopping : sequence of rules of rules.py, default=()
         Further rules; the first that is met ends the run.
     proximal : float, default=0.0
         psi: weight of the proximal term in every step.

@@ -147,8 +147,7 @@ class TableCheck:
 
     def to_html(self) -> str:
         """A page of its own, one file."""
-        page: str = late("softsplit.report.document", "check_page")(self)
-        return page
+        return late("softsplit.report.document", "check_page")(self)
 
     @property
     def verdict(self) -> str:

@@ -120,8 +120,7 @@ class Samples:
     def _means(self, lines: slice, shares: FloatArray) -> FloatArray:
         features = self.features[lines]
         if features.dtype == np.float64:
-            mean: FloatArray = features @ shares
-            return mean
+            return features @ shares
         pieces = range(0, self.n_rows, CHUNK)
         parts = [features[:, i : i + CHUNK] @ shares[i : i + CHUNK] for i in pieces]
         return np.asarray(sum(parts))

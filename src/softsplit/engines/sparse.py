@@ -91,8 +91,7 @@ class SparseColumns:
 
     def products(self, slopes: FloatArray) -> FloatArray:
         """Return sum_i s_it x_ij for ``slopes`` s (n_rows, n_branches): (n_columns, n_branches)."""
-        sums: FloatArray = self.rest.T @ slopes + np.outer(self.base, slopes.sum(axis=0))
-        return sums
+        return self.rest.T @ slopes + np.outer(self.base, slopes.sum(axis=0))
 
 
 def _squares(X: Any) -> Any:

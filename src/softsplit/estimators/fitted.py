@@ -185,8 +185,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         """
         rows = checked_rows(self, X)
         warn_far(self.tree_, rows)
-        labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(rows)]
-        return labels
+        return self.tree_.classes[self.tree_.predict_index(rows)]
 
     def predict_set(
         self, X: Any, confidence: float = 0.9, class_conditional: bool = False

@@ -60,8 +60,7 @@ class PathPoint:
     @property
     def selected_features(self) -> NDArray[np.intp]:
         """Indices of the features in use."""
-        features: NDArray[np.intp] = self.classifier.selected_features_
-        return features
+        return self.classifier.selected_features_
 
     def __repr__(self) -> str:
         return (
@@ -87,8 +86,7 @@ class StrengthPathResult:
         return f"StrengthPathResult of {len(self)} trees\n{self.to_frame().to_string()}"
 
     def _repr_html_(self) -> str:
-        shown: str = late("softsplit.report.notebook", "path_html")(self)
-        return shown
+        return late("softsplit.report.notebook", "path_html")(self)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point: strengths, objective, cost, sparsity, number of features."""

@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import product
 from typing import Any, NamedTuple
 
-from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.spec import Grid, Scope, Spec
+
+WHOLE = -1
+"""In place of the number of an inner fold: the whole training fold."""
 
 FRESH = -1
 """In place of a parent: the step starts from a tree drawn for the chain."""
@@ -64,22 +67,20 @@ class Chain(NamedTuple):
 
 def steps_of(grid: Grid, scope: Scope) -> tuple[ChainStep, ...]:
     """Weak to strong. Of a grid of pairs, each row starts from the first pair of the row before."""
-    warm = grid.walk == "warm"
-    if scope != "both":
-        return tuple(
-            ChainStep(s, 0.0, i - 1 if warm else FRESH)
-            if scope == "local"
-            else ChainStep(0.0, s, i - 1 if warm else FRESH)
-            for i, s in enumerate(grid.strengths)
-        )
-    size = len(grid.strengths)
-    return tuple(
-        ChainStep(
-            a, b, FRESH if not warm else (i * size + j - 1 if j else (i - 1) * size if i else FRESH)
-        )
-        for i, a in enumerate(grid.strengths)
-        for j, b in enumerate(grid.strengths)
-    )
+    strengths, size = grid.strengths, len(grid.strengths)
+    pairs = {
+        "local": [(strength, 0.0) for strength in strengths],
+        "global": [(0.0, strength) for strength in strengths],
+        "both": list(product(strengths, strengths)),
+    }[scope]
+
+    def parent(i: int) -> int:
+        if grid.walk != "warm":
+            return FRESH
+        begins_row = scope == "both" and i % size == 0
+        return max(i - size, FRESH) if begins_row else i - 1
+
+    return tuple(ChainStep(*pair, parent(i)) for i, pair in enumerate(pairs))
 
 
 def chains_of(spec: Spec) -> Iterator[Chain]:

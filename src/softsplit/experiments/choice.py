@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from softsplit.experiments.folds import WHOLE
+from softsplit.experiments.cells import WHOLE
 
 STRENGTHS = ["local_strength", "global_strength"]
 METHOD = ["dataset", "model", "solver"]

@@ -24,8 +24,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from softsplit.experiments.cells import Chain
-from softsplit.experiments.context import PreparedFold, accuracy, log_loss, spread
-from softsplit.experiments.folds import axis_seed
+from softsplit.experiments.context import PreparedFold, accuracy, axis_seed, log_loss, spread
 from softsplit.experiments.spec import Spec, load_attribute
 from softsplit.experiments.store import CellOutcome
 from softsplit.selection.baselines import l1_penalty
@@ -63,8 +62,7 @@ class Peer(ABC):
         """An estimator that has not been fitted yet."""
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        proba: FloatArray = self.model.predict_proba(X)
-        return proba
+        return self.model.predict_proba(X)
 
     @abstractmethod
     def splits(self) -> Iterator[int]:
@@ -280,8 +278,7 @@ def peer_named(name: str) -> type[Peer]:
     """The class of a peer, or one sentence that says what is missing."""
     if name not in PEERS and ":" not in name:
         raise ValueError(f"peer {name!r} is unknown; there are {', '.join(PEERS)}.")
-    peer: type[Peer] = PEERS[name] if name in PEERS else load_attribute(name)
-    return peer
+    return PEERS[name] if name in PEERS else load_attribute(name)
 
 
 def reason_to_skip(name: str) -> str | None:

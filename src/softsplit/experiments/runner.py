@@ -26,9 +26,8 @@ from rich.progress import (
 )
 
 from softsplit.data import Dataset
-from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
+from softsplit.experiments.cells import FRESH, WHOLE, Cell, Chain, chains_of
 from softsplit.experiments.context import Context, data_digest, load_data
-from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.peers import reason_to_skip
 from softsplit.experiments.pools import Finished, in_processes, in_this_process
 from softsplit.experiments.spec import Spec

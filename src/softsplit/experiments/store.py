@@ -39,7 +39,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "casadi")
 NO_BEARING = ("experiments/", "cli/", "report/", "plots")
 """Parts of the package that change no row, but for the files in ``ROW_MAKERS``."""
 
-ROW_MAKERS = ("experiments/folds.py", "experiments/work.py")
+ROW_MAKERS = ("experiments/context.py", "experiments/work.py")
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softsplit.experiments.cells import PEER, chains_of
+from softsplit.experiments.cells import PEER, WHOLE, chains_of
 from softsplit.experiments.choice import (
     METHOD,
     STRENGTHS,
@@ -27,7 +27,6 @@ from softsplit.experiments.choice import (
     paper_choice,
     usable,
 )
-from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import Store, StoreError
 from softsplit.support.messages import visible
@@ -61,8 +60,7 @@ def write_table(
 
 def csv(table: pd.DataFrame) -> str:
     """All digits, for machines."""
-    text: str = table.to_csv(index=False, lineterminator="\n")
-    return text
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def markdown(table: pd.DataFrame) -> str:

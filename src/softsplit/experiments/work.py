@@ -19,10 +19,10 @@ from softsplit.experiments.context import (
     Context,
     PreparedFold,
     accuracy,
+    axis_seed,
     log_loss,
     tree_probabilities,
 )
-from softsplit.experiments.folds import axis_seed
 from softsplit.experiments.peers import run_peer
 from softsplit.experiments.spec import Spec, load_attribute
 from softsplit.experiments.store import CRASHED, ERROR, CellOutcome, Row, decode_tree, encode_tree

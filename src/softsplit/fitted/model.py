@@ -258,8 +258,7 @@ class TreeModel:
         """Position of the class that is predicted in each leaf, (n_leaves,)."""
         if self.walk is not None:
             return self.walk.classes
-        best: NDArray[np.intp] = np.argmax(self.leaf_votes, axis=0)
-        return best
+        return np.argmax(self.leaf_votes, axis=0)
 
     def used(self, branch: int) -> NDArray[np.intp]:
         """Features of a split, the weightiest first; of equally weighty ones the first column."""
@@ -420,8 +419,7 @@ class TreeModel:
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position in ``classes`` of the predicted class, (n_rows,)."""
         if self.walk is not None:
-            classes: NDArray[np.intp] = self.walk.classes[self.arrive(X)]
-            return classes
+            return self.walk.classes[self.arrive(X)]
         return np.argmax(self._plan.class_proba(X, self.leaf_votes), axis=1)
 
 
@@ -461,5 +459,4 @@ def holder_of(estimator: Any) -> Any:
 
 def tree_of(estimator: Any) -> TreeModel:
     """The tree of a fitted estimator, or of the one that a search has chosen."""
-    tree: TreeModel = holder_of(estimator).tree_
-    return tree
+    return holder_of(estimator).tree_

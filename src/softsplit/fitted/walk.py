@@ -120,8 +120,7 @@ class Walk:
     def right(self) -> FloatArray:
         """Training rows of each class that get it, by weight, (n_classes,)."""
         own = self.classes == np.arange(len(self.counts))[:, None]
-        own_rows: FloatArray = np.where(own, self.counts, 0.0).sum(axis=1)
-        return own_rows
+        return np.where(own, self.counts, 0.0).sum(axis=1)
 
     @property
     def recall(self) -> FloatArray:

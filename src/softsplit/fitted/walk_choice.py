@@ -80,8 +80,7 @@ class Chosen:
 
     def predicted(self, scores: FloatArray) -> NDArray[np.intp]:
         """Position of the class of each row."""
-        classes: NDArray[np.intp] = self.classes[self.leaves(scores)]
-        return classes
+        return self.classes[self.leaves(scores)]
 
 
 class FixedParts(NamedTuple):

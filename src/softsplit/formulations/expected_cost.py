@@ -139,8 +139,7 @@ class OwnLossFormulation(ExpectedCostFormulation):
                     f"is part of loss='cost' and has no meaning for {type(loss).__name__}; "
                     "leave it out, or give sample_weight.",
                 )
-        own: Loss = loss
-        return own
+        return loss
 
 
 def expected_cost(

@@ -251,8 +251,7 @@ def from_plain(values: Mapping[str, Any]) -> Requirement:
     names = set() if kind is None else {one.name for one in fields(kind)}
     if kind is None or not set(given) <= names:
         raise ValueError(f"{shown(dict(values))} is no requirement on rates.")
-    requirement: Requirement = kind(**given)
-    return requirement
+    return kind(**given)
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any], class_totals: FloatA
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        balanced: FloatArray = class_totals.sum() / (len(classes) * class_totals)
-        return balanced
+        return class_totals.sum() / (len(classes) * class_totals)
     if not isinstance(class_weight, Mapping):
         raise ParameterError(
             "class_weight",

@@ -304,8 +304,7 @@ class SubstitutedProgram:
         signs = np.ones(len(lines))
         signs[: len(sign) * len(branches)] = np.tile(sign, len(branches))
         block = matrix[np.ix_(lines, lines)] * np.outer(signs, signs)
-        upper: FloatArray = factor * block[self._upper]
-        return upper
+        return factor * block[self._upper]
 
 
 def _upper_positions(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:

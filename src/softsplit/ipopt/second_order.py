@@ -126,5 +126,4 @@ def weighted_gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
     kept = np.abs(weights) > 1e-18 * largest
     if np.count_nonzero(kept) < 0.7 * len(weights):
         rows, weights = rows[:, kept], weights[kept]
-    gram: FloatArray = (rows * weights) @ rows.T
-    return gram
+    return (rows * weights) @ rows.T

@@ -221,8 +221,7 @@ def device_sums(pieces: Pieces, tree: DeviceTree, outer: int) -> DeviceSums:
     kernel = _kernel() if pieces.features.is_cuda else None
     known = outer in OUTERS_ON_DEVICE
     if kernel is not None and known and kernel.fits(pieces, len(tree.splits)):
-        sums: DeviceSums = kernel.fused_sums(pieces, tree, outer)
-        return sums
+        return kernel.fused_sums(pieces, tree, outer)
     return tensor_sums(pieces, tree, outer)
 
 

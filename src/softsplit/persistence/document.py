@@ -288,8 +288,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         profile=None if model.profile is None else ProfileRecord.of(model.profile),
     )
     # Numbers of numpy become plain ones.
-    written: dict[str, Any] = msgspec.to_builtins(document, enc_hook=lambda value: value.item())
-    return written
+    return msgspec.to_builtins(document, enc_hook=lambda value: value.item())
 
 
 def from_document(document: Any) -> SavedTree:

@@ -65,8 +65,7 @@ class SavedTree(TreeHolder):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample."""
-        labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(self._coded(X))]
-        return labels
+        return self.tree_.classes[self.tree_.predict_index(self._coded(X))]
 
     def predict_set(
         self, X: Any, confidence: float = 0.9, class_conditional: bool = False

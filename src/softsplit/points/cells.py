@@ -79,13 +79,11 @@ class CellColumn:
 
     def sums(self, rows: FloatArray) -> FloatArray:
         """Return the sums of a number per row over the rows of each cell, (n_cells + 1,)."""
-        sums: FloatArray = np.bincount(self.codes, rows, self.n_cells + 1).astype(float)
-        return sums
+        return np.bincount(self.codes, rows, self.n_cells + 1).astype(float)
 
     def means(self, rows: FloatArray) -> FloatArray:
         """Return the means over the rows of each cell, 0 where there are none, (n_cells + 1,)."""
-        means: FloatArray = self.sums(rows) / np.maximum(self.sizes, 1.0)
-        return means
+        return self.sums(rows) / np.maximum(self.sizes, 1.0)
 
     @cached_property
     def centres(self) -> FloatArray:

@@ -113,8 +113,7 @@ class Question:
 
 def sums_of(terms: Mapping[int, Term]) -> FloatArray:
     """Return the points of every row, (n_rows,)."""
-    sums: FloatArray = np.sum([term.points for term in terms.values()], axis=0)
-    return sums
+    return np.sum([term.points for term in terms.values()], axis=0)
 
 
 class QuestionSearch:

@@ -70,8 +70,7 @@ def _distinct(ordered: FloatArray) -> FloatArray:
 
 def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
     last = len(ordered) - 1
-    quantiles: FloatArray = np.interp(shares * last, np.arange(last + 1), ordered)
-    return quantiles
+    return np.interp(shares * last, np.arange(last + 1), ordered)
 
 
 def readable_counts(ordered: FloatArray) -> list[tuple[float, float, int]]:

@@ -86,8 +86,7 @@ class Term:
         """Points of every row, (n_rows,)."""
         if self.slopes is not None:
             return self.slopes.values(self.column.numbers, self.column.missing)
-        points: FloatArray = self.cells[self.column.codes]
-        return points
+        return self.cells[self.column.codes]
 
     @cached_property
     def variance(self) -> float:

@@ -30,7 +30,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.sparse import coo_array, vstack
 
 from softsplit.problem.bounds import Bounds
 from softsplit.support.arrays import FloatArray
@@ -191,13 +190,13 @@ class ClassAssignment:
             met = np.sum(shares * assigned, axis=1) >= minimum_rates - RATE_SLACK
             if np.all(met):
                 return assigned
-            return _leaf_program(gradient, shares, minimum_rates, None, None)
+            return _leaf_program(gradient, _own_rates(shares), minimum_rates)
         if current is None:
             raise ValueError(
                 "a leaf step needs the current leaf classes when some leaves are fixed."
             )
         rates = np.zeros(len(gradient)) if minimum_rates is None else minimum_rates
-        return _leaf_program(gradient, shares, rates, free, current)
+        return _leaf_program(gradient, _own_rates(shares), rates, free, current)
 
     def within(self, gradient: FloatArray, lines: FloatArray, least: FloatArray) -> FloatArray:
         """Return the leaves of minimum cost with sum_kl lines_qkl c_kl >= least_q for all q.
@@ -207,21 +206,7 @@ class ClassAssignment:
         assigned = cheapest_assignment(gradient)
         if np.all(np.tensordot(lines, assigned) >= least - RATE_SLACK):
             return assigned
-        n_groups, n_leaves = gradient.shape
-        one_per_leaf = np.tile(np.eye(n_leaves), n_groups)
-        coverage = np.kron(np.eye(n_groups), np.ones(n_leaves))
-        solved = linprog(
-            gradient.ravel() / max(float(np.max(np.abs(gradient))), TINY_SHARE),
-            A_ub=-np.vstack([coverage, lines.reshape(len(lines), -1)]),
-            b_ub=-np.concatenate([np.ones(n_groups), least - RATE_SLACK]),
-            A_eq=one_per_leaf, b_eq=np.ones(n_leaves), bounds=(0, 1), method="highs",
-            options=PROGRAM_TOLERANCES,
-        )  # fmt: skip
-        if solved.status != 0:
-            raise InfeasibleLeafStep("no leaf assignment meets the rates for this routing.")
-        shares = np.clip(solved.x.reshape(n_groups, n_leaves), 0.0, 1.0)
-        leaves: FloatArray = shares / shares.sum(axis=0)
-        return leaves
+        return _leaf_program(gradient, lines, least, slack=RATE_SLACK)
 
     def gap(
         self,
@@ -319,59 +304,53 @@ def _owners(costs):  # type: ignore[no-untyped-def]
     return owner[1:] - 1
 
 
+def _own_rates(shares: FloatArray) -> FloatArray:
+    """Coefficients of the class rates in c, (n_groups, n_groups, n_leaves)."""
+    return np.eye(len(shares))[:, :, None] * shares
+
+
 def _leaf_program(
     costs: FloatArray,
-    shares: FloatArray,
-    minimum_rates: FloatArray,
-    free: NDArray[np.bool_] | None,
-    current: FloatArray | None,
+    lines: FloatArray,
+    least: FloatArray,
+    free: NDArray[np.bool_] | None = None,
+    current: FloatArray | None = None,
     slack: float = 0.0,
 ) -> FloatArray:
     """Solve the leaf step as a linear program over the free leaves (HiGHS, by scipy).
 
-    Rates may be below their minimum by ``slack``.
+    The rates sum_kl lines_qkl c_kl may be below ``least`` by ``slack``.
     """
     n_groups, n_leaves = costs.shape
     result = np.zeros_like(costs) if current is None else np.array(current, dtype=float)
     index = np.arange(n_leaves) if free is None else np.flatnonzero(free)
     if len(index) == 0:
-        if np.any(np.sum(shares * result, axis=1) < minimum_rates - RATE_SLACK):
+        if np.any(np.tensordot(lines, result) < least - RATE_SLACK):
             raise InfeasibleLeafStep("the fixed leaves do not meet the minimum class rates.")
         return result
     fixed = result.copy()
     fixed[:, index] = 0.0
-    rows, columns = _program_layout(n_groups, len(index))
-    one_per_leaf = coo_array((np.ones(len(rows)), (columns, np.arange(len(rows)))))
-    coverage = coo_array((-np.ones(len(rows)), (rows, np.arange(len(rows)))))
-    rates = coo_array((-shares[:, index].ravel(), (rows, np.arange(len(rows)))))
-    scale = max(float(np.max(np.abs(costs[:, index]))), 1e-300)
+    one_per_leaf = np.tile(np.eye(len(index)), n_groups)
+    coverage = np.kron(np.eye(n_groups), np.ones(len(index)))
+    rates = lines[:, :, index].reshape(len(lines), -1)
+    scale = max(float(np.max(np.abs(costs[:, index]))), TINY_SHARE)
     solved = linprog(
         costs[:, index].ravel() / scale,
-        A_ub=vstack([coverage, rates]).tocsr(),
-        b_ub=np.concatenate(
-            [fixed.sum(axis=1) - 1, np.sum(shares * fixed, axis=1) - minimum_rates + slack]
-        ),
-        A_eq=one_per_leaf.tocsr(),
+        A_ub=-np.vstack([coverage, rates]),
+        b_ub=np.append(fixed.sum(axis=1) - 1, np.tensordot(lines, fixed) - least + slack),
+        A_eq=one_per_leaf,
         b_eq=np.ones(len(index)),
         bounds=(0, 1),
         method="highs",
         options=PROGRAM_TOLERANCES,
     )
     if solved.status != 0 and slack == 0:  # perhaps infeasible by rounding alone
-        return _leaf_program(costs, shares, minimum_rates, free, current, RATE_SLACK)
+        return _leaf_program(costs, lines, least, free, current, RATE_SLACK)
     if solved.status != 0:
-        raise InfeasibleLeafStep(
-            "no leaf assignment meets the minimum class rates for this routing."
-        )
-    columns_found = np.clip(solved.x.reshape(n_groups, len(index)), 0.0, 1.0)
-    result[:, index] = columns_found / columns_found.sum(axis=0)
+        raise InfeasibleLeafStep("no leaf assignment meets the rates for this routing.")
+    leaves = np.clip(solved.x.reshape(n_groups, len(index)), 0.0, 1.0)
+    result[:, index] = leaves / leaves.sum(axis=0)
     return result
-
-
-def _program_layout(n_groups: int, n_leaves: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return class and leaf index of each variable of the leaf program, in row-major order."""
-    classes, leaves = np.divmod(np.arange(n_groups * n_leaves), n_leaves)
-    return classes, leaves
 
 
 ASSIGNMENT = ClassAssignment()
@@ -485,8 +464,7 @@ class CountedDistributions(Distributions):
 
     def expected(self, responsibility: FloatArray) -> FloatArray:
         counts = self.pseudo_counts[:, None] + responsibility
-        shares: FloatArray = counts / counts.sum(axis=0)
-        return shares
+        return counts / counts.sum(axis=0)
 
     def gap(
         self,

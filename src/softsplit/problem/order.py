@@ -375,5 +375,4 @@ def _log_sum(values: FloatArray, rows: Sequence[int] | NDArray[np.intp]) -> Floa
     """log sum exp of some rows."""
     chosen = values[list(rows)]
     top = chosen.max(axis=0)
-    total: FloatArray = top + np.log(np.exp(chosen - top).sum(axis=0))
-    return total
+    return top + np.log(np.exp(chosen - top).sum(axis=0))

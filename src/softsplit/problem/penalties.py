@@ -89,8 +89,7 @@ class Groups:
     def weights(self, rows: FloatArray) -> FloatArray:
         """Return the weights of which ``rows`` was made (the inverse of ``rows``)."""
         widest = int(self.sizes.max())
-        taken: FloatArray = rows.reshape(len(self.sizes) * widest, -1)[self._slots]
-        return taken
+        return rows.reshape(len(self.sizes) * widest, -1)[self._slots]
 
     def places(self, n_branches: int) -> tuple[IntArray, IntArray]:
         """Return the weights of all groups as positions in flat splits (n_branches,

@@ -210,14 +210,12 @@ class RateLimits:
             min(totals[list(group.cells)].sum() for group in required.groups)
             for required in self.requirements
         ]
-        grains: FloatArray = self.rows.mean_weight / np.array(smallest, dtype=float)
-        return grains
+        return self.rows.mean_weight / np.array(smallest, dtype=float)
 
     @cached_property
     def line_grains(self) -> FloatArray:
         """The same for each line, (n_lines,)."""
-        grains: FloatArray = self.grains[[line.requirement for line in self._lines]]
-        return grains
+        return self.grains[[line.requirement for line in self._lines]]
 
     @cached_property
     def coefficients(self) -> FloatArray:
@@ -263,8 +261,7 @@ class RateLimits:
 
     def on_leaves(self, mass: FloatArray) -> FloatArray:
         """Coefficients of the lines in c_kl at M = ``mass``, (n_lines, n_groups, n_leaves)."""
-        by_leaf: FloatArray = np.einsum("qgk,gl->qkl", self.coefficients, mass)
-        return by_leaf
+        return np.einsum("qgk,gl->qkl", self.coefficients, mass)
 
     def requirement_of(self, line: int) -> RateRequirement:
         """The requirement that a linear constraint belongs to."""
@@ -278,13 +275,11 @@ class RateLimits:
     def shortfalls(self, said: FloatArray) -> FloatArray:
         """b less what J = ``said`` (n_cells, n_groups) gives, (n_lines,): positive if violated."""
         lines = self.coefficients.reshape(len(self), -1)
-        short: FloatArray = self.least - lines @ said.ravel()
-        return short
+        return self.least - lines @ said.ravel()
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
         """P: what a unit of J_gk is worth at these multipliers, (n_cells, n_groups)."""
-        prices: FloatArray = np.tensordot(multipliers, self.coefficients, axes=1)
-        return prices
+        return np.tensordot(multipliers, self.coefficients, axes=1)
 
     def priced(
         self, parameters: TreeParameters, steepness: float, multipliers: FloatArray

@@ -49,8 +49,7 @@ class HardTree:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row's leaf."""
-        labels: NDArray[Any] = self.model.classes[self.model.leaf_predictions[self.apply(X)]]
-        return labels
+        return self.model.classes[self.model.leaf_predictions[self.apply(X)]]
 
     def agreement(self, X: Any) -> float:
         """Share of rows for which the soft tree predicts the same class."""

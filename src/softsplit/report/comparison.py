@@ -144,10 +144,7 @@ def _stability(tree: SoftTreeClassifier, rows: LabelledRows, budget: Budget) -> 
     limit = None if budget.time_limit is None else budget.remaining
     with budget.interruptible(), warnings.catch_warnings():
         warnings.simplefilter("ignore", CutShortWarning)
-        stability: Stability = tree.stability(
-            *rows.part(), n_resamples=OPTIONS.resamples, time_limit=limit
-        )
-        return stability
+        return tree.stability(*rows.part(), n_resamples=OPTIONS.resamples, time_limit=limit)
     return None
 
 

@@ -290,10 +290,7 @@ class ReportData:
         if not self.assessment.judged(point):
             return None
         calls = self.assessment.trees[point].calls
-        counts: NDArray[np.int64] = confusion_matrix(
-            self.assessment.labels, calls, labels=range(len(self.classes))
-        )
-        return counts
+        return confusion_matrix(self.assessment.labels, calls, labels=range(len(self.classes)))
 
     @cached_property
     def by_group(self) -> pd.DataFrame | None:

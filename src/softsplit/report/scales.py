@@ -142,8 +142,7 @@ def pulls(model: TreeModel, node: int, feature: int, values: FloatArray) -> Floa
     rows[:, feature] = values
     scaled = model.scaled(rows)[:, feature] - model.summary.scaled_mean[feature]
     weight = model.parameters.weights[feature, node] / model.parameters.n_features
-    pull: FloatArray = model.steepness * weight * scaled
-    return pull
+    return model.steepness * weight * scaled
 
 
 def average_pull(model: TreeModel, node: int) -> float:

@@ -24,8 +24,7 @@ def make_solver(solver: str | Solver, *, excluded: Collection[str] = ()) -> Solv
                 "pass a solver object."
             )
         make = SOLVERS[solver] if solver in SOLVERS else options.load("solvers", solver)
-        instance: Solver = make()
-        return instance
+        return make()
     if isinstance(solver, type):
         raise ValueError(f"solver must be an object, not a class; pass {solver.__name__}().")
     if not isinstance(solver, Solver):

@@ -86,8 +86,7 @@ class Compiled:
         return self.part._numba_type_
 
     def __reduce__(self) -> str:
-        name: str = self.py_func.__qualname__  # pickled by name, as functions are
-        return name
+        return self.py_func.__qualname__  # pickled by name, as functions are
 
 
 def options(fastmath: set[str] | bool) -> dict[str, Any]:
@@ -162,8 +161,7 @@ def compiled_by_type(
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the Python function behind a compiled one."""
-    written: Callable[..., Any] = getattr(function, "py_func", function)
-    return written
+    return getattr(function, "py_func", function)
 
 
 # --- dispatchers ------------------------------------------------------------------------------

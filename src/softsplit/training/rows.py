@@ -154,8 +154,7 @@ class Rows:
     @property
     def y(self) -> NDArray[Any]:
         """Class label of each row."""
-        named: NDArray[Any] = self.classes[self.labels]
-        return named
+        return self.classes[self.labels]
 
     @property
     def dense(self) -> bool:

@@ -3,11 +3,9 @@
 Read in this order:
 
     faces        which coefficients are fixed, free or tied: the active set
-    objective    the smooth part: loss, rate terms, proximal term, ridge
+    objective    the smooth part: loss, rate terms, proximal term, ridge; leaves of the log-loss
     rated        the same under requirements on rates, for rows elsewhere
-    newton       Newton directions on a face
     state        limits of a descent, and all that it knows
-    lbfgs        L-BFGS directions
+    directions   L-BFGS and Newton directions on a face
     descent      steps, and the loops around them
-    soft_leaves  leaves with class distributions, for the log-loss
 """

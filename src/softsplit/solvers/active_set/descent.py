@@ -10,7 +10,7 @@ OWL-QN does for an l1 penalty (Andrew and Gao, 2007); fixed entries are the acti
 - the minimum-norm subgradient (faces.py) decides which coefficients are fixed, free or tied;
 - the direction is - P H P subgradient, where P keeps fixed entries fixed and ties tied and H is
   the inverse Hessian estimate, preconditioned with the Gram matrix of the features, or a Newton
-  direction (newton.py);
+  direction (directions.py);
 - a trial point is clipped to the orthant, to the row's new maximum and to the bounds, so that zeros
   are exact; a sufficient decrease accepts it.
 
@@ -33,21 +33,22 @@ from collections.abc import Callable
 import numpy as np
 
 from softsplit.problem.leaves import cheapest_labels
+from softsplit.solvers.active_set.directions import (
+    copy,
+    direction_from,
+    direction_of,
+    dot,
+    keep_pair,
+    newton_direction,
+)
 from softsplit.solvers.active_set.faces import (
     FIXED,
     Sparse,
     clip_trial,
     penalty_value,
     snap_near_kinks,
-    subgradient_in,
+    subgradient,
 )
-from softsplit.solvers.active_set.lbfgs import (
-    copy,
-    direction_of,
-    dot,
-    keep_pair,
-)
-from softsplit.solvers.active_set.newton import MAX_VARIABLES, direction_from, newton_direction
 from softsplit.solvers.active_set.objective import (
     RemoteObjective,
     smooth_derivative,
@@ -64,6 +65,7 @@ from softsplit.solvers.active_set.state import (
     GAIN,
     LEAVE,
     LENGTH,
+    MAX_VARIABLES,
     NEVER,
     NEWTON,
     NO_NEWTON,
@@ -115,7 +117,7 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     elif phase == TURN:
         if counters[STEPS] >= limits.max_iter:
             return END
-        residual = subgradient_in(
+        residual = subgradient(
             theta, state.gradient, sparse, state.free, state.floor, state.slope, state.faces,
             state.scratch,
         )  # fmt: skip

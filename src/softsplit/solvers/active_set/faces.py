@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from softsplit.problem.penalties import surrogate_terms
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, compiled_uncounted
+from softsplit.support.compiling import compiled_uncounted
 
 FIXED, FREE, TIED = 0, 1, 2
 
@@ -108,16 +108,12 @@ def _water_level(values, count, total):  # type: ignore[no-untyped-def]
     return level
 
 
-@compiled
-def subgradient(theta, gradient, sparse, free, floor, slope, state):  # type: ignore[no-untyped-def]
-    """Minimum-norm subgradient of F to ``slope``, states to ``state``; its largest entry."""
-    scratch = np.empty(sparse.places.size)
-    return subgradient_in(theta, gradient, sparse, free, floor, slope, state, scratch)
-
-
 @compiled_uncounted
-def subgradient_in(theta, gradient, sparse, free, floor, slope, state, scratch):  # type: ignore[no-untyped-def]
-    """The same with room for as many numbers as there are weights."""
+def subgradient(theta, gradient, sparse, free, floor, slope, state, scratch):  # type: ignore[no-untyped-def]
+    """Minimum-norm subgradient of F to ``slope``, states to ``state``; its largest entry.
+
+    ``scratch`` is room for as many numbers as there are weights.
+    """
     n_branches, width = theta.shape
     weights, slopes, states = theta.reshape(-1), slope.reshape(-1), state.reshape(-1)
     for j in range(width - 1):
@@ -313,6 +309,15 @@ def project(vector, theta, slope, state, sparse):  # type: ignore[no-untyped-def
                 place = sparse.places[e]
                 if states[place] == TIED:
                     values[place] = outward(weights[place], slopes[place]) * mean
+
+
+@compiled_uncounted
+def keep_descending(theta, slope, direction):  # type: ignore[no-untyped-def]
+    """A coefficient leaves zero only the way that lowers F: other moves are put to zero."""
+    for t in range(theta.shape[0]):
+        for j in range(theta.shape[1] - 1):
+            if theta[t, j] == 0.0 and slope[t, j] * direction[t, j] > 0.0:
+                direction[t, j] = 0.0
 
 
 @compiled_uncounted

@@ -11,6 +11,8 @@ whose derivative is that of the same sums with the price multiplier_k / n_k on a
 correct_k.
 The proximal term is psi / 2 |theta - centre|^2 over the free branches, and the ridge term
 ridge / 2 |weights|^2, thresholds left out.
+
+``soften`` and ``expect`` are steps of leaves that hold class distributions, for the log-loss.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from numpy.typing import NDArray
 from softsplit.engines.base import RowEngine, Sums
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.passes import gather_gradient, pass_rows, score_rows
+from softsplit.problem.leaves import SMOOTHING, TINY_SHARE
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled_uncounted
+from softsplit.support.compiling import compiled, compiled_uncounted
 
 
 class Terms(NamedTuple):
@@ -60,7 +63,7 @@ def smooth_value(theta, passes, terms, free, active, scratch):  # type: ignore[n
     value = pass_rows(passes.rows, passes, False, rated)
     if rated:
         value += rate_terms(passes.correct_mass, terms, active, passes.price)
-    return value + _other_terms(theta, terms, free, scratch)
+    return value + other_terms(theta, terms, free, scratch)
 
 
 @compiled_uncounted
@@ -72,30 +75,7 @@ def smooth_derivative(theta, passes, terms, free, active, gradient):  # type: ig
     if terms.rate_weight > 0.0 and largest(active) > 0.0:
         pass_rows(passes.rows, passes, True, False)
     gather_gradient(passes, free, gradient)
-    _other_terms(theta, terms, free, gradient)
-
-
-@compiled_uncounted
-def _other_terms(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
-    """What does not depend on rows; the derivative is added."""
-    value = 0.0
-    if terms.proximal > 0.0:
-        value += proximal_term(theta, terms, free, gradient)
-    if terms.ridge > 0.0:
-        value += ridge_term(theta, terms.ridge, free, gradient)
-    return value
-
-
-@compiled_uncounted
-def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
-    """The ridge term over the free branches; its derivative is added."""
-    total = 0.0
-    for t in range(theta.shape[0]):
-        if free[t]:
-            for j in range(theta.shape[1] - 1):
-                total += 0.5 * ridge * theta[t, j] * theta[t, j]
-                gradient[t, j] += ridge * theta[t, j]
-    return total
+    other_terms(theta, terms, free, gradient)
 
 
 @compiled_uncounted
@@ -113,17 +93,50 @@ def rate_terms(correct_mass, terms, active, price):  # type: ignore[no-untyped-d
 
 
 @compiled_uncounted
-def proximal_term(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
-    """The proximal term over the free branches; its derivative is added."""
-    total, strength = 0.0, terms.proximal
+def other_terms(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
+    """Proximal and ridge term over the free branches; their derivatives are added."""
+    proximal, ridge = 0.0, 0.0
     for t in range(theta.shape[0]):
         if not free[t]:
             continue
         for j in range(theta.shape[1]):
-            gap = theta[t, j] - terms.centre[t, j]  # psi / 2 gap^2, derivative psi gap
-            total += 0.5 * strength * gap * gap
-            gradient[t, j] += strength * gap
-    return total
+            if terms.proximal > 0.0:  # psi / 2 gap^2, derivative psi gap
+                gap = theta[t, j] - terms.centre[t, j]
+                proximal += 0.5 * terms.proximal * gap * gap
+                gradient[t, j] += terms.proximal * gap
+            if terms.ridge > 0.0 and j < theta.shape[1] - 1:
+                ridge += 0.5 * terms.ridge * theta[t, j] * theta[t, j]
+                gradient[t, j] += terms.ridge * theta[t, j]
+    return proximal + ridge
+
+
+@compiled
+def soften(leaves):  # type: ignore[no-untyped-def]
+    """Mix a little of every class into every leaf, in place.
+
+    c_kl <- (1 - s) c_kl + s / n_groups, with a small share s.
+    """
+    n_groups = leaves.shape[0]
+    for k in range(n_groups):
+        for leaf in range(leaves.shape[1]):
+            leaves[k, leaf] = (1.0 - SMOOTHING) * leaves[k, leaf] + SMOOTHING / n_groups
+
+
+@compiled
+def expect(by_table, leaves):  # type: ignore[no-untyped-def]
+    """An expectation step for the leaves, in place, from the derivative of the log-loss by them.
+
+    c_kl becomes proportional to c_kl times the responsibility of leaf l for the rows of class k,
+    which is minus the derivative of the log-loss by c_kl; then it is softened.
+    """
+    for leaf in range(leaves.shape[1]):
+        total = 0.0
+        for k in range(leaves.shape[0]):
+            leaves[k, leaf] *= -by_table[k, leaf]
+            total += leaves[k, leaf]
+        for k in range(leaves.shape[0]):
+            leaves[k, leaf] /= max(total, TINY_SHARE)
+    soften(leaves)
 
 
 class RemoteObjective:
@@ -169,32 +182,41 @@ class RemoteObjective:
                 by_split = self._sums(theta, self.table + prices, IDENTITY).splits
             elif np.any(price > 0):
                 by_split = by_split + self._sums(theta, prices, IDENTITY).splits
+        return self._completed(value, by_split, theta, gradient)
+
+    def _completed(
+        self, value: float, by_split: FloatArray, theta: FloatArray, gradient: FloatArray
+    ) -> float:
+        """Add what does not depend on rows; the whole derivative goes to ``gradient``."""
         gradient[...] = np.where(self.free[:, None], by_split, 0.0)
-        if terms.proximal > 0:
-            value += proximal_term(theta, terms, self.free, gradient)
-        if terms.ridge > 0:
-            value += ridge_term(theta, terms.ridge, self.free, gradient)
-        return float(value)
+        return float(value + other_terms(theta, self.terms, self.free, gradient))
 
     def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
         """All second derivatives of the smooth part, from an engine that has ``curvature``."""
-        engine: Any = self.rows
-        terms, leaves = self.terms, self.leaf_values
-        prices = -(active / terms.group_totals)[:, None] * leaves
-        if self.outer == IDENTITY:
-            hessian = engine.curvature(theta, self.table + prices, IDENTITY, self.steepness)
-        else:
-            hessian = engine.curvature(theta, self.table, self.outer, self.steepness)
-            if np.any(prices):
-                hessian = hessian + engine.curvature(theta, prices, IDENTITY, self.steepness)
+        terms, hessian = self.terms, self._priced_curvature(theta, active)
         for k in np.flatnonzero(active > 0):
-            table = np.zeros_like(leaves)
-            table[k] = leaves[k] / terms.group_totals[k]
-            slope = self._sums(theta, table, IDENTITY).splits.ravel()
+            slope = self._sums(theta, self._rate_table(k), IDENTITY).splits.ravel()
             hessian = hessian + terms.rate_weight * np.outer(slope, slope)
         ridged = np.full(theta.shape, terms.ridge)
         ridged[:, -1] = 0.0
         return hessian + np.diag(terms.proximal + ridged.ravel())
+
+    def _priced_curvature(self, theta: FloatArray, active: FloatArray) -> FloatArray:
+        """Second derivatives of the loss less the rates at the prices of their multipliers."""
+        engine: Any = self.rows
+        prices = -(active / self.terms.group_totals)[:, None] * self.leaf_values
+        if self.outer == IDENTITY:
+            return engine.curvature(theta, self.table + prices, IDENTITY, self.steepness)
+        hessian = engine.curvature(theta, self.table, self.outer, self.steepness)
+        if np.any(prices):
+            hessian = hessian + engine.curvature(theta, prices, IDENTITY, self.steepness)
+        return hessian
+
+    def _rate_table(self, k: np.intp) -> FloatArray:
+        """The table whose expectation is the rate with multiplier k."""
+        table = np.zeros_like(self.leaf_values)
+        table[k] = self.leaf_values[k] / self.terms.group_totals[k]
+        return table
 
     def _sums(self, theta: FloatArray, table: FloatArray, outer: int) -> Sums:
         return self.rows.evaluate(theta, table, outer, self.steepness)

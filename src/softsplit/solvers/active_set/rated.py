@@ -23,12 +23,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.problem.rates import RateLimits
-from softsplit.solvers.active_set.objective import (
-    RemoteObjective,
-    Terms,
-    proximal_term,
-    ridge_term,
-)
+from softsplit.solvers.active_set.objective import RemoteObjective, Terms
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities, node_reach
 
@@ -92,34 +87,19 @@ class RatedObjective(RemoteObjective):
         mass = np.zeros_like(self.table)
         np.add.at(mass, limits.labels, sums.mass)
         self.last = Sums(cost, by_split, mass, mass)
-        gradient[...] = np.where(self.free[:, None], by_split, 0.0)
-        value += cost
-        if terms.proximal > 0:
-            value += proximal_term(theta, terms, self.free, gradient)
-        if terms.ridge > 0:
-            value += ridge_term(theta, terms.ridge, self.free, gradient)
-        return float(value)
+        return self._completed(value + cost, by_split, theta, gradient)
 
-    def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
-        """All second derivatives of the smooth part; those of the cost on the rows of the cells.
+    def _priced_curvature(self, theta: FloatArray, active: FloatArray) -> FloatArray:
+        """As of the base; second derivatives of the cost are those on the rows of the cells."""
+        engine = cast(Any, self.rows)
+        return engine.curvature(theta, self._table(active), IDENTITY, self.steepness)
 
-        They are asked for if the engine of the cells has ``curvature``.
-        """
-        terms, limits, engine = self.terms, self.limits, cast(Any, self.rows)
-        hessian = engine.curvature(theta, self._table(active), IDENTITY, self.steepness)
-        for q in np.flatnonzero(active > 0.0):
-            table = limits.coefficients[q] @ self.leaf_values
-            slope = self._sums(theta, table, IDENTITY).splits.ravel()
-            hessian += terms.rate_weight * np.outer(slope, slope)
-        ridged = np.full(theta.shape, terms.proximal + terms.ridge)
-        ridged[:, -1] = terms.proximal
-        hessian[np.diag_indices_from(hessian)] += ridged.ravel()
-        return hessian
+    def _rate_table(self, k: np.intp) -> FloatArray:
+        return self.limits.coefficients[k] @ self.leaf_values
 
     def _table(self, active: FloatArray) -> FloatArray:
         """W - P c, (n_cells, n_leaves)."""
-        table: FloatArray = self.by_cell - self.limits.prices(active) @ self.leaf_values
-        return table
+        return self.by_cell - self.limits.prices(active) @ self.leaf_values
 
 
 def tree_hessian(

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.solvers.active_set.faces import Sparse
-from softsplit.solvers.active_set.newton import MAX_VARIABLES
 from softsplit.solvers.active_set.objective import Terms
 from softsplit.support.arrays import FloatArray
 
@@ -75,6 +74,9 @@ class Added(NamedTuple):
 BEGIN, TURN, TRIAL, BACK, SNAP, LEAVE = range(6)
 """Phases: at the first point, between two steps, on a step, back from one that failed, on the kinks
 beside a stuck point, and back from there for good."""
+
+MAX_VARIABLES = 300
+"""Coefficients that may move in a Newton step."""
 
 MEMORY = 10
 """Curvature pairs kept."""

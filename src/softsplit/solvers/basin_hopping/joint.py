@@ -87,8 +87,7 @@ class JointPrograms:
             return problem.objective(here) / total, slope
 
         def rates(x: FloatArray) -> FloatArray:
-            slack: FloatArray = -problem.shortfalls(space.tree(x))[rated] - self.margin
-            return slack
+            return -problem.shortfalls(space.tree(x))[rated] - self.margin
 
         def rate_slopes(x: FloatArray) -> FloatArray:
             here = space.tree(x)
@@ -154,8 +153,7 @@ class _Space:
         """The derivative by x, from that by the entries of a tree."""
         moving = self.of >= 0
         by_entries = (self.signs * _entries(slope))[moving]
-        by_x: FloatArray = np.bincount(self.of[moving], by_entries, len(self.begun)).astype(float)
-        return by_x
+        return np.bincount(self.of[moving], by_entries, len(self.begun)).astype(float)
 
     def sums(self, matrix: NDArray[Any], kind: str) -> dict[str, Any]:
         """The constraint ``matrix`` . leaf classes >= 1, or = 1, in x."""

@@ -178,8 +178,7 @@ class DescentRun:
             assert self.limits is not None
             return self._remote.short + np.minimum(margin, self.limits.room)
         target = np.minimum(self.problem.minimum_rates + margin, 1.0)
-        lack: FloatArray = target - self.rates(leaf_values)
-        return lack
+        return target - self.rates(leaf_values)
 
     def rates_hold(self, leaf_values: FloatArray) -> bool:
         """Whether all rates were met at the last evaluation, to a rounding error."""

@@ -16,7 +16,7 @@ import numpy as np
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.active_set.soft_leaves import expect, soften
+from softsplit.solvers.active_set.objective import expect, soften
 from softsplit.solvers.active_set.state import (
     LEAD_IN,
     NEVER,

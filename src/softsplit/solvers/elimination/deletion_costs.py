@@ -264,8 +264,7 @@ def quadratic_costs(
     for some in column_blocks(*rows.features.shape):
         columns = rows.features[some]
         curvatures[:, some] = weighed @ (columns * columns).T
-    found: FloatArray = 0.5 * curvatures * splits[:, :-1] ** 2
-    return found
+    return 0.5 * curvatures * splits[:, :-1] ** 2
 
 
 @compiled

@@ -482,5 +482,4 @@ def _saved_in_groups(
     if prices.coefficients is not None:
         # A branch that is FEATURE has an index too, whose entry does not count.
         single = np.where(branches == FEATURE, 0.0, prices.coefficients[branches, columns])
-    saved: FloatArray = fewer + np.where(last, prices.sizes[tree.group_of[columns]], single)
-    return saved
+    return fewer + np.where(last, prices.sizes[tree.group_of[columns]], single)

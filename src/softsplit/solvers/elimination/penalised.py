@@ -84,8 +84,7 @@ class Penalised:
     def weights(self, x: FloatArray) -> FloatArray:
         """Return a view of the weights of ``x``, (n_features, n_branches)."""
         shape = self.tree.splits.shape
-        view: FloatArray = x[: self.tree.splits.size].reshape(shape)[:, :-1].T
-        return view
+        return x[: self.tree.splits.size].reshape(shape)[:, :-1].T
 
     def sparse(self, x: FloatArray) -> float:
         """Return g at ``x``."""

@@ -188,8 +188,7 @@ def grown(
 
 def _gate(split: FloatArray, features: FloatArray) -> FloatArray:
     scores = split[:-1] @ features + split[-1]
-    gate: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
-    return gate
+    return 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
 
 
 MOST_COLUMNS = 150

@@ -320,5 +320,4 @@ def _condition_inverse(matrix: FloatArray, slopes: FloatArray, flat: float) -> F
     lines = slopes * units * scales[:, None]
     none = np.zeros((len(scales), len(scales)))
     system = np.block([[matrix * np.outer(units, units), -lines.T], [lines, none]])
-    inverse: FloatArray = sizes[:, None] * np.linalg.pinv(system, rcond=1e-11) * sizes
-    return inverse
+    return sizes[:, None] * np.linalg.pinv(system, rcond=1e-11) * sizes

@@ -151,8 +151,7 @@ def conditional_screening(tree: SupportTree, descents: RowDescents) -> NDArray[n
                 gains = score_statistics(columns, squares, *slopes).gains.max(axis=1)
                 np.maximum(best[some], gains, out=best[some])
     # Gains of one column in different leaves are much alike: they count once.
-    above: NDArray[np.bool_] = best / score_unit(rows) > _null_threshold(len(best) * len(left))
-    return above
+    return best / score_unit(rows) > _null_threshold(len(best) * len(left))
 
 
 def branch_gains(tree: SupportTree, descents: RowDescents) -> FloatArray:

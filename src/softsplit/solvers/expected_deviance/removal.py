@@ -298,8 +298,7 @@ class Pruning:
 
     @property
     def _first(self) -> dict[int, LeafBlock]:
-        blocks: dict[int, LeafBlock] = self.__dict__.setdefault("_begun", {})
-        return blocks
+        return self.__dict__.setdefault("_begun", {})
 
     def _right_signs(self, leaf: int, block: LeafBlock, free: NDArray[np.bool_]) -> float:
         """Remove slopes of the wrong sign from a leaf, one after the other; return how many."""

@@ -117,8 +117,7 @@ def group_distances(problem: TrainingProblem) -> Distances:
     """Return squared distances between the class means, as lists: they are read one by one."""
     means = problem.rows.group_samples.group_means
     square = np.sum(means**2, axis=1)
-    distances: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
-    return distances
+    return (square[:, None] + square - 2.0 * means @ means.T).tolist()
 
 
 @compiled

@@ -1,6 +1,8 @@
-"""Newton directions on the face of the penalties that the point lies on: the active set is kept.
+"""Directions on the face of the penalties that the point lies on: L-BFGS and Newton.
 
-The matrix is that of engines/curvature.py for the coefficients that move, tied ones as one
+L-BFGS: the two-loop recursion, preconditioned, and the pairs it keeps.
+
+Newton: the matrix is that of engines/curvature.py for the coefficients that move, tied ones as one
 variable, plus the curvature of the penalties and psi of a proximal term. An active rate term adds
 weight * (gradient of the rate)(the same)'. A multiple of the squared size of each variable's
 feature is added until the matrix is positive definite, and more of it after a step that had to be
@@ -12,13 +14,109 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.curvature import add_branch, add_outer_curvature, least_slope, rate_gradient
-from softsplit.solvers.active_set.faces import FIXED, TIED, count_tied, curvature, outward
+from softsplit.solvers.active_set.faces import (
+    FIXED,
+    TIED,
+    count_tied,
+    curvature,
+    keep_descending,
+    outward,
+    project,
+)
 from softsplit.solvers.active_set.objective import largest
+from softsplit.solvers.active_set.state import MAX_VARIABLES, MEMORY, PAIRS
 from softsplit.support.compiling import compiled, compiled_uncounted
-from softsplit.support.linear_algebra import solve_damped, solve_damped_in
+from softsplit.support.linear_algebra import add_line, solve_damped, solve_damped_in
 
-MAX_VARIABLES = 300
-"""Coefficients that may move in a Newton step."""
+
+@compiled_uncounted
+def dot(first, second):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(first.shape[0]):
+        for j in range(first.shape[1]):
+            total += first[t, j] * second[t, j]
+    return total
+
+
+@compiled_uncounted
+def add_multiple(factor, other, result):  # type: ignore[no-untyped-def]
+    """result += factor * other."""
+    for t in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            result[t, j] += factor * other[t, j]
+
+
+@compiled_uncounted
+def copy(other, result):  # type: ignore[no-untyped-def]
+    for t in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            result[t, j] = other[t, j]
+
+
+@compiled_uncounted
+def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped-def]
+    """result = H0 vector, branch by branch."""
+    for t in range(vector.shape[0]):
+        line = result[t]
+        if inverse.shape[0] == 0:
+            for j in range(line.size):
+                line[j] = vector[t, j] * diagonal[j]
+            continue
+        for j in range(line.size):
+            line[j] = 0.0
+        for i in range(inverse.shape[0]):
+            add_line(vector[t, i], inverse[i], line)
+
+
+@compiled_uncounted
+def direction_of(theta, sparse, state):  # type: ignore[no-untyped-def]
+    """state.direction = - P H P slope by the two-loop recursion; returns slope . direction."""
+    slope, vector, result, products = state.slope, state.vector, state.direction, state.products
+    steps, changes, shares, stored = state.steps, state.changes, state.shares, state.counters[PAIRS]
+    n_branches, width = theta.shape
+    # Two-loop recursion (Nocedal and Wright, Algorithm 7.4), q = P slope to begin with.
+    copy(slope, vector)
+    project(vector, theta, slope, state.faces, sparse)
+    used = min(stored, MEMORY)
+    # From the newest pair (s, y) to the oldest: share = s . q / (s . y), q -= share y.
+    for back in range(used):
+        k = (stored - 1 - back) % MEMORY
+        shares[k] = dot(steps[k], vector) / products[k]
+        add_multiple(-shares[k], changes[k], vector)
+    # H0 = scale x preconditioner, with scale = (s . y) / (y . H y) of the newest pair.
+    scale = 1.0
+    if used > 0:
+        last = (stored - 1) % MEMORY
+        _precondition(changes[last], state.inverse, state.diagonal, result)
+        scale = products[last] / max(dot(changes[last], result), 1e-300)
+    _precondition(vector, state.inverse, state.diagonal, result)
+    for t in range(n_branches):
+        for j in range(width):
+            result[t, j] *= -scale
+    # From the oldest pair to the newest, of -r: r += (share - y . r / (s . y)) s.
+    for back in range(used):
+        k = (stored - used + back) % MEMORY
+        add_multiple(-shares[k] - dot(changes[k], result) / products[k], steps[k], result)
+    project(result, theta, slope, state.faces, sparse)
+    keep_descending(theta, slope, result)
+    return dot(slope, result)
+
+
+@compiled_uncounted
+def keep_pair(state, theta):  # type: ignore[no-untyped-def]
+    """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
+    k = state.counters[PAIRS] % MEMORY
+    step, change = state.steps[k], state.changes[k]
+    for t in range(theta.shape[0]):
+        for j in range(theta.shape[1]):
+            step[t, j] = state.moved[t, j] - theta[t, j]
+            change[t, j] = state.fresh[t, j] - state.gradient[t, j]
+    # A pair counts only if s . y > 1e-10 |s| |y|: the estimate stays positive definite.
+    curvature = dot(step, change)
+    sizes = np.sqrt(dot(step, step) * dot(change, change))
+    if curvature > max(1e-10 * sizes, 1e-200):
+        state.products[k] = curvature
+        state.counters[PAIRS] += 1
 
 
 @compiled_uncounted
@@ -28,7 +126,7 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
     ``passes`` must hold the scores and slopes of ``theta``.
     """
     n_branches, width = theta.shape
-    slope, result, index, signs = state.slope, state.direction, state.variables, state.signs
+    slope, index, signs = state.slope, state.variables, state.signs
     count_tied(sparse, state.faces, state.tied)
     n = _number(theta, slope, state.faces, sparse, index, signs)
     least = least_slope(passes, state.free)
@@ -59,15 +157,7 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
         _add_rates(index, signs, passes, terms, state.active, matrix)
     if not solve_damped_in(matrix, right, scale, state.damping, upper):
         return False
-    for t in range(n_branches):
-        for j in range(width):
-            v = index[t, j]
-            result[t, j] = 0.0
-            if v >= 0:
-                result[t, j] = signs[t, j] * right[v]
-            # A coefficient leaves zero only the way that lowers F.
-            if j < width - 1 and theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
-                result[t, j] = 0.0
+    _set_direction(theta, state, right)
     return True
 
 
@@ -78,10 +168,7 @@ def direction_from(theta, hessian, sparse, state):  # type: ignore[no-untyped-de
     ``hessian`` is square, of the size of theta, entries in the order of its rows.
     """
     n_branches, width = theta.shape
-    slope, result = state.slope, state.direction
-    index = np.empty((n_branches, width), dtype=np.int64)
-    signs = np.ones((n_branches, width))
-    tied = np.zeros((n_branches, width), dtype=np.int64)
+    slope, index, signs, tied = state.slope, state.variables, state.signs, state.tied
     count_tied(sparse, state.faces, tied)
     n_variables = _number(theta, slope, state.faces, sparse, index, signs)
     if n_variables == 0 or n_variables > MAX_VARIABLES:
@@ -104,14 +191,19 @@ def direction_from(theta, hessian, sparse, state):  # type: ignore[no-untyped-de
                         matrix[v, index[s, k]] += signs[t, j] * signs[s, k] * entry
     if not solve_damped(matrix, right, scale, state.damping):
         return False
-    for t in range(n_branches):
-        for j in range(width):
-            v = index[t, j]
-            result[t, j] = signs[t, j] * right[v] if v >= 0 else 0.0
-            # A coefficient leaves zero only the way that lowers F.
-            if j < width - 1 and theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
-                result[t, j] = 0.0
+    _set_direction(theta, state, right)
     return True
+
+
+@compiled_uncounted
+def _set_direction(theta, state, step):  # type: ignore[no-untyped-def]
+    """Write the step of the variables of the face to ``state.direction``."""
+    index, signs, direction = state.variables, state.signs, state.direction
+    for t in range(theta.shape[0]):
+        for j in range(theta.shape[1]):
+            v = index[t, j]
+            direction[t, j] = signs[t, j] * step[v] if v >= 0 else 0.0
+    keep_descending(theta, state.slope, direction)
 
 
 @compiled_uncounted
