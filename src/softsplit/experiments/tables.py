@@ -186,6 +186,7 @@ def paper_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     paper = paper_figures()
     rows = []
     for key in _in_order(chosen.index, spec):
+        # 1. Accuracies: the paper's, ours by its way of choosing, ours by inner folds.
         dataset, model, solver = key
         best = chosen.loc[key]
         known = paper.loc[(dataset, model)] if (dataset, model) in paper.index else None
@@ -194,6 +195,7 @@ def paper_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
         row["accuracy"] = best["test_accuracy"]
         row["nested_accuracy"] = _value(nested, key, "test_accuracy")
         row["nested_best_accuracy"] = _value(kept, key, "test_accuracy")
+        # 2. Sparsities, in the same three ways.
         for ours, theirs in (
             ("local_sparsity", "delta_local"),
             ("global_sparsity", "delta_global"),
@@ -201,6 +203,7 @@ def paper_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
             row[f"paper_{ours}"] = None if known is None else known[f"{theirs}_pct"]
             row[ours] = best[ours]
             row[f"nested_{ours}"] = _value(nested, key, ours)
+        # 3. The chosen strength, and what it took.
         row["paper_log2"] = None if known is None else known["best_lambda_log2"]
         row["log2"] = np.log2(max(best["local_strength"], best["global_strength"]))
         row["features_used"] = best["features_used"]
@@ -247,11 +250,13 @@ def paper_verdict(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     paper = paper_figures().reset_index()
     rows = []
     for dataset in spec.dataset_names:
+        # 1. The best model of the paper, and ours.
         known, part = paper[paper["dataset"] == dataset], means[means["dataset"] == dataset]
         if known.empty or part.empty:
             continue
         theirs = known.loc[known.sort_values(["accuracy", "delta_local_pct"]).index[-1]]
         ours = part.loc[part.sort_values(["test_accuracy", "local_sparsity"]).index[-1]]
+        # 2. Of ours at about its accuracy, the sparsest.
         level = part[part["test_accuracy"] >= theirs["accuracy"] - TOLERANCES.equal - 1e-9]
         sparsest = level.loc[level["local_sparsity"].idxmax()] if len(level) else None
         gap = ours["test_accuracy"] - theirs["accuracy"]

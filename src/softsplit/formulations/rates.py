@@ -183,25 +183,30 @@ class GroupFairness(ABC):
             favoured = [known.place(self.of)]
         else:
             favoured = [1] if n_classes == 2 else list(range(n_classes))
-        requirements = []
-        for of in favoured:
-            for given in self.conditions(of, n_classes):
-                name = f"{self.word} of {_text(self.column)}: rate of {_text(known.classes[of])}"
-                own = groups
-                if given is not None:
-                    own = [(one, mask & (known.labels == given)) for one, mask in groups]
-                    if self.word != EqualOpportunity.word:
-                        name += f" given {_text(known.classes[given])}"
-                    empty = next((one for one, mask in own if not known.counted(mask)), None)
-                    if empty is not None:
-                        raise ValueError(
-                            f"{type(self).__name__} cannot compare rates of class "
-                            f"{shown(known.classes[given].item())} in the group {empty} of column "
-                            f"{shown(self.column)}, which has no training row of that class; merge "
-                            "the group with another, or use Parity."
-                        )
-                requirements.append(Stated(name, of, own, -np.inf, bound))
-        return requirements
+        return [
+            self._stated(known, groups, bound, of, given)
+            for of in favoured
+            for given in self.conditions(of, n_classes)
+        ]
+
+    def _stated(
+        self, known: RatedTable, groups: Masks, bound: float, of: int, given: int | None
+    ) -> Stated:
+        """The requirement on the rates of class ``of`` among the rows of class ``given``."""
+        name = f"{self.word} of {_text(self.column)}: rate of {_text(known.classes[of])}"
+        if given is not None:
+            groups = [(group, mask & (known.labels == given)) for group, mask in groups]
+            if self.word != EqualOpportunity.word:
+                name += f" given {_text(known.classes[given])}"
+            empty = next((group for group, mask in groups if not known.counted(mask)), None)
+            if empty is not None:
+                raise ValueError(
+                    f"{type(self).__name__} cannot compare rates of class "
+                    f"{shown(known.classes[given].item())} in the group {empty} of column "
+                    f"{shown(self.column)}, which has no training row of that class; merge "
+                    "the group with another, or use Parity."
+                )
+        return Stated(name, of, groups, -np.inf, bound)
 
 
 @dataclass(frozen=True)
@@ -404,22 +409,20 @@ def _names_side(rows: tuple[Any, ...]) -> bool:
 def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:
     """Check the parameters ``constraints`` and ``fairness`` and return what they hold."""
     requirements: list[Requirement] = []
-    for name, given, kind in (
-        ("constraints", constraints, RateConstraint),
-        ("fairness", fairness, GroupFairness),
+    names = "Parity(...), EqualOpportunity(...) or EqualizedOdds(...)"
+    for name, given, kind, wanted in (
+        ("constraints", constraints, RateConstraint, "RateConstraint(...)"),
+        ("fairness", fairness, GroupFairness, names),
     ):
-        if given is None:
-            continue
         listed = given if isinstance(given, list | tuple) else [given]
         if not listed:
             raise ValueError(f"{name} is empty; state a requirement, or leave it out.")
-        for one in listed:
-            if not isinstance(one, kind) or type(one) is GroupFairness:
-                wanted = "RateConstraint(...)"
-                if name == "fairness":
-                    wanted = "Parity(...), EqualOpportunity(...) or EqualizedOdds(...)"
-                raise ValueError(f"{name} must be {wanted} or a list of them, got {shown(one)}.")
-            requirements.append(one)
+        for requirement in () if given is None else listed:
+            if not isinstance(requirement, kind) or type(requirement) is GroupFairness:
+                raise ValueError(
+                    f"{name} must be {wanted} or a list of them, got {shown(requirement)}."
+                )
+            requirements.append(requirement)
     return requirements
 
 

@@ -273,7 +273,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
     for k in range(1, n_groups + 1):
         owner[0], here = k, 0
         shortest, visited = np.full(n_leaves + 1, np.inf), np.zeros(n_leaves + 1, dtype=np.bool_)
-        # Dijkstra's method from class k to a leaf without an owner.
+        # 1. Dijkstra's method from class k to a leaf without an owner.
         while True:
             visited[here] = True
             length, following = np.inf, 0
@@ -287,7 +287,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
                     length, following = shortest[leaf], leaf
             if following == 0:  # NaN costs: there is no path
                 return owner[1:] - 1
-            # Dual variables that keep reduced costs >= 0, and zero on the tree of shortest paths.
+            # 2. Dual variables that keep reduced costs >= 0, and zero on the tree of shortest paths.
             for leaf in range(n_leaves + 1):
                 if visited[leaf]:
                     of_group[owner[leaf]] += length
@@ -297,7 +297,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
             here = following
             if owner[here] == 0:
                 break
-        # Reassign the leaves along the augmenting path.
+        # 3. Reassign the leaves along the augmenting path.
         while here != 0:
             owner[here] = owner[way[here]]
             here = way[here]

@@ -507,7 +507,7 @@ def _prox_rows(sizes, local, both, prices, limits, shrunk):  # type: ignore[no-u
     n_branches = sizes.shape[1]
     for j in range(sizes.shape[0]):
         row, global_ = sizes[j], (both[0], both[1], both[2], prices[j] * both[3])
-        # The optimum of each entry under the local penalty alone.
+        # 1. The optimum of each entry under the local penalty alone.
         best = np.empty(n_branches)
         for t in range(n_branches):
             best[t] = max(_largest_root(1.0, row[t], local, none, limits[j, t]), 0.0)
@@ -515,7 +515,7 @@ def _prox_rows(sizes, local, both, prices, limits, shrunk):  # type: ignore[no-u
         trial = np.zeros(n_branches)
         lowest = _row_value(row, best, 0.0, local, global_, trial)
         shrunk[j, :] = trial
-        # Candidates for b between two neighbouring limits, with the k largest entries tied; only
+        # 2. Candidates for b between two neighbouring limits, with the k largest entries tied; only
         # entries with limits above the interval can be tied there.
         above = 0.0
         while True:
@@ -523,6 +523,7 @@ def _prox_rows(sizes, local, both, prices, limits, shrunk):  # type: ignore[no-u
             for t in range(n_branches):
                 if limits[j, t] > above:
                     upper = min(upper, limits[j, t])
+            # The interval is above .. upper; one more entry is tied at a time.
             total, tied = 0.0, 0.0
             for k in range(n_branches):
                 if limits[j, order[k]] > above:
@@ -537,7 +538,7 @@ def _prox_rows(sizes, local, both, prices, limits, shrunk):  # type: ignore[no-u
             if upper == np.inf:
                 break
             above = upper
-        # Candidates for b at the optimum of a single entry.
+        # 3. Candidates for b at the optimum of a single entry.
         for k in range(n_branches):
             if best[k] > 0.0:
                 value = _row_value(row, best, best[k], local, global_, trial)

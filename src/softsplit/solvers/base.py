@@ -512,12 +512,14 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
                 f"solver {part.name!r} does not know monotone effects; use solver='native', or "
                 "leave monotone out."
             )
+        # What the solver itself says of the problem.
         reason = part.supports(problem)
         if reason is not None:
             advice = "set loss='cost'" if problem.log_loss else "set loss='log'"
             if part.name != "native" and (not problem.log_loss or problem.penalties.counts):
                 advice = "use solver='native'"
             raise UnsupportedProblem(f"solver {part.name!r} {reason}; {advice}.")
+        # Requirements that only some solvers keep.
         if problem.binding_rules is not None and not part.keeps_rules:
             raise UnsupportedProblem(
                 f"solver {part.name!r} knows no rules about features (required, "

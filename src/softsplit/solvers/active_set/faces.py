@@ -140,10 +140,12 @@ def subgradient(theta, gradient, sparse, free, floor, slope, state, scratch):  #
 @compiled_uncounted
 def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-untyped-def]
     for t in range(theta.shape[0]):
+        # 1. The slope of the penalty at this size.
         value, g = theta[t, j], gradient[t, j]
         steep = 0.0
         if sparse.local_strength > 0.0:
             steep = sparse.local_strength * _local_terms(sparse, abs(value))[1]
+        # 2. The subgradient nearest to zero: at zero the penalty takes off up to ``steep``.
         state[t, j] = FREE
         if value > 0.0:
             slope[t, j] = g + steep
@@ -335,6 +337,7 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
             moved[t, j] = min(sparse.high[place], max(sparse.low[place], new))
     places, states = moved.reshape(-1), state.reshape(-1)
     for row in range(sparse.begins.size - 1):
+        # 1. The new maximum: that of the tied entries, as far as the bounds of all of them allow.
         tied, most = -1.0, np.inf
         for e in range(sparse.begins[row], sparse.begins[row + 1]):
             place = sparse.places[e]
@@ -343,12 +346,14 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
                 most = min(most, _largest_size(sparse, place, places[place]))
         tied = min(tied, most)
         cap = np.inf if tied < 0.0 else max(tied, floor[row])
+        # 2. Tied entries take it, free ones stay below it.
         for e in range(sparse.begins[row], sparse.begins[row + 1]):
             place = sparse.places[e]
             if states[place] == TIED and tied > floor[row]:
                 places[place] = np.copysign(tied, places[place])  # nearly tied becomes tied
             elif states[place] != FIXED and abs(places[place]) > cap:
                 places[place] = np.copysign(cap, places[place])
+        # 3. What is next to a kink is put on it.
         _snap_row(sparse, free, floor[row], row, ON_KINK, width, places)
 
 

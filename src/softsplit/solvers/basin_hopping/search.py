@@ -169,6 +169,7 @@ class BasinHopping:
                 values = [run.descend(*point, EVALUATE_ONLY) for point in front]
                 lowest = int(np.argmin(values))
                 while not ends.unlikely and not schedule.is_empty:
+                    # 1. Perturb a copy of a tree.
                     report(ends.n_hops, values[lowest])
                     at, kind = _origin(ends.n_hops, lowest, len(front)), schedule.next()
                     before, draw = run.work.iterations, next(draws)
@@ -177,8 +178,10 @@ class BasinHopping:
                     if perturbed is None:
                         schedule.leave_out(kind)
                         continue
+                    # 2. Descend, and accept the end if it is lower.
                     value, point = self.descend(run, perturbed, values[at])
                     accepted = value < values[at] - run.work.budget.tol * run.problem.cost_unit
+                    # 3. Record it: for the stopping rule, and for the order of perturbations.
                     ends.hop_ended(value)
                     schedule.learn(kind, accepted, run.work.iterations - before)
                     if accepted:

@@ -31,6 +31,10 @@ RIDGES = np.array([1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
 """One is drawn for each split: from blunt ones near the class means to sharp ones that fit rows."""
 
 
+ANY = -1
+"""In place of a class: rows of all of them."""
+
+
 class StartRows(NamedTuple):
     """The rows that greedy starts are fitted to: features (n_features, n), and for each row its
     label, weight and price: the cost of its worst error, relative to the largest of any class."""
@@ -149,6 +153,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
     weight, target = np.empty(n_rows), np.empty(n_rows)
     wanted = np.empty(n_rows, dtype=np.int64)
     for t in range(n_branches):
+        # 1. The rows that arrive and the side that each should take.
         total, arrived = np.zeros(2), 0
         _assign_sides(features, labels, weights, node, t, sides[t], pairs[t], wanted)
         for i in range(n_rows):
@@ -157,6 +162,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
             target[i] = 1.0 if side == LEFT else 0.0
             weight[i] = weights[i] * shares[t, i] if node[i] == t and side != BOTH else 0.0
             total[int(target[i])] += weight[i]
+        # 2. The split: a regression, or a direction through a row.
         if total[0] > 0.0 and total[1] > 0.0:
             # both sides get half of the weight, times the price of their errors
             for i in range(n_rows):
@@ -165,7 +171,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
             for j in range(n_features + 1):
                 splits[t, j] = split[j]
         else:
-            row = _row_by_lot(node, t, int(lots[t] * arrived))
+            row = _row_by_lot(node, labels, t, ANY, int(lots[t] * arrived))
             splits[t, n_features] = 0.0
             for j in range(n_features):
                 splits[t, j] = directions[t, j]
@@ -174,6 +180,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
             if beyond > 1.0:  # unscaled features: the same hyperplane, within the box
                 for j in range(n_features + 1):
                     splits[t, j] /= beyond
+        # 3. Rows go on below: by their class, or where the split sends them.
         for i in range(n_rows):
             if node[i] == t:
                 side = sides[t, labels[i]]
@@ -204,18 +211,21 @@ def _assign_sides(features, labels, weights, node, t, sides, pairs, wanted):  # 
     if total[LEFT] == 0.0 or total[RIGHT] == 0.0:
         return
     for k in range(len(pairs)):
+        # 1. Only a class that goes both ways is divided.
         count = 0
         for i in range(n_rows):
             count += node[i] == t and labels[i] == k
         if sides[k] != BOTH or count < 2:
             continue
-        one = _row_of_group(node, labels, t, k, int(pairs[k, 0] * count))
-        two = _row_of_group(node, labels, t, k, int(pairs[k, 1] * count))
+        # 2. Two of its rows, the one that is nearer to the left mean on the left.
+        first = _row_by_lot(node, labels, t, k, int(pairs[k, 0] * count))
+        second = _row_by_lot(node, labels, t, k, int(pairs[k, 1] * count))
         nearer = 0.0  # to the left mean is the first row, by so much
         for j in range(n_features):
             apart = means[LEFT, j] / total[LEFT] - means[RIGHT, j] / total[RIGHT]
-            nearer += apart * (features[j, one] - features[j, two])
-        left, right = (one, two) if nearer >= 0.0 else (two, one)
+            nearer += apart * (features[j, first] - features[j, second])
+        left, right = (first, second) if nearer >= 0.0 else (second, first)
+        # 3. Each row goes with the nearer of them.
         for i in range(n_rows):
             if node[i] == t and labels[i] == k:
                 gap = 0.0
@@ -227,21 +237,10 @@ def _assign_sides(features, labels, weights, node, t, sides, pairs, wanted):  # 
 
 
 @compiled
-def _row_of_group(node, labels, t, k, lot):  # type: ignore[no-untyped-def]
-    """Return the ``lot``-th of the rows of class k that arrive at branch t."""
+def _row_by_lot(node, labels, t, k, lot):  # type: ignore[no-untyped-def]
+    """Return the ``lot``-th row of class k, or of ANY, that arrives at branch t; 0 if none does."""
     for i in range(node.size):
-        if node[i] == t and labels[i] == k:
-            if lot == 0:
-                return i
-            lot -= 1
-    return 0
-
-
-@compiled
-def _row_by_lot(node, t, lot):  # type: ignore[no-untyped-def]
-    """Return the ``lot``-th of the rows that arrive at branch t; row 0 if none does."""
-    for i in range(node.size):
-        if node[i] == t:
+        if node[i] == t and (k == ANY or labels[i] == k):
             if lot == 0:
                 return i
             lot -= 1

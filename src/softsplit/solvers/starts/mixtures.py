@@ -100,25 +100,28 @@ def _grouped_tree(
     weights, intercepts = np.zeros((n_branches, n_columns)), np.empty(n_branches)
     random_weights = samples.weights * rng.standard_exponential((n_branches, n_rows))
     ridges = unit**2 * RIDGES[rng.integers(len(RIDGES), size=n_branches)]
-    columns, chosen_rows, node = np.arange(n_columns), rows, np.zeros(n_rows, dtype=np.intp)
+    columns, narrow, node = np.arange(n_columns), rows, np.zeros(n_rows, dtype=np.intp)
     for t, sides in enumerate(plan.sides):
+        # 1. The rows that arrive and are to part, on some columns of a wide table.
         here, side = node == t, sides[samples.labels]
         if n_columns > options.most_columns:
             columns = np.sort(rng.choice(n_columns, options.most_columns, replace=False))
-            chosen_rows = np.ascontiguousarray(rows[columns])
+            narrow = np.ascontiguousarray(rows[columns])
         left = (side == LEFT).astype(float)
         weight = random_weights[t] * (here & (side != BOTH))
         on_left, on_right = weight @ left, weight @ (1.0 - left)
+        # 2. A regression in which both sides have half of the weight, or a random direction.
         if on_left > 0 and on_right > 0:
             weight *= 0.5 / on_right + (0.5 / on_left - 0.5 / on_right) * left
-            split = ridge_logistic(chosen_rows, left, weight, ridges[t], LOGISTIC.newton_steps)
+            split = ridge_logistic(narrow, left, weight, ridges[t], LOGISTIC.newton_steps)
             largest = np.max(np.abs(split[:-1]), initial=1e-300)
             split = split * min(1.0, options.largest_weight / largest)
         else:
             through = rng.choice(np.flatnonzero(here)) if np.any(here) else 0
             split = rng.uniform(-options.largest_weight, options.largest_weight, len(columns) + 1)
-            split[-1] = split[:-1] @ chosen_rows[:, through]
+            split[-1] = split[:-1] @ narrow[:, through]
         weights[t, columns], intercepts[t] = split[:-1], -split[-1]
+        # 3. Rows go on below: by their class, or where the split sends them.
         if 2 * t + 1 < n_branches:
             ahead = np.where(weights[t] @ rows + intercepts[t] > 0, LEFT, RIGHT)
             node = np.where(here, 2 * t + 1 + np.where(side == BOTH, ahead, side), node)
