@@ -287,7 +287,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
                     length, following = shortest[leaf], leaf
             if following == 0:  # NaN costs: there is no path
                 return owner[1:] - 1
-            # 2. Dual variables that keep reduced costs >= 0, and zero on the tree of shortest paths.
+            # 2. Dual variables: reduced costs >= 0, and zero on the tree of shortest paths.
             for leaf in range(n_leaves + 1):
                 if visited[leaf]:
                     of_group[owner[leaf]] += length
