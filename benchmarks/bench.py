@@ -104,10 +104,6 @@ BENCHMARKS = {
             "waiting.py report --busy 2 --write",
         ),
     ),
-    "ordinary": Benchmark(
-        "500 ordinary problems with the defaults (may be resumed)",
-        ("ordinary.py run ARGS", "ordinary.py table"),
-    ),
     "faults": Benchmark(
         "killed, starved, damaged and interrupted runs (half an hour)", ("faults.py ARGS",)
     ),

@@ -67,8 +67,6 @@ SMALL = {
     "new_rows.py noise table --out {out}/noise --draws 1 --methods cart": "- 400 columns, cart: ",
     "new_rows.py rare run --datasets wdbc --out {out}/rare --draws 1 --methods cart": "wdbc 0.05 0",
     "new_rows.py rare table --out {out}/rare --draws 1 --methods cart": "- 5% positives, 1 data",
-    "ordinary.py run --out {out}/rows --problems 1": ".",
-    "ordinary.py table --out {out}/rows --problems 1": "1 problems of ",
     "exports.py agree iris --runners python,sqlite": "answers, 0 with another class",
     "exports.py million --rows 500": r"\| 8 numbers \|",
     "decomposition.py native --out {out} --datasets car --folds 1 --starts 2 --macro-iterations 1":

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Step, Topology, TreeParameters
-from softsplit.tree.routing import gate_probabilities, node_reach, split_scores
+from softsplit.tree.routing import gate_probabilities, node_reach, node_values, split_scores
 
 
 def extended_rows(samples: Samples) -> FloatArray:
@@ -79,16 +79,9 @@ class RoutedRows:
 
     def score_slopes(self, leaf_values: FloatArray) -> FloatArray:
         """g_t of every row for the given leaf values, (n_branches, n_rows)."""
-        n_branches, n_rows = self.left.shape
-        values = np.empty((2 * n_branches + 1, n_rows))
-        values[n_branches:] = leaf_values
-        slopes = np.empty_like(self.left)
-        for t in range(n_branches - 1, -1, -1):
-            below_left, below_right = values[2 * t + 1], values[2 * t + 2]
-            gates = self.left[t] * self.right[t]
-            slopes[t] = self.steepness * self.reach[t] * gates * (below_left - below_right)
-            values[t] = self.left[t] * below_left + self.right[t] * below_right
-        return slopes
+        values = node_values(self.left, self.right, leaf_values)
+        gates, reach = self.left * self.right, self.reach[: len(self.left)]
+        return self.steepness * reach * gates * (values[1::2] - values[2::2])
 
     def score_curvature(self, slopes: FloatArray, above: Step, branch: int) -> FloatArray:
         """d2E / dz_s dz_t of every row, (n_rows,).

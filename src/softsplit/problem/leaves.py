@@ -357,7 +357,7 @@ ASSIGNMENT = ClassAssignment()
 """The rule of the expected cost."""
 
 
-# Compile-time constants of solvers/active_set/program.py too.
+# Compile-time constants of solvers/active_set/objective.py too.
 
 TINY_SHARE = 1e-300
 """Lower bound of divisors and of arguments of logarithms."""

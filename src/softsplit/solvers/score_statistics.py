@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import node_reach
+from softsplit.tree.routing import node_reach, node_values
 
 NO_SPREAD = 1e-10
 """A column whose variance is below this part of its mean square counts as constant."""
@@ -88,11 +88,8 @@ def branch_slopes(
     reach, n_branches = node_reach(left, right), len(left)
     weighed = reach[:n_branches] * left * right
     slopes, curvatures = np.zeros_like(left), np.zeros_like(left)
-    values = np.empty_like(reach)
     for k, shares in enumerate(leaves):
-        values[n_branches:] = shares[:, None]
-        for t in reversed(range(n_branches)):
-            values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+        values = node_values(left, right, shares)
         change = weighed * (values[1::2] - values[2::2])
         share = np.maximum(values[0], LEAST_PROBABILITY)
         slopes -= np.where(labels == k, weight, 0.0) * change / share

@@ -116,6 +116,19 @@ def node_reach(left: FloatArray, right: FloatArray) -> FloatArray:
     return reach
 
 
+def node_values(left: FloatArray, right: FloatArray, leaf_values: FloatArray) -> FloatArray:
+    """Return the mean of the leaf values below each node, shape (n_nodes, n_rows).
+
+    ``leaf_values`` are one for each leaf, or one for each leaf and row.
+    """
+    n_branches, n_rows = left.shape
+    values: NDArray[np.float64] = np.empty((2 * n_branches + 1, n_rows))
+    values[n_branches:] = leaf_values if leaf_values.ndim == 2 else leaf_values[:, None]
+    for t in reversed(range(n_branches)):
+        values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+    return values
+
+
 def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
     """Return the leaf probabilities P_li of scaled rows, shape (n_leaves, n_rows)."""
     return node_reach(*gate_probabilities(scores, steepness))[len(scores) :]

@@ -25,7 +25,7 @@ from softsplit.engines.samples import Samples
 from softsplit.problem.rates import RateLimits
 from softsplit.solvers.active_set.objective import RemoteObjective, Terms
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import gate_probabilities, node_reach
+from softsplit.tree.routing import gate_probabilities, node_reach, node_values
 
 NEGLIGIBLE = 1e-6
 """Rows with smaller slopes, relative to the largest one, add nothing to a Hessian."""
@@ -112,10 +112,7 @@ def tree_hessian(
     n_branches, width = splits.shape
     lines = np.vstack([samples.features / (width - 1), np.full(samples.n_rows, -1.0)])
     left, right = gate_probabilities(splits @ lines, steepness)
-    values = np.empty((2 * n_branches + 1, samples.n_rows))
-    values[n_branches:] = table.T[:, samples.labels]
-    for t in reversed(range(n_branches)):
-        values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+    values = node_values(left, right, table.T[:, samples.labels])
     reach = node_reach(left, right)[:n_branches] * samples.weights
     slopes = steepness * reach * left * right * (values[1::2] - values[2::2])
     least = NEGLIGIBLE * float(np.max(np.abs(slopes), initial=0.0))

@@ -24,7 +24,7 @@ from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import LogWarmUp, lead_in
 from softsplit.solvers.starts.logistic import fitted_split
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import gate_probabilities
+from softsplit.tree.routing import gate_probabilities, node_reach, node_values
 
 Point = tuple[FloatArray, FloatArray]
 """theta and leaf classes."""
@@ -206,21 +206,13 @@ def refit(
     its weight in a ridge logistic regression is what the choice of the side is worth to it. None if
     no row cares, or all want the same side.
     """
-    samples, n_branches = run.rows.sample(most_rows), len(theta)
+    samples = run.rows.sample(most_rows)
     scores = np.dot(np.ascontiguousarray(theta[:, :-1]) / samples.n_features, samples.features)
     scores -= theta[:, -1:]
     left, right = gate_probabilities(scores, run.problem.steepness)
     table = run.problem.loss.table(leaf_values)
-    values = np.empty((2 * n_branches + 1, left.shape[1]))
-    values[n_branches:] = table.T[:, samples.labels]
-    for t in range(n_branches - 1, -1, -1):
-        values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
-    reach, node = np.ones(left.shape[1]), branch
-    while node > 0:
-        above = (node - 1) // 2
-        reach *= left[above] if node == 2 * above + 1 else right[above]
-        node = above
-    worth = reach * samples.weights * (values[2 * branch + 2] - values[2 * branch + 1])
+    values, reach = node_values(left, right, table.T[:, samples.labels]), node_reach(left, right)
+    worth = reach[branch] * samples.weights * (values[2 * branch + 2] - values[2 * branch + 1])
     weight = np.where(np.abs(worth) > 1e-6 * np.max(np.abs(worth)), np.abs(worth), 0.0)
     target = (worth > 0).astype(float)
     if not np.any(weight * target) or not np.any(weight * (1.0 - target)):
