@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from softsplit.solvers.active_set.soft_leaves import expect, soften
 
 from brute_force import cheapest_assignment
 from helpers import SURROGATES, random_case, surrogate_id
@@ -19,6 +18,7 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, inverse_power
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Status
+from softsplit.solvers.active_set.objective import expect, soften
 from softsplit.solvers.active_set.state import (
     EVALUATE_ONLY,
     NEVER,
