@@ -31,30 +31,8 @@ SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
 
 def in_options(error: Exception) -> str:
     """The sentence of an error."""
-    if isinstance(error, ParameterError):
-        return error.spelled(SPELLINGS)
-    if isinstance(error, AdvisedError):
-        return error.advising(_advice(error))
-    return str(error)
-
-
-def _advice(error: AdvisedError) -> str:
-    from softsplit.data import dataset as errors
-    from softsplit.fitted.conformal import NoHeldOutRowsError
-
-    match error:
-        case NoHeldOutRowsError():
-            return "let softsplit fit choose it, without --depth and --strength together"
-        case errors.OtherRows():
-            return (
-                "give that table, and these rows with --held-out, or judge the tree on them with "
-                "softsplit check"
-            )
-        case errors.TooFewToChoose():
-            return "give them with --depth and --strength, or more rows"
-        case errors.UnknownTarget():
-            return "name it with --target"
-    return error.advice
+    advised = isinstance(error, ParameterError | AdvisedError)
+    return error.spelled(SPELLINGS) if advised else str(error)
 
 
 # --- wrong calls ----------------------------------------------------------------------------------

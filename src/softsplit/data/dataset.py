@@ -1,4 +1,4 @@
-"""The ``Dataset`` record, errors with advice, and stratified sampling of rows."""
+"""The ``Dataset`` record and stratified sampling of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import AdvisedError
 
 
 @dataclass(frozen=True)
@@ -26,18 +25,6 @@ class Dataset:
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
     dropped_rows: int = 0
-
-
-class TooFewToChoose(AdvisedError):
-    """Raised if the rows are too few to compare settings by cross-validation."""
-
-
-class OtherRows(AdvisedError):
-    """Raised if a report of a tree is asked for rows that it was not fitted to."""
-
-
-class UnknownTarget(AdvisedError):
-    """Raised if a tree does not record the name of its target column."""
 
 
 def sample_rows(y: NDArray[Any], count: int, seed: int) -> NDArray[np.intp]:

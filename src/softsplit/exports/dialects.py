@@ -27,8 +27,8 @@ HELD = 2
 class Dialect(Printer):
     """Expressions of SQL. What databases differ in are the attributes below, of SQLite here.
 
-    In templates ``cell`` is a cell of the table, ``text`` its text, ``bare`` the cell without the
-    blanks at both ends, and ``double`` the cell as a number.
+    In templates ``cell`` is a cell of the table, ``text`` its text (of dates without the blanks at
+    both ends), ``bare`` the cell without these blanks, and ``double`` the cell as a number.
     """
 
     signs: ClassVar[Mapping[str, str]] = {"greater": ">", "at least": ">=", "equal": "="}
@@ -57,6 +57,15 @@ class Dialect(Printer):
     """The text of a level that may be a number: 1.0 is written as 1."""
     exactly = "{text} COLLATE BINARY"
     """A text, compared letter by letter."""
+    moment = "{text}"
+    """A date, as the database has it."""
+    formed = "CASE WHEN {text} GLOB '????-??-??*' THEN {text} ELSE {form} END"
+    """The same, if dates may also be written in a ``form``: what ``date_form`` makes of it."""
+    days = (
+        "(CAST(strftime('%s', {moment}) AS REAL) + (CAST(strftime('%f', {moment}) AS REAL) "
+        "- CAST(strftime('%S', {moment}) AS REAL))) / 86400.0"
+    )
+    """Days since 1970-01-01."""
 
     most_arguments = 50
     """Of a function; the limit of SQLite is 127, or less where it was built so."""
@@ -156,13 +165,14 @@ class Dialect(Printer):
 
     def read_day(self, cell: str, form: str) -> str:
         text = self.without_blanks(self.as_text(cell))
+        moment = self.moment.format(cell=cell, text=text)
         if form:
-            text = (
-                f"CASE WHEN {text} GLOB '????-??-??*' THEN {text} ELSE {_iso_text(text, form)} END"
-            )
-        parts = (f"CAST(strftime('{part}', {text}) AS REAL)" for part in ("%s", "%f", "%S"))
-        seconds, precise, whole = parts
-        return f"({seconds} + ({precise} - {whole})) / 86400.0"
+            moment = self.formed.format(cell=cell, text=text, form=self.date_form(text, form))
+        return self.days.format(moment=moment)
+
+    def date_form(self, text: str, form: str) -> str:
+        """A ``strptime`` format as the database has it; here the ISO text of the date."""
+        return _iso_text(text, form)
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -221,6 +231,9 @@ class GreatestDialect(Dialect):
     truths = ("FALSE", "TRUE")
     level_cell = exactly = "{text}"
 
+    def date_form(self, text: str, form: str) -> str:
+        return form
+
 
 class Postgres(GreatestDialect):
     """PostgreSQL 12 and later. A product that underflows is an error there: gates shut earlier."""
@@ -229,6 +242,18 @@ class Postgres(GreatestDialect):
     blanks = "E'" + "".join(f"\\u{ord(c):04x}" for c in BLANKS) + "'"
     number_cell = "NULLIF({double}, 'NaN')"
     exactly = '{text} COLLATE "C"'
+    moment = (
+        "CASE WHEN {text} ~ ':[0-9.]+(Z|[+-][0-9][0-9].*)$' "
+        "THEN EXTRACT(EPOCH FROM CAST({text} AS timestamptz)) "
+        "WHEN {text} <> '' THEN EXTRACT(EPOCH FROM CAST({text} AS timestamp)) END"
+    )
+    formed = moment.replace(
+        "WHEN {text} <> ''",
+        "WHEN {text} !~ '^[0-9]{{4}}-' "
+        "THEN EXTRACT(EPOCH FROM CAST(to_timestamp({text}, '{form}') AS timestamp)) "
+        "WHEN {text} <> ''",
+    )
+    days = "CAST({moment} AS double precision) / 86400.0"
 
     def literal(self, text: str) -> str | None:
         if "\0" in text or has_halves(text):
@@ -236,16 +261,10 @@ class Postgres(GreatestDialect):
         body = text.replace("'", "''")
         return "E'" + body.replace("\\", "\\\\") + "'" if "\\" in body else f"'{body}'"
 
-    def read_day(self, cell: str, form: str) -> str:
-        text = self.without_blanks(self.as_text(cell))
-        epoch = "EXTRACT(EPOCH FROM CAST({} AS {}))"
-        zone = f"{text} ~ ':[0-9.]+(Z|[+-][0-9][0-9].*)$'"
-        cases = f"WHEN {zone} THEN {epoch.format(text, 'timestamptz')} "
-        if form:
-            written = f"to_timestamp({text}, '{_with_words(form)}')"
-            cases += f"WHEN {text} !~ '^[0-9]{{4}}-' THEN {epoch.format(written, 'timestamp')} "
-        cases += f"WHEN {text} <> '' THEN {epoch.format(text, 'timestamp')}"
-        return f"{self.as_double(f'CASE {cases} END')} / 86400.0"
+    def date_form(self, text: str, form: str) -> str:
+        for part, word in FORMAT_WORDS.items():
+            form = form.replace(part, word)
+        return form
 
 
 class DuckDB(GreatestDialect):
@@ -259,13 +278,9 @@ class DuckDB(GreatestDialect):
         "CASE WHEN typeof({cell}) IN ('DOUBLE', 'FLOAT') "
         "THEN regexp_replace({text}, '\\.0$', '') ELSE {text} END"
     )
-
-    def read_day(self, cell: str, form: str) -> str:
-        text = self.without_blanks(self.as_text(cell))
-        moment = f"TRY_CAST({text} AS TIMESTAMP)"
-        if form:
-            moment = f"COALESCE({moment}, try_strptime({text}, '{form}'))"
-        return f"epoch({moment}) / 86400E0"
+    moment = "TRY_CAST({text} AS TIMESTAMP)"
+    formed = "COALESCE(TRY_CAST({text} AS TIMESTAMP), try_strptime({text}, '{form}'))"
+    days = "epoch({moment}) / 86400E0"
 
 
 class BigQuery(GreatestDialect):
@@ -274,6 +289,9 @@ class BigQuery(GreatestDialect):
     double, text_type, materialized = "FLOAT64", "STRING", ""
     blanks = "'" + "".join(f"\\u{ord(c):04x}" for c in BLANKS) + "'"
     number_cell = "IF(IS_NAN({double}), NULL, {double})"
+    moment = "SAFE_CAST({text} AS TIMESTAMP)"
+    formed = "COALESCE(SAFE_CAST({text} AS TIMESTAMP), SAFE.PARSE_TIMESTAMP('{form}', {text}))"
+    days = "UNIX_MICROS({moment}) / 86400000000.0"
 
     def identifier(self, name: str) -> str:
         super().identifier(name)
@@ -281,13 +299,6 @@ class BigQuery(GreatestDialect):
 
     def literal(self, text: str) -> str | None:
         return None if has_halves(text) else f"'{_escaped(text)}'"
-
-    def read_day(self, cell: str, form: str) -> str:
-        text = self.without_blanks(self.as_text(cell))
-        moment = f"SAFE_CAST({text} AS TIMESTAMP)"
-        if form:
-            moment = f"COALESCE({moment}, SAFE.PARSE_TIMESTAMP('{form}', {text}))"
-        return f"UNIX_MICROS({moment}) / 86400000000.0"
 
 
 class SQLServer(Dialect):
@@ -300,6 +311,8 @@ class SQLServer(Dialect):
     trim, number_cell, level_cell = "TRIM({blanks} FROM {text})", "{double}", "{text}"
     exactly = "(({text}) COLLATE Latin1_General_100_BIN2 + N'|')"
     """The mark at the end: blanks there would not count."""
+    moment, formed = "CAST({cell} AS datetime2)", "CONVERT(datetime2, {cell}, {form})"
+    days = "DATEDIFF_BIG(microsecond, '1970-01-01', {moment}) / 86400000000E0"
 
     def literal(self, text: str) -> str | None:
         """Characters before the blank by their numbers: a backslash at the end of a line would join
@@ -313,11 +326,8 @@ class SQLServer(Dialect):
     def level_literal(self, level: str) -> str | None:
         return self.literal(f"{level}|")
 
-    def read_day(self, cell: str, form: str) -> str:
-        moment = f"CAST({cell} AS datetime2)"
-        if form:
-            moment = f"CONVERT(datetime2, {cell}, {STYLES[form.split(' ')[0]]})"
-        return f"DATEDIFF_BIG(microsecond, '1970-01-01', {moment}) / 86400000000E0"
+    def date_form(self, text: str, form: str) -> str:
+        return str(STYLES[form.split(" ")[0]])
 
     def call(self, function: str, args: list[str]) -> str:
         if function in ("max", "min"):
@@ -350,12 +360,6 @@ def _escaped(text: str) -> str:
 
 FORMAT_WORDS = {"%d": "DD", "%m": "MM", "%Y": "YYYY", "%H": "HH24", "%M": "MI", "%S": "SS"}
 """Parts of date formats in PostgreSQL."""
-
-
-def _with_words(form: str) -> str:
-    for part, word in FORMAT_WORDS.items():
-        form = form.replace(part, word)
-    return form
 
 
 def _iso_text(text: str, form: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup, Name, Op, Read
+from softsplit.exports.program import TreeProgram
 from softsplit.fitted.model import TreeModel
 from softsplit.persistence.saved import SavedTree
 from softsplit.support.output_files import PathName, write_file
@@ -139,10 +141,8 @@ class CodePrinter(Printer):
     ranked = "rank({at}, {knots}, {ranks})"
     levels, level = "{{{}}}", "{}: {}"
     """Positions of levels by their texts, and one of them."""
-    helpers: ClassVar[Mapping[str, str]] = {}
-    """Functions that read a kind of cell, and before them one called "absent", if cells need it."""
-    interpolation = ""
-    """The function that gives ranks."""
+    template, reason = "", ""
+    """The file of the language, and how a reason is written of its question, variable and value."""
 
     def __init__(self) -> None:
         self.constants: list[str] = []
@@ -157,15 +157,38 @@ class CodePrinter(Printer):
         """The name of a table of numbers."""
         return self.constant(self.listed.format(", ".join(map(repr, values))))
 
-    def functions(self, columns: Iterable[Column]) -> list[str]:
-        """The functions that code which reads these columns calls; last, when all is printed."""
-        kinds = {column.kind for column in columns}
-        needed = [text for kind, text in self.helpers.items() if kind in kinds or kind == "absent"]
-        return (needed if kinds else []) + [self.interpolation] * self.curves
+    def write(self, program: TreeProgram, path: PathName | None, **more: Any) -> str:
+        """The program by the template of the language, also in a file if one is given."""
+        text = (
+            _environment()
+            .get_template(self.template)
+            .render(
+                header=HEADER,
+                columns=program.columns,
+                kinds={column.kind for column in program.columns},
+                classes=list(map(self.label, program.classes)),
+                definitions={name: self(e) for name, e in program.definitions.items()},
+                predicted=self(program.predicted),
+                probabilities=list(map(self, program.probabilities)),
+                reasons=[
+                    self.reason.format(question, self.quoted(variable), self(value))
+                    for question, variable, value, _ in program.reasons
+                ],
+                base={reason.question: reason.base for reason in program.reasons},
+                constants=self.constants,
+                curves=self.curves,
+                **more,
+            )
+        )
+        return written(text, path)
 
     @abstractmethod
     def quoted(self, text: str) -> str:
         """A text of the language."""
+
+    @abstractmethod
+    def label(self, label: Any) -> str:
+        """A class label."""
 
     def form(self, column: Column) -> str:
         """How dates of a column are written, as a further argument of its reader."""
@@ -238,6 +261,9 @@ def remark(text: Any, length: int = 60) -> str:
     return shown.replace("?", "\\x3f")
 
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 HEADER = f"Written by softsplit {__version__}: a classification tree. Nothing else is needed."
 
 
@@ -252,6 +278,18 @@ def model_in(tree: Any) -> TreeModel:
     if hasattr(tree, "to_local"):  # of Dask
         tree = tree.to_local()
     return classifier_in(tree).tree_
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("softsplit.exports"), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters["remark"] = remark
+    return environment
 
 
 def written(text: str, path: PathName | None) -> str:

@@ -46,10 +46,6 @@ SLACK = 1e-12
 """Rounding of floats: a score this little above the threshold is not above it."""
 
 
-class NoHeldOutRowsError(AdvisedError):
-    """A tree is asked how sure it is and knows no held-out rows."""
-
-
 @dataclass(frozen=True)
 class HeldOutScores:
     """Scores 1 - p_y of rows that a tree was not trained on.
@@ -137,10 +133,11 @@ def checked_confidence(value: object, name: str = "confidence") -> float:
 def known_scores(held_out: HeldOutScores | None) -> HeldOutScores:
     """The held-out scores of a tree; one sentence if it has none."""
     if held_out is None:
-        raise NoHeldOutRowsError(
+        raise AdvisedError(
             "this tree knows no held-out rows",
             "choose it with SoftTreeClassifierCV, or give rows that it was not trained on to "
             "calibrate(X, y)",
+            "let softsplit fit choose it, without --depth and --strength together",
         )
     return held_out
 

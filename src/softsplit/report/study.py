@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.data.dataset import OtherRows, TooFewToChoose, UnknownTarget, sample_rows
+from softsplit.data.dataset import sample_rows
 from softsplit.data.files import Table
 from softsplit.data.learning import LabelledRows, label
 from softsplit.estimators.base import CutShortWarning
@@ -31,7 +31,7 @@ from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
 from softsplit.settings.parameter import parameters as table_parameters
 from softsplit.settings.table import CLASSIFIER, SEARCH
-from softsplit.support.messages import visible
+from softsplit.support.messages import AdvisedError, visible
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import load
 
@@ -193,7 +193,11 @@ def rows_of(
     """
     target = target or tree.tree_.target
     if target is None:
-        raise UnknownTarget("the tree does not know the column of its classes", "name the target")
+        raise AdvisedError(
+            "the tree does not know the column of its classes",
+            "name the target",
+            "name it with --target",
+        )
     coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
     apart = [str(name) for name in named_columns(tree.constraints, tree.fairness)]
     rows = label(table, coding, tree.classes_, target, apart)
@@ -218,12 +222,14 @@ def check_training_rows(tree: SoftTreeClassifier, rows: LabelledRows, name: str)
     if np.array_equal(here, profile.classes) or _has_values_of(profile, rows):
         return
     k = int(np.argmax(np.abs(here - profile.classes)))
-    raise OtherRows(
+    raise AdvisedError(
         f"{name} is not the table that the tree was fitted to: it has {int(here.sum()):,} rows, "
         f"{int(here[k]):,} of class {str(tree.classes_[k])!r}, where the tree was fitted to "
         f"{int(profile.rows):,}, {int(profile.classes[k]):,} of that class",
         "give that table, and these rows as held_out=(X, y), or judge the tree on them with "
         "softsplit.check_rows",
+        "give that table, and these rows with --held-out, or judge the tree on them with softsplit "
+        "check",
     )
 
 
@@ -326,10 +332,11 @@ def _chosen(
 def _check_choice(y: NDArray[Any]) -> None:
     labels, counts = np.unique(y, return_counts=True)
     if np.sort(counts)[-2] < 2:
-        raise TooFewToChoose(
+        raise AdvisedError(
             f"only one class of {len(labels)} has more than one row, too few to choose settings by "
             "cross-validation",
             "give depth and strength, or more rows",
+            "give them with --depth and --strength, or more rows",
         )
 
 

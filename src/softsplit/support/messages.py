@@ -49,20 +49,20 @@ class AdvisedError(ValueError):
     Attributes
     ----------
     problem : str
-    advice : str
-        What to do in Python; empty if there is nothing to say.
+    advice, typed : str
+        What to do in Python, and on the command line; empty if there is nothing to say.
     """
 
-    def __init__(self, problem: str, advice: str = "") -> None:
-        super().__init__(problem, advice)
-        self.problem, self.advice = problem, advice
+    def __init__(self, problem: str, advice: str = "", typed: str = "") -> None:
+        super().__init__(problem, advice, typed)
+        self.problem, self.advice, self.typed = problem, advice, typed
 
-    def advising(self, advice: str) -> str:
-        """The sentence with other advice."""
-        return f"{self.problem}; {advice}." if advice else f"{self.problem}."
+    def spelled(self, spellings: Mapping[str, str]) -> str:
+        """The sentence with the advice of the command line."""
+        return f"{self.problem}; {self.typed or self.advice}."
 
     def __str__(self) -> str:
-        return self.advising(self.advice)
+        return f"{self.problem}; {self.advice}." if self.advice else f"{self.problem}."
 
 
 # What only Python calls a table and its classes.
