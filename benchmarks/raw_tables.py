@@ -29,7 +29,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from softsplit import SoftTreeClassifierCV
 from softsplit.data import load_dataset, read_table
-from softsplit.data.coding import code_frame
+from softsplit.data.dataset import code_frame
 from softsplit.data.files import typed
 
 STRENGTHS = np.logspace(-2.5, 1, 6)

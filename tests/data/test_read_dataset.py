@@ -75,9 +75,13 @@ def test_missing_values_are_counted_by_column(path):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"target": "rsk"}, "target 'rsk' is not a column; did you mean 'risk'?"),
-        ({}, {"target": "xyz"}, "'xyz' is not a column; there are age, town, smoker, risk"),
-        ({}, {"categorical": ["twn"]}, "categorical column 'twn' is not a column; did you mean"),
+        ({}, {"target": "rsk"}, "target 'rsk' is not a column of the table; did you mean 'risk'?"),
+        (
+            {},
+            {"target": "xyz"},
+            "'xyz' is not a column of the table; there are: age, town, smoker, risk",
+        ),
+        ({}, {"categorical": ["twn"]}, "column 'twn' is missing; did you mean"),
         ({}, {"categorical": ["risk"]}, "target 'risk' cannot be a feature as well"),
         ({}, {"missing": "guess"}, "missing must be 'refuse' or 'drop', got 'guess'"),
         ({}, {"coding": "hot"}, "coding 'hot' is unknown"),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from softsplit.support.options import late_names
 
 if TYPE_CHECKING:
-    from softsplit.data.coding import PlainCoding
-    from softsplit.data.dataset import Dataset
+    from softsplit.data.dataset import Dataset, PlainCoding
     from softsplit.data.files import Table, read_table
     from softsplit.data.learning import LabelledRows, learn
     from softsplit.data.named import BUNDLED, Coding, catalogue, load_dataset
@@ -30,5 +29,5 @@ __all__ = [
 
 # Names are imported at first use: reading a table must not import scikit-learn.
 __getattr__, __dir__ = late_names(
-    __name__, __all__, "files", "dataset", "coding", "tables", "learning", "named"
+    __name__, __all__, "files", "dataset", "tables", "learning", "named"
 )

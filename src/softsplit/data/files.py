@@ -15,8 +15,9 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,12 @@ import numpy as np
 import pandas as pd
 
 from softsplit.support.messages import counted, cut, nearest, shown, visible
-from softsplit.variables.columns import listed_columns
+from softsplit.variables.columns import listed_columns, missing_columns
+from softsplit.variables.contents import number_of, read
 
 STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")
-TEXT_ENDINGS = (".csv", ".tsv", ".txt")
-PARQUET_ENDINGS = (".parquet", ".pq")
-FEATHER_ENDINGS = (".feather", ".arrow")
-EXCEL_ENDINGS = (".xlsx",)
-PARQUET_MAGIC = b"PAR1"
-FEATHER_MAGIC = b"ARROW1"
-EXCEL_MAGIC = b"PK\x03\x04"
+ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".xlsx")
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 INDEX_NAME = "Unnamed: 0"
 """The name that pandas gives to a first column without one."""
@@ -101,7 +97,7 @@ def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
         raise FileNotFoundError(f"there is no file {str(path)!r}.")
     ending = path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]
     kind = ending[0].lower() if ending else ""
-    if kind not in (*TEXT_ENDINGS, *PARQUET_ENDINGS, *FEATHER_ENDINGS, *EXCEL_ENDINGS):
+    if kind not in ENDINGS:
         raise ValueError(
             f"file {path.name!r} is of no known kind; give a .csv, .tsv, .csv.gz, .parquet, "
             ".feather or .xlsx file."
@@ -133,9 +129,11 @@ def _unpacked(name: str, content: bytes) -> bytes:
 def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     stem = name.split(".")[0] or name
     name = visible(name)
-    for magic, read in READERS.items():
+    for magic, reader in READERS.items():
         if content.startswith(magic):
-            return Table(stem, _unique(name, read(name, content)))
+            frame = reader(name, content)
+            named = frame.set_axis(_checked_names(name, frame.columns), axis=1)
+            return Table(stem, named.reset_index(drop=True))
     text = _decoded(name, content, encoding)
     if not text.strip():
         raise ValueError(f"{name} is empty; its first line must name the columns.")
@@ -153,15 +151,7 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     return Table(stem, frame, separator != ",", notes, left_out)
 
 
-def _parquet(name: str, content: bytes) -> pd.DataFrame:
-    return _of_arrow(name, content, "Parquet")
-
-
-def _feather(name: str, content: bytes) -> pd.DataFrame:
-    return _of_arrow(name, content, "Feather")
-
-
-def _of_arrow(name: str, content: bytes, kind: str) -> pd.DataFrame:
+def _of_arrow(kind: str, name: str, content: bytes) -> pd.DataFrame:
     try:
         import pyarrow.feather
         import pyarrow.parquet
@@ -206,7 +196,12 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
 
 
-READERS = {PARQUET_MAGIC: _parquet, FEATHER_MAGIC: _feather, EXCEL_MAGIC: _excel}
+# Readers by the bytes that files of a kind begin with.
+READERS = {
+    b"PAR1": partial(_of_arrow, "Parquet"),
+    b"ARROW1": partial(_of_arrow, "Feather"),
+    b"PK\x03\x04": _excel,
+}
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
@@ -219,22 +214,19 @@ def first_repeated(names: Iterable[str]) -> str | None:
     return None
 
 
-def _unique(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    names = [str(column) for column in frame.columns]
-    for place, column in enumerate(names):
-        _check_length(name, place, column)
-    repeated = first_repeated(names)
+def _checked_names(name: str, columns: Iterable[Any]) -> list[str]:
+    """Return the names of columns, none of them very long and, where there is one, none twice."""
+    names = list(map(str, columns))
+    for place, column in enumerate(names, start=1):
+        if len(column) > NAME_CHARACTERS:
+            raise ValueError(
+                f"the name of column {place} of {name} has {len(column)} characters, more than "
+                f"{NAME_CHARACTERS}; the first line must name all columns."
+            )
+    repeated = first_repeated(filter(None, names))
     if repeated is not None:
         raise ValueError(f"{name} has several columns named {shown(repeated)}; rename all but one.")
-    return frame.set_axis(names, axis=1).reset_index(drop=True)
-
-
-def _check_length(name: str, place: int, column: str) -> None:
-    if len(column) > NAME_CHARACTERS:
-        raise ValueError(
-            f"the name of column {place + 1} of {name} has {len(column)} characters, more than "
-            f"{NAME_CHARACTERS}; the first line must name all columns."
-        )
+    return names
 
 
 def _decoded(name: str, content: bytes, encoding: str | None) -> str:
@@ -271,12 +263,8 @@ def _header(text: str, separator: str) -> list[str]:
 
 def _checked_header(name: str, text: str, separator: str) -> list[str]:
     """Return the fields of the first line, of which only the first may be empty."""
-    header = [field.strip() for field in _header(text[:HEADER_BYTES], separator)]
-    for place, field in enumerate(header):
-        _check_length(name, place, field)
-    repeated = first_repeated(filter(None, header))
-    if repeated is not None:
-        raise ValueError(f"{name} has several columns named {shown(repeated)}; rename all but one.")
+    fields = _header(text[:HEADER_BYTES], separator)
+    header = _checked_names(name, map(str.strip, fields))
     for place, field in enumerate(header):
         if not field and place > 0:
             raise ValueError(
@@ -368,28 +356,6 @@ def _without_index(
     raise ValueError(f"column 1 of {name} has no name; the first line must name all columns.")
 
 
-def as_numbers(column: pd.Series, decimal_comma: bool) -> pd.Series | None:
-    """Return a column as floats, NaN for missing values, or None if it is not numeric."""
-    if pd.api.types.is_bool_dtype(column.dtype):
-        return None
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return column.astype(float)
-    if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
-        return None
-    known = column.dropna()
-    if len(known) and not all(isinstance(value, str) for value in known):
-        if any(isinstance(value, str | bool) for value in known):
-            return None
-    elif decimal_comma and known.str.contains(",").any():
-        if not known.str.fullmatch(DECIMAL_COMMA).all():
-            return None
-        column = column.str.replace(",", ".", regex=False)
-    try:
-        return pd.to_numeric(column, errors="raise").astype(float)
-    except (ValueError, TypeError):
-        return None
-
-
 def with_decimal_points(table: Table) -> pd.DataFrame:
     """Return the frame with decimal points in place of decimal commas in numeric columns."""
     if not table.decimal_comma:
@@ -404,9 +370,10 @@ def with_decimal_points(table: Table) -> pd.DataFrame:
 
 def typed(table: Table) -> pd.DataFrame:
     """Return the frame with numeric columns as floats."""
-    frame = table.frame.copy()
+    frame = with_decimal_points(table).copy()
     for name in frame.columns:
-        numbers = as_numbers(frame[name], table.decimal_comma)
+        truths = pd.api.types.is_bool_dtype(frame[name].dtype)
+        numbers = None if truths else read(frame[name], number_of)
         if numbers is not None:
             frame[name] = numbers
     return frame
@@ -418,22 +385,15 @@ def require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "col
     absent = [name for name in wanted if name not in names]
     if not absent:
         return
-    close = nearest(absent[0], names) if len(absent) == 1 else None
-    present = listed_columns([cut(visible(name), 20) for name in names])
-    hint = f"did you mean {close}?" if close else f"there are: {present}."
-    listed = listed_columns([shown(name, 24) for name in absent])
     if what == "target":
-        raise ValueError(f"target {listed} is not a column of the table; {hint}")
-    which = "column {} is" if len(absent) == 1 else "columns {} are"
-    raise ValueError(f"{which.format(listed)} missing; {hint}")
+        close = nearest(absent[0], names)
+        hint = f"did you mean {close}?" if close else f"there are: {_present(names)}."
+        raise ValueError(f"target {shown(absent[0], 24)} is not a column of the table; {hint}")
+    raise ValueError(missing_columns(absent, names, f"there are: {_present(names)}."))
 
 
-def refuse_dates(name: str, column: pd.Series) -> None:
-    """Raise ``ValueError`` for a column of dates, which has no natural zero and no unit."""
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        raise ValueError(
-            f"column {shown(name)} holds dates; turn it into numbers, such as days since a day."
-        )
+def _present(names: Sequence[str]) -> str:
+    return listed_columns([cut(visible(name), 20) for name in names])
 
 
 def refuse_fractions(target: str, numbers: Any) -> None:

@@ -87,15 +87,9 @@ def learn(
         for name, kind in (feature_types or {}).items()
         if kind != DROP or name not in table.left_out
     }
-    require_columns(table.frame, [target], "target")
-    require_columns(table.frame, feature_types)
+    frame, labels, kept = _labelled(table, target, feature_types)
     if target in feature_types:
         raise ValueError(f"target {shown(target)} cannot be a feature or be left out.")
-    if len(table.frame) == 0:
-        raise ValueError("the table has no rows.")
-    frame = with_decimal_points(table)
-    labels = class_texts(frame[target])
-    kept = np.array([label is not None for label in labels])
     y = _checked_labels(frame[target][kept], labels[kept], target)
     features = frame.drop(columns=target)[kept]
     if features.shape[1] == 0:
@@ -107,6 +101,19 @@ def learn(
         raise error.numbered(np.flatnonzero(kept) + 1) from None
     rows = replace(rows, apart=_apart(frame, apart, kept))
     return LabelledRows(rows, y, target, int((~kept).sum()))
+
+
+def _labelled(
+    table: Table, target: str, columns: Collection[str] = ()
+) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.bool_]]:
+    """Return a table that has a target and other ``columns``, its classes, and which are known."""
+    require_columns(table.frame, [target], "target")
+    require_columns(table.frame, columns)
+    if len(table.frame) == 0:
+        raise ValueError("the table has no rows.")
+    frame = with_decimal_points(table)
+    labels = class_texts(frame[target])
+    return frame, labels, np.array([label is not None for label in labels])
 
 
 def _apart(
@@ -170,18 +177,13 @@ def label(
     apart : collection of str
         As of ``learn``.
     """
-    require_columns(table.frame, [target], "target")
-    if len(table.frame) == 0:
-        raise ValueError("the table has no rows.")
-    frame = with_decimal_points(table)
-    labels = class_texts(frame[target])
+    frame, labels, kept = _labelled(table, target)
     known = {text_of(value): i for i, value in enumerate(classes.tolist())}
     other = next((v for v in labels if v is not None and v not in known), None)
     if other is not None:
         raise ValueError(
             f"class {shown(other)} in column {shown(target)} is not a class of the model."
         )
-    kept = np.array([value is not None for value in labels])
     y = classes[[known[value] for value in labels[kept]]]
     rows = coding.code(features_of(frame, target)[kept])
     rows = replace(rows, apart=_apart(frame, apart, kept))

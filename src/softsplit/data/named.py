@@ -19,8 +19,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 
-from softsplit.data.coding import PlainCoding, code_frame
-from softsplit.data.dataset import Dataset
+from softsplit.data.dataset import Dataset, PlainCoding, code_frame
 from softsplit.data.openml import fetch_openml
 
 Coding = PlainCoding | Literal["table", "reported"]

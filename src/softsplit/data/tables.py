@@ -9,16 +9,15 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from softsplit.data.coding import PlainCoding, code_frame
-from softsplit.data.dataset import Dataset
+from softsplit.data.dataset import Dataset, PlainCoding, code_frame
 from softsplit.data.files import (
     first_repeated,
     read_table,
-    refuse_dates,
     refuse_fractions,
+    require_columns,
     typed,
 )
-from softsplit.support.messages import cut, nearest, shown
+from softsplit.support.messages import cut, shown
 from softsplit.variables.columns import listed_columns
 from softsplit.variables.variable import refuse_infinity
 
@@ -85,24 +84,18 @@ def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str])
     repeated = first_repeated(names)
     if repeated is not None:
         raise ValueError(f"there are several columns named {shown(repeated)}; rename all but one.")
-    for what, wanted in [("target", target), *(("categorical column", c) for c in categorical)]:
-        if wanted not in frame.columns:
-            close = nearest(wanted, names)
-            hint = f"did you mean {close}?" if close else f"there are {_listed(names)}."
-            raise ValueError(f"{what} {shown(wanted)} is not a column; {hint}")
+    require_columns(frame, [target], "target")
+    require_columns(frame, categorical)
     if target in categorical:
         raise ValueError(f"target {shown(target)} cannot be a feature as well.")
-
-
-def _listed(texts: list[str]) -> str:
-    return listed_columns([cut(text) for text in texts], most=5)
 
 
 def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
     if missing not in ("refuse", "drop"):
         raise ValueError(f"missing must be 'refuse' or 'drop', got {shown(missing)}.")
     counts = frame.isna().sum()
-    incomplete = _listed([f"{column!r} ({count})" for column, count in counts[counts > 0].items()])
+    gaps = [cut(f"{column!r} ({count})") for column, count in counts[counts > 0].items()]
+    incomplete = listed_columns(gaps, most=5)
     if incomplete and missing == "refuse":
         raise ValueError(
             f"values are missing in column {incomplete}; fill them in, or leave those rows out "
@@ -135,7 +128,11 @@ def _check_features(
         if column == target:
             continue
         values = frame[column]
-        refuse_dates(column, values)
+        if pd.api.types.is_datetime64_any_dtype(values.dtype):  # no natural zero and no unit
+            raise ValueError(
+                f"column {shown(column)} holds dates; turn it into numbers, such as days since a "
+                "day."
+            )
         if column not in categorical:
             refuse_infinity(column, values.to_numpy(dtype=float))
             continue

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.support.bent_rows import sampled_rows
 from softsplit.support.hinged_table import HingedTable
-from softsplit.support.messages import nearest, shown
 from softsplit.support.row_budgets import ROWS
-from softsplit.variables.columns import Columns, listed_columns
+from softsplit.variables.columns import Columns, missing_columns
 from softsplit.variables.contents import as_table, columns_at, names_of
 from softsplit.variables.curves import hinges, learn_knots
 from softsplit.variables.dates import part_name
@@ -396,12 +395,8 @@ class Coding:
         at = {name: j for j, name in enumerate(names)}
         absent = [self.names[j] for j in places if self.names[j] not in at]
         if absent:
-            close = nearest(absent[0], names) if len(absent) == 1 else None
-            hint = "give a table with the columns that the tree was trained on."
-            hint = f"did you mean {close}?" if close else hint
-            listed = listed_columns([shown(name, 24) for name in absent])
-            which = f"column {listed} is" if len(absent) == 1 else f"columns {listed} are"
-            raise ValueError(f"{which} missing; {hint}")
+            advice = "give a table with the columns that the tree was trained on."
+            raise ValueError(missing_columns(absent, names, advice))
         columns = columns_at(table, [at[self.names[j]] for j in places], names)
         return {j: columns[at[self.names[j]]] for j in places}
 

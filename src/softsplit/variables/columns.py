@@ -25,6 +25,14 @@ def listed_columns(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def missing_columns(absent: Sequence[str], names: Sequence[str], advice: str) -> str:
+    """Return the sentence for columns that are not among ``names``."""
+    close = nearest(absent[0], names) if len(absent) == 1 else None
+    listed = listed_columns([shown(name, 24) for name in absent])
+    which = f"column {listed} is" if len(absent) == 1 else f"columns {listed} are"
+    return f"{which} missing; {f'did you mean {close}?' if close else advice}"
+
+
 class Columns:
     """The columns of a table, by name or position.
 
