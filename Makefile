@@ -75,7 +75,7 @@ TEST_TOOLS := build hatch-fancy-pypi-readme hatchling hypothesis jsonschema matp
 test-oldest: $(VENV)/.made ## the tests with the oldest versions that pyproject.toml allows, in build/oldest
 	@mkdir -p build
 	@test -d build/oldest || $(PYTHON) -m venv build/oldest
-	@$(BIN)/python tests/lower_bounds.py > build/oldest.txt
+	@$(BIN)/python docs/site/lower_bounds.py > build/oldest.txt
 	build/oldest/bin/python -m pip install --quiet --constraint build/oldest.txt --editable '.[all]' $(TEST_TOOLS)
 	build/oldest/bin/python -m pytest -n auto --dist worksteal -W default $(NO_SITE) $(ARGS)
 

@@ -7,13 +7,10 @@ import random
 import resource
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from experiment_parts import SMALL, contents, small
@@ -149,47 +146,6 @@ class KillAfter(RunProgress):
         self.seen += 1
         if self.seen == self.count:
             os.kill(self.pid, signal.SIGKILL)
-
-
-def _wait_for_port(port: int, seconds: float = 120.0) -> None:
-    """A busy machine may take longer to start a scheduler than a run waits for one."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-
-
-@contextmanager
-def cluster(port: int) -> Iterator[tuple[str, int]]:
-    """A scheduler and a worker in processes of their own: address, and the scheduler's number."""
-    address = f"tcp://127.0.0.1:{port}"
-    # A worker loads what the experiment names, and the data from where the run has it.
-    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    options = {
-        "env": environment() | {"PYTHONPATH": paths},
-        "stdout": subprocess.DEVNULL,
-        "stderr": subprocess.DEVNULL,
-    }
-    scheduler = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port",
-         str(port), "--no-dashboard"], **options,
-    )  # fmt: skip
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "1",
-         "--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "60"], **options,
-    )  # fmt: skip
-    try:
-        _wait_for_port(port)
-        yield address, scheduler.pid
-    finally:
-        for process in (worker, scheduler):
-            process.kill()
-            process.wait()
 
 
 LONG_WORK = """

@@ -9,13 +9,7 @@ import numpy as np
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import (
-    BY_NAME,
-    PenaltyPair,
-    exponential,
-    inverse_power,
-    power,
-)
+from softsplit.problem.penalties import BY_NAME, PenaltyPair, exponential, inverse_power, power
 from softsplit.problem.problem import TrainingProblem
 from softsplit.tree.parameters import Topology, TreeParameters
 

@@ -26,9 +26,7 @@ from softsplit.capacity import (
     vc_lower_bound,
     vc_upper_bound,
 )
-from softsplit.capacity.growth import (
-    soft_tree_growth,
-)
+from softsplit.capacity.growth import soft_tree_growth
 
 DEPTHS, FEATURES = st.integers(1, 8), st.integers(1, 40)
 

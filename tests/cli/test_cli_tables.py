@@ -14,7 +14,6 @@ import pytest
 from cli_runs import invoke, refused, works
 from softsplit.persistence import load_model
 from softsplit.report import comparison
-from softsplit.report.comparison import ComparisonOptions
 from tables import people, written
 
 QUICK = ["--depth", "1", "--strength", "2", "--jobs", "1", "--quiet"]
@@ -41,15 +40,6 @@ def expected(model, tmp_path_factory):
     """Predictions for the plain table."""
     plain = written(tmp_path_factory.mktemp("plain"), "plain")
     return works(invoke("predict", model, plain, "--proba", "--quiet"))
-
-
-@pytest.fixture
-def light(monkeypatch):
-    """Little work for reports and paths."""
-    options = ComparisonOptions(
-        path_cells=400, trained_cells=400, fewest_rows=100, points=2, folds=2
-    )
-    monkeypatch.setattr(comparison, "OPTIONS", options)
 
 
 @pytest.mark.parametrize("kind", SAME)

@@ -17,14 +17,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from places import FILES
-from softsplit import (
-    check_rows,
-    dumps_model,
-    export_markdown,
-    export_text,
-    load_model,
-    loads_model,
-)
+from softsplit import check_rows, dumps_model, export_markdown, export_text, load_model, loads_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "persistence"))
 

@@ -55,10 +55,7 @@ class Server(HTTPServer):
             **changes,
         }
         text = json.dumps({"data_set_description": description}).encode()
-        self.answers = {
-            "/api/v1/json/data/77": (200, text),
-            "/data/paint.arff": (200, content),
-        }
+        self.answers = {"/api/v1/json/data/77": (200, text), "/data/paint.arff": (200, content)}
 
 
 class Handler(BaseHTTPRequestHandler):

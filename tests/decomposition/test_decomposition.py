@@ -77,10 +77,7 @@ def test_a_partition_names_every_branch_once(partition):
 def test_subtrees_are_subtrees_and_the_lowest_come_first():
     look = view(3)
     drawn = {tuple(tuple(sorted(b.branches)) for b in Subtrees(2).blocks(look)) for _ in range(20)}
-    assert drawn == {
-        ((2, 5, 6), (1, 3, 4), (0,)),
-        ((6,), (5,), (4,), (3,), (0, 1, 2)),
-    }
+    assert drawn == {((2, 5, 6), (1, 3, 4), (0,)), ((6,), (5,), (4,), (3,), (0, 1, 2))}
 
 
 def test_the_largest_violation_comes_first_and_small_ones_not_at_all():
@@ -210,10 +207,7 @@ def history(**last):
     [
         (lambda: Subtrees(0), "height must be a positive integer"),
         (lambda: LargestViolation(2.0), r"share must lie in \[0, 1\]"),
-        (
-            lambda: Proximal(np.nan, random_case(0, 1).tree),
-            "proximal must be a finite number >= 0",
-        ),
+        (lambda: Proximal(np.nan, random_case(0, 1).tree), "proximal must be a finite number >= 0"),
         (lambda: MacroIterations(0), "count of MacroIterations must be a positive integer, got 0"),
         (lambda: MacroIterations(True), "count of MacroIterations must be a positive integer"),
         (lambda: MacroIterations("3"), "count of MacroIterations must be a positive integer"),

@@ -13,12 +13,7 @@ from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, check_rows, dumps_model, loads_model
 from softsplit.cli.app import app
-from softsplit.drift.two_samples import (
-    holm,
-    p_value_all_unseen,
-    p_value_location,
-    p_value_shares,
-)
+from softsplit.drift.two_samples import holm, p_value_all_unseen, p_value_location, p_value_shares
 
 
 def drawn_table(seed: int, rows: int) -> tuple[pd.DataFrame, pd.Series]:

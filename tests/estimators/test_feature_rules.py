@@ -7,12 +7,7 @@ import pytest
 
 from requirement_cases import rows, table
 from slow_cases import slow
-from softsplit import (
-    SoftTreeClassifier,
-    SoftTreeClassifierCV,
-    export_text,
-    strength_path,
-)
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text, strength_path
 
 
 def small(**given):

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
-from importlib.resources import files
 
-import jsonschema
 import numpy as np
 import pytest
 
 from monotone_cases import table, violations
-from softsplit import (
-    SoftTreeClassifier,
-    dumps_model,
-    loads_model,
-)
+from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.advice.monotone_check import check_monotone
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.summary import FeatureSummary
@@ -24,9 +17,6 @@ from softsplit.reading.text import tree_text
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import LinearScaling
 
-SCHEMA = jsonschema.Draft202012Validator(
-    json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
-)
 WISHES = [
     (2, {"a": "+", "e": "-", "o": "+"}),
     (3, {"a": "+", "e": "-"}),

@@ -9,12 +9,7 @@ from numpy.testing import assert_allclose
 
 from monotone_cases import coded_violations
 from slow_cases import slow
-from softsplit import (
-    EqualizedOdds,
-    Parity,
-    RateConstraint,
-    SoftTreeClassifier,
-)
+from softsplit import EqualizedOdds, Parity, RateConstraint, SoftTreeClassifier
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
 from softsplit.solvers.base import Budget

@@ -70,8 +70,7 @@ def test_code_answers_as_the_tree_does(runner, name):
 
 
 @pytest.mark.parametrize(
-    ("runner", "part"),
-    halved([name for name in RUNNERS if name != "excel"], PARTS),
+    ("runner", "part"), halved([name for name in RUNNERS if name != "excel"], PARTS)
 )
 def test_parts_of_dates(runner, part):
     if why := absent(runner):
@@ -111,8 +110,7 @@ def test_any_tree(seed, depth, kind, labels):
 def test_a_tree_without_features():
     tree, X = random_classifier(2, depth=2)
     tree.tree_ = replace(
-        tree.tree_,
-        parameters=replace(tree.tree_.parameters, weights=np.zeros_like(tree.weights_)),
+        tree.tree_, parameters=replace(tree.tree_.parameters, weights=np.zeros_like(tree.weights_))
     )
     frame = pd.DataFrame(X, columns=tree.feature_names_in_)
     for run in (in_this_process, run_sqlite, run_c, run_onnx):

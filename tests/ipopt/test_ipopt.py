@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,11 +35,7 @@ SCOPES = {"local": (0.7, 0.0), "global": (0.0, 0.9), "both": (0.7, 0.9), "none":
 
 
 def make_problem(
-    depth: int,
-    steepness: float,
-    penalties: PenaltyPair,
-    rate: float = 0.1,
-    seed: int = 0,
+    depth: int, steepness: float, penalties: PenaltyPair, rate: float = 0.1, seed: int = 0
 ) -> TrainingProblem:
     """Weighted random rows; few, as every check costs a call per variable."""
     rng = np.random.default_rng(seed)
@@ -171,24 +165,6 @@ def test_time_limit_holds() -> None:
     ipopt_worker._stop_idle()
     solution = IpoptSolver().solve(problem, begin(problem), Budget(time_limit=0.001))
     assert solution.status is Status.TIME_LIMIT
-
-
-@pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time is up as soon as an iterate has arrived."""
-    spent = [0.0]
-
-    class Late(IpoptProgress):
-        def keep(self, *iterate: object) -> None:
-            super().keep(*iterate)  # type: ignore[arg-type]
-            spent[0] = 1e6
-
-    clock = SimpleNamespace(time=lambda: time.time() + spent[0])
-    monkeypatch.setattr(ipopt_worker, "IpoptProgress", Late)
-    monkeypatch.setattr(ipopt_worker, "time", clock)
-
-
-WORK = 0.5
 
 
 def test_child_that_breaks_down_is_a_failure() -> None:

@@ -117,12 +117,7 @@ def test_sums_of_parts_are_those_of_all_rows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"scale": "quantile"},
-        {"scale": "minmax", "class_weight": "balanced"},
-    ],
+    "settings", [{}, {"scale": "quantile"}, {"scale": "minmax", "class_weight": "balanced"}]
 )
 def test_the_tree_is_that_of_rows_in_memory(client, settings):
     far, near, table = far_and_near(client, settings)

@@ -70,10 +70,7 @@ def log_frame() -> Case:
 
 def log_table(points: bool = False) -> Case:
     X, y = trips(320)
-    types = {
-        "start": "date: days, hour, weekday, month, day of year",
-        "end": "date: since start",
-    }
+    types = {"start": "date: days, hour, weekday, month, day of year", "end": "date: since start"}
     tree = SoftTreeClassifier(depth=2, curves=2, feature_types=types, points=points, **QUICK)
     return tree.fit(X, pd.Series(y, name="arrival")), X
 

@@ -24,10 +24,7 @@ NONE = np.zeros(len(NUMBERS), dtype=bool)
         (Lookup(points=(0, 2, 1), edges=(20.0, 40.0)), [0, 0, 0, 2, 2, 1, 1]),
         (Lookup(points=(3,)), [3] * 7),
         (Lookup(points=(0, 1, 2, 3), edges=counted_edges(0.0, 20.0, 3)), [0, 0, 0, 1, 1, 2, 3]),
-        (
-            Lookup(slopes=(1, 3), knots=(20.0,), unit=10.0),
-            [-0.5, 0, 1.99, 2, 3.5, 8, 25.7],
-        ),
+        (Lookup(slopes=(1, 3), knots=(20.0,), unit=10.0), [-0.5, 0, 1.99, 2, 3.5, 8, 25.7]),
     ],
 )
 def test_points_of_numbers(lookup, points):
@@ -63,10 +60,7 @@ def test_direction_of_points(lookup, direction):
     assert lookup.direction == direction
 
 
-@given(
-    st.floats(-1e6, 1e6, allow_nan=False),
-    st.floats(1e-6, 1e6, allow_nan=False),
-)
+@given(st.floats(-1e6, 1e6, allow_nan=False), st.floats(1e-6, 1e6, allow_nan=False))
 def test_the_roundest_number_lies_between(low, width):
     high = low + width
     number = roundest(low, high)

@@ -9,12 +9,7 @@ from scipy.optimize import minimize
 from softsplit.points.cells import cells_of
 from softsplit.points.fits import fit_counts, fit_steps
 from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
-from softsplit.points.terms import (
-    Prices,
-    Target,
-    slope_term,
-    table_terms,
-)
+from softsplit.points.terms import Prices, Target, slope_term, table_terms
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY, NUMBER, Cells, Variable
 

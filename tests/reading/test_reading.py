@@ -13,11 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 from readings import LEAVES, random_classifier, random_model
-from softsplit import (
-    SoftTreeClassifier,
-    export_markdown,
-    export_text,
-)
+from softsplit import SoftTreeClassifier, export_markdown, export_text
 from softsplit.advice.changes import class_changes
 from softsplit.fitted.importance import feature_importances
 from softsplit.fitted.pruning import simplified, simplified_model

@@ -14,12 +14,7 @@ from softsplit.data import Table, learn
 from softsplit.report import comparison, render_report, walk_path
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.report.measures import class_sentence, threshold_values
-from softsplit.report.metrics import (
-    balanced_share,
-    log_loss,
-    precision_recall_area,
-    roc_area,
-)
+from softsplit.report.metrics import balanced_share, log_loss, precision_recall_area, roc_area
 from tables import rare_table
 
 

@@ -10,13 +10,7 @@ import pytest
 import softsplit.report
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
-from softsplit.report import (
-    FitOptions,
-    comparison,
-    fit_tree,
-    rows_of,
-    walk_path,
-)
+from softsplit.report import FitOptions, comparison, fit_tree, rows_of, walk_path
 from softsplit.report.comparison import ComparisonOptions
 from tables import people
 

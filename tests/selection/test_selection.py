@@ -11,12 +11,7 @@ from softsplit import SoftTreeClassifier, strength_path
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
 from softsplit.formulations import formulation_of
-from softsplit.formulations.base import (
-    COUNT_FRACTIONS,
-    LOCAL_PART,
-    SLOPE_FRACTIONS,
-    fraction_grid,
-)
+from softsplit.formulations.base import COUNT_FRACTIONS, LOCAL_PART, SLOPE_FRACTIONS, fraction_grid
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.training import regularisation_path as walking

@@ -20,11 +20,7 @@ from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.solvers.elimination.race import grown, grown_to, single_leaf
-from softsplit.solvers.elimination.screening import (
-    branch_slopes,
-    group_slopes,
-    score_statistics,
-)
+from softsplit.solvers.elimination.screening import branch_slopes, group_slopes, score_statistics
 from softsplit.solvers.elimination.solver import EliminationRun
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.mixtures import MixtureOptions, mixture_trees

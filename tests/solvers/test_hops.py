@@ -17,26 +17,13 @@ from softsplit import SoftTreeClassifier
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Budget, EliminationSolver, Solver, Status
-from softsplit.solvers.active_set.state import (
-    EVALUATE_ONLY,
-    POLISH,
-)
+from softsplit.solvers.active_set.state import EVALUATE_ONLY, POLISH
 from softsplit.solvers.base import OutOfBudget
-from softsplit.solvers.basin_hopping.budget import (
-    IterationBudget,
-)
+from softsplit.solvers.basin_hopping.budget import IterationBudget
 from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.basin_hopping.search import (
-    BasinHopping,
-    PerturbationSchedule,
-)
+from softsplit.solvers.basin_hopping.search import BasinHopping, PerturbationSchedule
 from softsplit.solvers.basin_hopping.stages import Race
-from softsplit.solvers.starts.plans import (
-    BOTH,
-    draw_plan,
-    sides_of,
-    structure,
-)
+from softsplit.solvers.starts.plans import BOTH, draw_plan, sides_of, structure
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around

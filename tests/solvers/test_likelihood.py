@@ -30,11 +30,7 @@ from softsplit.problem.penalties import (
     power,
 )
 from softsplit.solvers import EliminationSolver
-from softsplit.solvers.base import (
-    Budget,
-    Start,
-    Status,
-)
+from softsplit.solvers.base import Budget, Start, Status
 from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.path import EliminationPath
 from softsplit.solvers.elimination.support_tree import SupportTree

@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from likelihood_cases import (
-    random_problem,
-    standardised,
-    truths,
-    value,
-)
+from likelihood_cases import random_problem, standardised, truths, value
 from slow_cases import examples
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples

@@ -19,19 +19,10 @@ from softsplit.problem.penalties import PenaltyPair, exponential, inverse_power
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Status
 from softsplit.solvers.active_set.objective import expect, soften
-from softsplit.solvers.active_set.state import (
-    EVALUATE_ONLY,
-    NEVER,
-    POLISH,
-    DescentLimits,
-)
+from softsplit.solvers.active_set.state import EVALUATE_ONLY, NEVER, POLISH, DescentLimits
 from softsplit.solvers.base import Cancel, OutOfBudget
 from softsplit.solvers.basin_hopping import run as engine_module
-from softsplit.solvers.basin_hopping.budget import (
-    ClockOptions,
-    IterationBudget,
-    StepTimes,
-)
+from softsplit.solvers.basin_hopping.budget import ClockOptions, IterationBudget, StepTimes
 from softsplit.solvers.basin_hopping.stages import restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart

@@ -93,11 +93,7 @@ def test_by_likelihood_it_ends_where_a_general_solver_ends(seed, case):
     space = coordinates(start, function, start.free, problem.bounds, None)
     rates = TreeRates(problem, start, space)
     low, high = start.vector_bounds(problem.bounds)
-    lines = {
-        "type": "ineq",
-        "fun": lambda x: -rates.shortfalls(x),
-        "jac": rates.slopes,
-    }
+    lines = {"type": "ineq", "fun": lambda x: -rates.shortfalls(x), "jac": rates.slopes}
     other = minimize(
         function, start.vector, jac=True, method="SLSQP", constraints=[lines],
         bounds=np.column_stack([low, high]), options={"maxiter": 500, "ftol": 1e-10},

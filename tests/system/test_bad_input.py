@@ -226,10 +226,7 @@ CALLS = [
     ("FIT --curves -1", "--curves must be auto or a number of knots up to 20, got -1."),
     ("FIT --scale no", "--scale must be minmax, quantile or standard, got 'no'."),
     ("FIT --targt y", "there is no option --targt; did you mean --target?"),
-    (
-        "FIT --seed 99999999999",
-        "--seed must be a whole number from 0 to 4294967295, got",
-    ),
+    ("FIT --seed 99999999999", "--seed must be a whole number from 0 to 4294967295, got"),
     ("FIT --loss cost --max-terms 2", "--max-terms needs --loss log and --scope size, by which"),
     ("FIT --required nope", "--required names 'nope', which is not a column of the table"),
     ("FIT --required twon", "--required names 'twon', which is not a column of the table; did"),

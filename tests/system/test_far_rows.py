@@ -13,11 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from readings import alter
-from softsplit import (
-    SoftTreeClassifier,
-    dumps_model,
-    loads_model,
-)
+from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.cli import app
 from softsplit.fitted.ranges import FarOutsideWarning
 

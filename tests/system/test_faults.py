@@ -13,14 +13,7 @@ import sqlite3
 import pytest
 
 from experiment_parts import contents, small
-from fault_runs import (
-    as_a_user,
-    damaged,
-    interrupt,
-    start_run,
-    use_damaged,
-    whole_run,
-)
+from fault_runs import as_a_user, damaged, interrupt, start_run, use_damaged, whole_run
 from softsplit.experiments import store as store_module
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError

@@ -10,12 +10,7 @@ from hypothesis import given
 
 from hostile_cases import WRONG, WRONG_CHOICES, HostileCase, is_one_sentence, outcome, problems
 from slow_cases import examples
-from softsplit import (
-    SoftTreeClassifier,
-    SoftTreeClassifierCV,
-    dumps_model,
-    loads_model,
-)
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
 from softsplit.estimators import base
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows

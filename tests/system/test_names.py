@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 
 from cli_runs import invoke
 from readings import alter
-from softsplit import (
-    SoftTreeClassifier,
-    dumps_model,
-    export_markdown,
-    export_text,
-    loads_model,
-)
+from softsplit import SoftTreeClassifier, dumps_model, export_markdown, export_text, loads_model
 from softsplit.cli import predict
 from softsplit.data.files import read_table
 from softsplit.plots.canvas import plain

@@ -120,8 +120,7 @@ for path in sorted(Path(sys.argv[1]).glob("model-v1-*.json")):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["fit", "few.csv", "-t", "level"], ["path", "few.csv", "-t", "level"]],
+    "words", [["fit", "few.csv", "-t", "level"], ["path", "few.csv", "-t", "level"]]
 )
 def test_the_command_names_the_package_that_is_missing(folder: Path, words: list[str]) -> None:
     code = f"""

@@ -133,16 +133,7 @@ def test_the_scaling_of_many_rows(kind):
     assert_array_equal(found.span, again.span)
 
 
-def likely(X, y):
-    """The problem of ``SoftTreeClassifier(depth=2)``."""
-    settings = ModelSettings.of(SoftTreeClassifier(depth=2).get_params(deep=False))
-    return prepare(settings, Rows(X, y, np.ones(len(y)), np.arange(3))).problem
-
-
 # Many rows by samples that grow: what is kept where the time ends on the way.
-
-
-SIZES = (60, 300)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from softsplit.variables import learn
 from softsplit.variables.shares import level_shares, out_of_fold
 
 X, Y = load_iris(return_X_y=True)
-SMALL = {"depths": [2], "scales": ["standard"], "n_strengths": 2, "cv": 2}
 
 
 def quick(**parameters):

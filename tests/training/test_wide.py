@@ -24,11 +24,7 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.problem.optimality import kkt
 from softsplit.solvers.elimination import working_set
-from softsplit.solvers.elimination.working_set import (
-    moved,
-    newton_steps,
-    slopes_at,
-)
+from softsplit.solvers.elimination.working_set import moved, newton_steps, slopes_at
 from softsplit.solvers.score_statistics import group_slopes
 from softsplit.support import inputs
 from softsplit.training.preparation import prepare

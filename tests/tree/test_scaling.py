@@ -16,13 +16,7 @@ from sklearn.datasets import load_iris
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, export_text
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.scaling import (
-    KINDS,
-    LARGEST_END,
-    QuantileScaling,
-    fit_scaling,
-    scaling_from,
-)
+from softsplit.tree.scaling import KINDS, LARGEST_END, QuantileScaling, fit_scaling, scaling_from
 
 KIND = pytest.mark.parametrize("kind", KINDS)
 

@@ -93,11 +93,7 @@ def test_a_leaf_needs_the_variables_of_the_branches_above_it():
     homes = np.array([0, 0, 1, 2])  # features 0 and 1 are one variable
     kept = np.zeros((4, 3), dtype=bool)
     kept[1, 0] = kept[2, 1] = kept[[0, 3], 2] = True
-    expected = [
-        [True, True, True, True],
-        [True, True, False, False],
-        [False, False, True, True],
-    ]
+    expected = [[True, True, True, True], [True, True, False, False], [False, False, True, True]]
     assert_array_equal(needed_in_leaves(homes, 3, kept), expected)
 
 

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from slow_cases import examples
-from softsplit import (
-    SoftTreeClassifier,
-    export_text,
-)
+from softsplit import SoftTreeClassifier, export_text
 from softsplit.variables import Coding, Variable
 from softsplit.variables.curves import hinges, knot_text, learn_knots, slopes
 

@@ -20,12 +20,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from slow_cases import examples
-from softsplit import (
-    SoftTreeClassifier,
-    dumps_model,
-    export_text,
-    loads_model,
-)
+from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.variables import ColumnsLeftOut, learn
 from softsplit.variables.contents import number_of, plain_numbers

@@ -10,7 +10,7 @@ import re
 import tomllib
 from pathlib import Path
 
-PROJECT = Path(__file__).parent.parent / "pyproject.toml"
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 EXTRAS = ("dask", "excel", "experiments", "ipopt", "onnx", "parquet", "plots")
 """Extras that the library itself can use: those of ``softsplit[all]``."""
 
