@@ -1,4 +1,4 @@
-"""Sparse multivariate randomized classification trees.
+"""Sparse multivariate randomized classification trees, and soft trees that predict numbers.
 
 Public names are those listed here and those that options provide (``support/options.py``).
 """
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
     from softsplit.estimators.path import strength_path
+    from softsplit.estimators.regressor import SoftTreeRegressor, SoftTreeRegressorCV
     from softsplit.estimators.row_reading import check_rows
     from softsplit.fitted.ranges import FarOutsideWarning
     from softsplit.formulations.rates import EqualizedOdds, EqualOpportunity, Parity, RateConstraint
@@ -32,6 +33,8 @@ __all__ = [
     "RateConstraint",
     "SoftTreeClassifier",
     "SoftTreeClassifierCV",
+    "SoftTreeRegressor",
+    "SoftTreeRegressorCV",
     "__version__",
     "check_rows",
     "dumps_model",
@@ -57,6 +60,8 @@ _HOMES = {
     "FarOutsideWarning": "softsplit.fitted.ranges",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
+    "SoftTreeRegressor": "softsplit.estimators.regressor",
+    "SoftTreeRegressorCV": "softsplit.estimators.regressor",
     "check_rows": "softsplit.estimators.row_reading",
     "dumps_model": "softsplit.persistence",
     "export_markdown": "softsplit.reading.text",

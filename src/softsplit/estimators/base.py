@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from softsplit.estimators.fitted import ClassTree
 from softsplit.estimators.readings import ReadableTree
 from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.training_rows import training_rows
@@ -68,9 +69,10 @@ def all_or_nothing(estimator: object) -> Iterator[None]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SoftTreeBase(
-    RunParameters, ColumnParameters, ProblemParameters, ReadableTree, ClassifierMixin, BaseEstimator
-):
-    """What both estimators have in common; their parameters are those of the table."""
+    RunParameters, ColumnParameters, ProblemParameters, ReadableTree, ClassTree, ClassifierMixin,
+    BaseEstimator,
+):  # fmt: skip
+    """What both classifiers have in common; their parameters are those of the table."""
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, sensitive: Any = None

@@ -30,11 +30,6 @@ class FittedTree(TreeHolder, BaseEstimator):
     """
 
     @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes in order."""
-        return self.tree_.classes
-
-    @property
     def scaling_(self) -> Scaling:
         """Features to scaled units and back."""
         return self.tree_.scaling
@@ -48,16 +43,6 @@ class FittedTree(TreeHolder, BaseEstimator):
     def thresholds_(self) -> FloatArray:
         """Thresholds in scaled units, (n_branches,)."""
         return self.tree_.parameters.thresholds
-
-    @property
-    def leaf_classes_(self) -> FloatArray:
-        """What training put in each leaf: its class, or class shares, (n_classes, n_leaves)."""
-        return self.tree_.parameters.leaf_values
-
-    @property
-    def leaf_distributions_(self) -> FloatArray:
-        """Share of each class in each leaf, which probabilities are made of."""
-        return self.tree_.leaf_shares
 
     @property
     def coef_(self) -> FloatArray:
@@ -143,6 +128,33 @@ class FittedTree(TreeHolder, BaseEstimator):
         shape = (len(nodes), 2 * self.tree_.topology.n_branches + 1)
         return csr_matrix((np.ones(nodes.size), nodes.ravel(), indptr), shape=shape)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The status of a solution by its name: skops knows no enums."""
+        state: dict[str, Any] = super().__getstate__()
+        return _map_solutions(state, lambda s: replace(s, status=s.status.name))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(_map_solutions(state, _with_status))
+
+
+class ClassTree(FittedTree):
+    """What follows from a tree that predicts classes."""
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes in order."""
+        return self.tree_.classes
+
+    @property
+    def leaf_classes_(self) -> FloatArray:
+        """What training put in each leaf: its class, or class shares, (n_classes, n_leaves)."""
+        return self.tree_.parameters.leaf_values
+
+    @property
+    def leaf_distributions_(self) -> FloatArray:
+        """Share of each class in each leaf, which probabilities are made of."""
+        return self.tree_.leaf_shares
+
     def predict_proba(self, X: Any, *, dtype: DTypeLike = np.float64) -> FloatArray:
         """Probability of each class, in the order of ``classes_``.
 
@@ -185,7 +197,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         """
         rows = checked_rows(self, X)
         warn_far(self.tree_, rows)
-        return self.tree_.classes[self.tree_.predict_index(rows)]
+        return self.tree_.calls(rows)
 
     def predict_set(
         self, X: Any, confidence: float = 0.9, class_conditional: bool = False
@@ -210,14 +222,6 @@ class FittedTree(TreeHolder, BaseEstimator):
         check_is_fitted(self, "tree_")
         known = known_scores(self.tree_.held_out)
         return known.sets(self.predict_proba(X), confidence, class_conditional=class_conditional)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The status of a solution by its name: skops knows no enums."""
-        state: dict[str, Any] = super().__getstate__()
-        return _map_solutions(state, lambda s: replace(s, status=s.status.name))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(_map_solutions(state, _with_status))
 
 
 def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:

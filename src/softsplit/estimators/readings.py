@@ -105,8 +105,8 @@ class ReadableTree(FittedTree):
                 f"explain takes one row of a table, such as X.iloc[5], got {len(rows)}."
             )
         if isinstance(rows, CodedRows):
-            return explain(self.tree_, rows.X[0], rows.cells, limits)
-        return explain(self.tree_, rows[0].astype(np.float64, copy=False), (), limits)
+            return explain(tree_of(self), rows.X[0], rows.cells, limits)
+        return explain(tree_of(self), rows[0].astype(np.float64, copy=False), (), limits)
 
     def partial_dependence(self, X: Any, columns: Any, *, grid_resolution: int = 100) -> Bunch:
         """Mean class probabilities over the rows of X with one or two columns set to values.
@@ -128,8 +128,7 @@ class ReadableTree(FittedTree):
             ``grid_values``, the values of each column, and ``average``, of shape (n_classes,
             n_values of each column).
         """
-        check_is_fitted(self, "tree_")
-        count, tree = positive_integer("grid_resolution", grid_resolution), self.tree_
+        count, tree = positive_integer("grid_resolution", grid_resolution), tree_of(self)
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
         listed = list(columns) if isinstance(columns, list | tuple) else [columns]
         if not 1 <= len(listed) <= 2:
@@ -171,7 +170,7 @@ class ReadableTree(FittedTree):
         per_row : bool, default=False
             Return the cost of each row, (n_samples,), instead of the mean.
         """
-        rows, tree = checked_rows(self, X), self.tree_
+        rows, tree = checked_rows(self, X), tree_of(self)
         if feature_costs is not None:
             tree = replace(tree, column_costs=column_costs(feature_costs, tree.column_names))
         costs = arriving_shares(tree, rows) @ CaseCosts.of(tree).of_leaves
@@ -193,7 +192,7 @@ class ReadableTree(FittedTree):
             with each column that the tree uses.
         """
         rows, others = checked_rows(self, X), checked_rows(self, background)
-        return shapley_values(self.tree_, rows, others)
+        return shapley_values(tree_of(self), rows, others)
 
     def check_monotone(self, column: Any, sign: Any = None) -> MonotoneCheck:
         """Prove for all inputs that a column has a monotone effect, or find rows against it.
@@ -301,7 +300,7 @@ class ReadableTree(FittedTree):
         ``question`` and ``condition``; of a leaf ``class``, ``rows`` (of training that arrive) and
         its probability of each class. Nodes are numbered as in ``apply``.
         """
-        return tree_frame(tree_of(self))
+        return tree_frame(tree_of(self, numbers=True))
 
     def stability(
         self,

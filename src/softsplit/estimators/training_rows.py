@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from softsplit.estimators.number_model import TargetRows, counted_rows
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
@@ -34,6 +35,7 @@ from softsplit.support.inputs import (
     is_plain_tensor,
     is_wide,
     made_floats,
+    number_targets,
     on_host,
     refuse_continuous,
     refuse_lengths,
@@ -54,6 +56,8 @@ from softsplit.variables import (
     learn,
     monotone_effects,
 )
+from softsplit.variables.columns import column_costs
+from softsplit.variables.curves import median
 
 
 def checked_weights(sample_weight: Any, rows: Any) -> FloatArray:
@@ -140,6 +144,72 @@ def training_rows(
         rules=rules,
         monotone=monotone_effects(estimator.monotone, coding, columns, classes),
         rated=rated,
+    )
+
+
+MANY_ROWS = 1000
+"""From so many rows on numbers have three knots in a tree for numbers, and below one."""
+
+
+def target_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TargetRows:
+    """Validate X, y and weights of a tree that predicts numbers, as ``training_rows`` does.
+
+    Levels of a category that has too many for columns of their own are coded by how often the
+    target is above its median.
+    """
+    # 1. The table and the targets.
+    X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+    target = getattr(y, "name", None)
+    refuse_masked("y", y)
+    refuse_missing_labels(y, target)
+    if is_wide(X) and X.shape[0] * X.shape[1] > MOST_CELLS:
+        raise ValueError(
+            f"X is sparse with {X.shape[0]} rows and {X.shape[1]} columns, too many to make it "
+            "dense; trees that predict numbers are trained on dense tables."
+        )
+    table, matrix, y = _checked(estimator, X.toarray() if is_wide(X) else X, y)
+    weight = checked_weights(sample_weight, table if matrix is None else matrix)
+    values = number_targets(y, weight)
+    # 2. The columns of the problem.
+    vars(estimator).pop("coding_", None)
+    middle = median(values, weight)
+    sides = np.array([f"at most {middle:.4g}", f"above {middle:.4g}"])
+    knots = knot_count("curves", estimator.curves)
+    if knots is None:
+        knots = 3 if counted_rows(weight) >= MANY_ROWS else 1
+    labels = (values > middle).astype(np.int64)
+    coded = _coded(estimator, table, matrix, (labels, sides, weight), knots)
+    names = getattr(estimator, "feature_names_in_", None)
+    coding = None if coded is None else coded.coding
+    if coded is not None and coding is not None:
+        matrix, estimator.coding_ = coded.X, coding
+    assert matrix is not None
+    columns = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names.tolist()
+    columns = columns if coding is None else list(coding.names)
+    # 3. What is asked of the columns.
+    groups = column_groups(coding, columns, estimator.groups)
+    groups = np.arange(matrix.shape[1]) if groups is None else groups
+    prices = costs = None
+    if estimator.feature_costs is not None:
+        costs = column_costs(estimator.feature_costs, columns)
+        places = np.arange(len(groups))
+        if coding is not None:
+            places = np.array(coding.places, dtype=np.intp)[coding.homes]
+        prices = np.zeros(int(groups.max()) + 1)
+        np.maximum.at(prices, groups, costs[places])
+    ends = np.array(["lower", "higher"])
+    return TargetRows(
+        X=matrix,
+        y=values,
+        weight=weight,
+        names=tuple(columns if coding is None else coding.column_names),
+        named=names is not None,
+        groups=groups,
+        coding=coding,
+        target=target if isinstance(target, str) and target else None,
+        prices=prices,
+        costs=costs,
+        monotone=monotone_effects(estimator.monotone, coding, columns, ends),
     )
 
 

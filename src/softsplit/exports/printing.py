@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup, Name, Op, Read
 from softsplit.exports.program import TreeProgram
-from softsplit.fitted.model import TreeModel
+from softsplit.fitted.model import TreeModel, refuse_numbers
 from softsplit.persistence.saved import SavedTree
 from softsplit.support.output_files import PathName, write_file
 from softsplit.support.version import __version__
@@ -269,10 +269,11 @@ HEADER = f"Written by softsplit {__version__}: a classification tree. Nothing el
 
 def model_in(tree: Any) -> TreeModel:
     """The tree of a fitted estimator, of a search or of a pipeline; or the tree itself."""
-    if isinstance(tree, TreeModel):
-        return tree
     if isinstance(tree, SavedTree):
-        return tree.tree_
+        tree = tree.tree_
+    if isinstance(tree, TreeModel):
+        refuse_numbers(tree)
+        return tree
     from softsplit.persistence.estimators import classifier_in
 
     if hasattr(tree, "to_local"):  # of Dask

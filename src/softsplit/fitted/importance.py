@@ -37,6 +37,14 @@ def feature_importances(
     parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
 ) -> FloatArray:
     """Importances, (n_features,), from scaled rows (n_features, n_rows) and their weights."""
+    moved = feature_movements(parameters, steepness, features, weights)
+    return moved / moved.sum() if moved.sum() > 0 else moved
+
+
+def feature_movements(
+    parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """By how much each feature moves the answers, (n_features,), in their units."""
     shape, weights = parameters.weights.shape, weights / weights.sum()
     parts = _twice(parameters, steepness, features, weights)
     totals, gate_means, means = np.zeros(shape[1]), np.zeros(shape[1]), np.zeros(shape)
@@ -55,8 +63,7 @@ def feature_importances(
             spread[j, t] += np.abs(features[j, part] - means[j, t]) @ stakes[t]
     effect = np.abs(parameters.weights) * spread
     sums = effect.sum(axis=0)
-    importance: FloatArray = (effect / np.where(sums > 0, sums, 1.0)) @ moved
-    return importance / importance.sum() if importance.sum() > 0 else importance
+    return np.asarray((effect / np.where(sums > 0, sums, 1.0)) @ moved)
 
 
 def _twice(

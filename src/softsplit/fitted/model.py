@@ -6,6 +6,10 @@ reach     of a node: the product of the gates above it        (n_nodes, n_rows)
 answer    V_leaf = its class shares, V_t = p_t V_left + (1 - p_t) V_right
 class     that of the leaf at which the walk arrives (walk.py), or without a walk the one with the
           most votes, which are mixed like the answer
+number    of a tree whose leaves predict numbers (leaf_numbers.py): that of this leaf, or mixed
+
+Readers that serve both kinds of trees ask for ``answers`` (what the columns of ``surface`` are),
+``surface`` (probabilities, or the number) and ``calls`` (what ``predict`` returns).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softsplit.fitted.conformal import HeldOutScores
 from softsplit.fitted.edits import NO_EDITS, Edits
+from softsplit.fitted.leaf_numbers import LeafNumbers
 from softsplit.fitted.leaf_shares import (
     consistency_bound,
     consistent_with,
@@ -52,6 +57,7 @@ class TreeModel:
     steepness : float
     scaling : Scaling
     classes : array of shape (n_classes,)
+        Empty where leaves predict ``numbers``; ``leaf_values`` are then the means of the leaves.
     feature_names : tuple of str
     summary : FeatureSummary
     zero_threshold : float
@@ -90,6 +96,8 @@ class TreeModel:
         rows.
     profile : TableProfile, optional
         How the training rows are distributed; see ``softsplit.fitted.profile``.
+    numbers : LeafNumbers, optional
+        What leaves predict where the target is a number; see ``softsplit.fitted.leaf_numbers``.
     """
 
     parameters: TreeParameters
@@ -113,6 +121,7 @@ class TreeModel:
     monotone: MonotoneEffects | None = None
     rates: tuple[RateRecord, ...] = ()
     profile: TableProfile | None = None
+    numbers: LeafNumbers | None = None
 
     def recoded(self, X: Any, trained: Coding | None) -> Any:
         """Return rows in the columns of training, coded as ``trained``, in those of this tree."""
@@ -141,14 +150,15 @@ class TreeModel:
     @property
     def global_sparsity(self) -> float:
         """Percentage of features, or of variables of a table, that no split uses."""
-        if self.coding is None:
+        if self.coding is None and self.numbers is None:
             return global_sparsity(self.parameters.weights, self.zero_threshold)
-        return 100.0 * (1 - len(self.selected_columns) / self.coding.n_candidates)
+        return 100.0 * (1 - len(self.selected_columns) / self.table_coding.n_candidates)
 
     @property
     def selected_features(self) -> NDArray[np.intp]:
-        """Indices of the features in use."""
-        return selected_features(self.parameters.weights, self.zero_threshold)
+        """Indices of the features in use, by questions or by leaves."""
+        asked = selected_features(self.parameters.weights, self.zero_threshold)
+        return asked if self.numbers is None else np.union1d(asked, self.numbers.features)
 
     @cached_property
     def features_of_values(self) -> NDArray[np.intp]:
@@ -217,15 +227,17 @@ class TreeModel:
 
     @cached_property
     def columns_in_use(self) -> NDArray[np.bool_]:
-        """Which columns of the problem bear on a question, (n_features,)."""
+        """Which columns of the problem bear on a question or a leaf, (n_features,)."""
         used: NDArray[np.bool_] = np.any(self.parameters.weights, axis=1)
+        if self.numbers is not None:
+            used[self.numbers.features] = True
         if self.walk is not None:  # its questions are rounded
             used |= np.any(self.walk.coefficients, axis=0)
         return used
 
     @cached_property
     def variables_in_use(self) -> list[int]:
-        """Variables of ``table_coding`` that bear on a question, by their places there."""
+        """Variables of ``table_coding`` in ``columns_in_use``, by their places there."""
         return np.unique(self.table_coding.homes[self.columns_in_use]).tolist()
 
     @property
@@ -416,6 +428,25 @@ class TreeModel:
         """Prove or refute a monotone effect; see ``softsplit.advice.monotone_check``."""
         return late("softsplit.advice.monotone_check", "check_monotone")(self, column, sign)
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What the columns of ``surface`` are: the classes, or the target."""
+        return (self.target or "y",) if self.numbers is not None else tuple(map(str, self.labels))
+
+    def surface(self, X: FloatArray) -> FloatArray:
+        """Class probabilities, or the predicted number, of each row, (n_rows, n_answers)."""
+        return self.predict_proba(X) if self.numbers is None else self.calls(X)[:, None]
+
+    def calls(self, X: FloatArray) -> NDArray[Any]:
+        """What is predicted for each row: the label of a class, or a number."""
+        if self.numbers is None:
+            labels: NDArray[Any] = self.classes[self.predict_index(X)]
+            return labels
+        values = self.numbers.values(X)
+        if self.walk is not None:
+            return values[self.arrive(X), np.arange(values.shape[1])]
+        return np.asarray((self.leaf_proba(X).T * values).sum(axis=0))
+
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position in ``classes`` of the predicted class, (n_rows,)."""
         if self.walk is not None:
@@ -441,10 +472,15 @@ class TreeHolder:
     tree_: TreeModel
 
 
-def holder_of(estimator: Any) -> Any:
-    """The fitted estimator itself, or the one that a search has chosen."""
+def holder_of(estimator: Any, *, numbers: bool = False) -> Any:
+    """The fitted estimator itself, or the one that a search has chosen.
+
+    Trees that predict numbers are for readers who say that they serve ``numbers`` too.
+    """
     chosen = getattr(estimator, "best_estimator_", estimator)
     if isinstance(chosen, TreeHolder) and hasattr(chosen, "tree_"):
+        if not numbers:
+            refuse_numbers(chosen.tree_)
         return chosen
     from sklearn.utils.validation import check_is_fitted
 
@@ -457,6 +493,15 @@ def holder_of(estimator: Any) -> Any:
     return chosen
 
 
-def tree_of(estimator: Any) -> TreeModel:
+def tree_of(estimator: Any, *, numbers: bool = False) -> TreeModel:
     """The tree of a fitted estimator, or of the one that a search has chosen."""
-    return holder_of(estimator).tree_
+    return holder_of(estimator, numbers=numbers).tree_
+
+
+def refuse_numbers(tree: TreeModel) -> None:
+    """Raise a ValueError where a reader of classes is given a tree that predicts numbers."""
+    if tree.numbers is not None:
+        raise ValueError(
+            "this is for trees that predict classes, and the tree predicts a number; "
+            "docs/regression.md lists what such trees have."
+        )

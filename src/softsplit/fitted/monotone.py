@@ -208,6 +208,13 @@ def required_effects(model: TreeModel) -> list[MonotoneEffect]:
 
 def monotone_lines(model: TreeModel) -> list[str]:
     """A line about each required effect of a column in use, and one about all other columns."""
+    if model.numbers is not None:
+        signs = () if model.monotone is None else model.monotone.signs
+        return [
+            f"{model.answers[0]} never {'falls' if sign > 0 else 'rises'} when "
+            f"{model.column_names[place]} rises"
+            for place, sign in signs
+        ]
     lines, unused = [], []
     for effect in required_effects(model):
         if effect.used:

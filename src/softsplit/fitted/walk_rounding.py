@@ -82,13 +82,13 @@ def fit_walk(
     """
     chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, fixed=fixed)
     scores = split_scores(tree, rows.features)
-    rounded, walk = _rounded(
+    rounded, walk = rounded_walk(
         tree, steepness, scaling, rows, scores, chosen, zero_threshold, monotone, fixed
     )
     return (tree if constrained else rounded), walk
 
 
-def _rounded(
+def rounded_walk(
     tree: TreeParameters,
     steepness: float,
     scaling: Scaling,
@@ -99,7 +99,11 @@ def _rounded(
     monotone: Sequence[NDArray[np.intp]] = (),
     fixed: FixedParts | None = None,
 ) -> tuple[TreeParameters, Walk]:
-    """Round the questions of a tree one after the other, from the root down."""
+    """Round the questions of a tree one after the other, from the root down.
+
+    ``scores`` (n_branches, n_rows) are those of the rows, ``chosen`` the cuts and leaf classes that
+    are to be kept; a class for each leaf keeps every row in its leaf.
+    """
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
     coef, intercept = scaling.splits(tree)
     n_branches, n_features = coef.shape

@@ -26,6 +26,7 @@ from softsplit.persistence.further_records import (
     ProfileRecord,
     RequirementRecord,
 )
+from softsplit.persistence.number_record import NumbersRecord
 from softsplit.persistence.records import (
     LABEL_CHARACTERS,
     LARGEST,
@@ -45,6 +46,7 @@ from softsplit.persistence.saved import SavedTree
 from softsplit.persistence.table_record import TableRecord
 from softsplit.persistence.tree_record import TreeRecord
 from softsplit.settings.parameter import parameters
+from softsplit.settings.regression import REGRESSOR
 from softsplit.settings.table import CLASSIFIER
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__
@@ -53,6 +55,7 @@ from softsplit.variables.columns import column_costs
 
 if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
+    from softsplit.estimators.regressor import SoftTreeRegressor
 
 FORMAT = "softsplit-tree"
 
@@ -61,8 +64,8 @@ UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = ()
 
 VERSION = len(UPGRADES) + 1
 
-PARAMETERS = [parameter.name for parameter in parameters(*CLASSIFIER)]
-"""Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
+PARAMETERS = [parameter.name for parameter in parameters(*CLASSIFIER, *REGRESSOR)]
+"""Of both estimators, which need not be loaded to read a tree."""
 
 # --- classes --------------------------------------------------------------------------------------
 
@@ -139,7 +142,7 @@ class Features(Record):
     importances: list[Part] | None
 
     @classmethod
-    def of(cls, tree: SoftTreeClassifier) -> Features:
+    def of(cls, tree: SoftTreeClassifier | SoftTreeRegressor) -> Features:
         model = tree.tree_
         named = hasattr(tree, "feature_names_in_") and model.coding is None
         summary, importances = model.summary, model.importances
@@ -222,7 +225,7 @@ class Training(Record):
     n_iter: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
     @classmethod
-    def of(cls, tree: SoftTreeClassifier) -> Training:
+    def of(cls, tree: SoftTreeClassifier | SoftTreeRegressor) -> Training:
         written, omitted = {}, []
         for name, value in tree.get_params(deep=False).items():
             try:
@@ -251,12 +254,13 @@ class Training(Record):
 
 class Document(Record):
     """A model file. docs/model-files.md says how answers follow from it; lengths that depend on one
-    another (features, branches, leaves, classes) are checked by the reader."""
+    another (features, branches, leaves, classes) are checked by the reader. A tree has classes or
+    numbers."""
 
     format: Literal["softsplit-tree"]
     version: Literal[1]
     software: Text
-    classes: Labels
+    classes: Labels | None
     features: Features
     scaling: ScalingRecord
     tree: TreeRecord
@@ -266,9 +270,10 @@ class Document(Record):
     held_out: HeldOutRecord | None = None
     edits: EditsRecord | None = None
     profile: ProfileRecord | None = None
+    numbers: NumbersRecord | None = None
 
 
-def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
+def to_document(tree: SoftTreeClassifier | SoftTreeRegressor) -> dict[str, Any]:
     """The file's content."""
     model = tree.tree_
     tabular = model.coding is not None or model.target is not None
@@ -276,7 +281,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         format="softsplit-tree",
         version=1,
         software=f"softsplit {__version__}",
-        classes=Labels.of(model.classes),
+        classes=Labels.of(model.classes) if model.numbers is None else None,
         features=Features.of(tree),
         scaling=ScalingRecord.of(model.scaling),
         tree=TreeRecord.of(model),
@@ -286,6 +291,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         held_out=None if model.held_out is None else HeldOutRecord.of(model.held_out),
         edits=EditsRecord.of(model.edits) if model.edits else None,
         profile=None if model.profile is None else ProfileRecord.of(model.profile),
+        numbers=None if model.numbers is None else NumbersRecord.of(model.numbers),
     )
     # Numbers of numpy become plain ones.
     return msgspec.to_builtins(document, enc_hook=lambda value: value.item())
@@ -334,7 +340,11 @@ def from_document(document: Any) -> SavedTree:
 
 
 def _read_model(record: Document) -> TreeModel:
-    classes = record.classes.read()
+    require(
+        (record.classes is None) != (record.numbers is None),
+        "the model file must hold classes or numbers.",
+    )
+    classes = np.zeros(0) if record.classes is None else record.classes.read()
     names, summary = record.features.read()
     scaling = record.scaling.read(len(names))
     model = record.tree.read(scaling, classes, names, summary)
@@ -343,9 +353,14 @@ def _read_model(record: Document) -> TreeModel:
         "n_iter": record.training.n_iter,
         "rates": tuple(rate.read(f"rates[{i}]") for i, rate in enumerate(record.rates)),
     }
+    if record.numbers is not None:
+        parts["numbers"] = record.numbers.read(model.topology.n_leaves, len(names))
+        means = replace(model.parameters, leaf_values=parts["numbers"].means[None])
+        model = replace(model, numbers=parts["numbers"], parameters=means)
     if record.features.importances is not None:
         importances = np.array(record.features.importances)
-        parts["importances"] = used_shares(importances, model.parameters.weights)
+        used = model.parameters.weights if model.numbers is None else model.columns_in_use[:, None]
+        parts["importances"] = used_shares(importances, used)
     if record.table is not None:
         parts["target"] = record.table.target
         coding = record.table.read()

@@ -1,4 +1,4 @@
-"""Fitted classifiers and the trees in them: out of any estimator, and back without training."""
+"""Fitted estimators and the trees in them: out of any estimator, and back without training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.regressor import SoftTreeRegressor
 from softsplit.estimators.row_reading import know_table
-from softsplit.fitted.model import TreeModel
+from softsplit.fitted.model import TreeModel, refuse_numbers
+from softsplit.persistence.records import ModelFileError
 
 
 def classifier_in(estimator: Any) -> SoftTreeClassifier:
+    """As ``estimator_in``, for readers of classes alone."""
+    tree = estimator_in(estimator)
+    refuse_numbers(tree.tree_)
+    return tree  # type: ignore[return-value]
+
+
+def estimator_in(estimator: Any) -> SoftTreeClassifier | SoftTreeRegressor:
     """The estimator itself, the one that a search has chosen, or the last step of a pipeline.
 
     A tree behind steps that are not its own would be asked about other rows than it knows.
@@ -28,7 +37,7 @@ def classifier_in(estimator: Any) -> SoftTreeClassifier:
             )
         estimator = estimator.steps[-1][1]
     chosen = getattr(estimator, "best_estimator_", estimator)
-    if not isinstance(chosen, SoftTreeClassifier):
+    if not isinstance(chosen, SoftTreeClassifier | SoftTreeRegressor):
         raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
     check_is_fitted(chosen, "tree_")
     return chosen
@@ -36,12 +45,16 @@ def classifier_in(estimator: Any) -> SoftTreeClassifier:
 
 def classifier_of(
     tree: TreeModel, *, named: bool, parameters: Mapping[str, Any] | None = None
-) -> SoftTreeClassifier:
-    """A classifier that predicts as ``tree`` does; it knows no training runs.
+) -> Any:
+    """An estimator that predicts as ``tree`` does; it knows no training runs.
 
     ``named`` says whether the tree was trained on named columns, ``parameters`` how.
     """
-    classifier = SoftTreeClassifier(**(parameters or {}))
-    know_table(classifier, tree, named=named)
-    classifier.tree_ = tree
-    return classifier
+    kind = SoftTreeClassifier if tree.numbers is None else SoftTreeRegressor
+    try:
+        estimator = kind(**(parameters or {}))
+    except TypeError as error:
+        raise ModelFileError(f"training.parameters of the model file: {error}.") from None
+    know_table(estimator, tree, named=named)
+    estimator.tree_ = tree
+    return estimator

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from softsplit.persistence.document import from_document, to_document
 from softsplit.persistence.records import ModelFileError, parse
 from softsplit.persistence.saved import SavedTree
 from softsplit.support.messages import PACKAGES
 from softsplit.support.output_files import write_file
-
-if TYPE_CHECKING:
-    from softsplit.estimators.classifier import SoftTreeClassifier
 
 MAX_BYTES = 64 * 2**20
 """Larger files are refused before they are parsed, unless the caller allows more."""
@@ -33,11 +30,11 @@ def dumps_model(estimator: Any, *, max_bytes: int = MAX_BYTES) -> str:
     ModelFileError
         In one sentence, if ``loads_model`` would refuse the text.
     """
-    from softsplit.persistence.estimators import classifier_in
+    from softsplit.persistence.estimators import estimator_in
 
     if hasattr(estimator, "to_local"):  # of Dask
         estimator = estimator.to_local()
-    document = to_document(classifier_in(estimator))
+    document = to_document(estimator_in(estimator))
     try:
         from_document(document)
         text = _rendered(document) + "\n"
@@ -74,7 +71,7 @@ def _flat(value: Any) -> str:
         raise ModelFileError("one of its parameters is a very long integer.") from None
 
 
-def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTreeClassifier:
+def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> Any:
     """The fitted tree in the text of a model file; nothing in it is run.
 
     The tree predicts the same bits as the one that was saved. It knows no training runs: there is
@@ -128,7 +125,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, max_bytes: int =
     write_file(path, dumps_model(estimator, max_bytes=max_bytes).encode("utf-8"))
 
 
-def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> SoftTreeClassifier:
+def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     """Read a model file: see ``loads_model``."""
     return loads_model(_content(path, max_bytes), max_bytes=max_bytes)
 
@@ -165,6 +162,8 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.estimators.classifier.SoftTreeClassifier",
     "softsplit.estimators.classifier_cv.SoftTreeClassifierCV",
     "softsplit.estimators.edited.EditedTree",
+    "softsplit.estimators.regressor.SoftTreeRegressor",
+    "softsplit.estimators.regressor.SoftTreeRegressorCV",
     "softsplit.formulations.rates.EqualOpportunity",
     "softsplit.formulations.rates.EqualizedOdds",
     "softsplit.formulations.rates.Parity",
@@ -173,6 +172,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.fitted.conformal.HeldOutScores",
     "softsplit.fitted.edits.Edit",
     "softsplit.fitted.edits.Edits",
+    "softsplit.fitted.leaf_numbers.LeafNumbers",
     "softsplit.fitted.model.TreeModel",
     "softsplit.fitted.rates.RateRecord",
     "softsplit.fitted.profile.ColumnProfile",
@@ -182,6 +182,11 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.solvers.base.Screening",
     "softsplit.solvers.base.Solution",
     "softsplit.solvers.stopping.SearchSummary",
+    "softsplit.tree.leaf_families.Absolute",
+    "softsplit.tree.leaf_families.Huber",
+    "softsplit.tree.leaf_families.Quantile",
+    "softsplit.tree.leaf_families.Squared",
+    "softsplit.tree.leaf_functions.LeafFunctions",
     "softsplit.tree.parameters.TreeParameters",
     "softsplit.tree.scaling.LinearScaling",
     "softsplit.tree.scaling.QuantileScaling",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from softsplit.advice.limits import AdviceLimits
 from softsplit.fitted.conformal import checked_confidence, known_scores
-from softsplit.fitted.model import TreeHolder, TreeModel
+from softsplit.fitted.model import TreeHolder, TreeModel, refuse_numbers
 from softsplit.fitted.ranges import far_warning
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import checked_table
@@ -46,7 +46,9 @@ class SavedTree(TreeHolder):
     parameters: dict[str, Any]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self.tree_.classes)} classes>"
+        numbers = self.tree_.numbers is not None
+        kind = self.tree_.answers[0] if numbers else f"{len(self.tree_.classes)} classes"
+        return f"<{type(self).__name__} of {kind}>"
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -61,11 +63,12 @@ class SavedTree(TreeHolder):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class, in the order of ``classes_``, (n_samples, n_classes)."""
+        refuse_numbers(self.tree_)
         return self.tree_.predict_proba(self._coded(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Class of each sample."""
-        return self.tree_.classes[self.tree_.predict_index(self._coded(X))]
+        """Class of each sample, or the number that is predicted for it."""
+        return self.tree_.calls(self._coded(X))
 
     def predict_set(
         self, X: Any, confidence: float = 0.9, class_conditional: bool = False
@@ -82,6 +85,7 @@ class SavedTree(TreeHolder):
         """
         from softsplit.advice.explanation import explain
 
+        refuse_numbers(self.tree_)
         if hasattr(x, "to_frame") and getattr(x, "ndim", 2) == 1:
             x = x.to_frame().T.infer_objects()
         rows = self.code(x)

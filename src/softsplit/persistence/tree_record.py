@@ -131,7 +131,8 @@ class Monotone(Record):
 
 class TreeRecord(Record):
     """The tree in scaled units: branches in heap order, the class shares of each leaf from left to
-    right, and what decides the class. docs/model-files.md says how answers follow."""
+    right (none where leaves predict numbers), and what decides the class. docs/model-files.md says
+    how answers follow."""
 
     depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH)]
     steepness: Positive
@@ -156,7 +157,7 @@ class TreeRecord(Record):
                 Branch(float(thresholds[t]), used[t].tolist(), weights[used[t], t].tolist())
                 for t in range(len(used))
             ],
-            leaves=model.parameters.leaf_values.T.tolist(),
+            leaves=[] if model.numbers is not None else model.parameters.leaf_values.T.tolist(),
             distributions=None if shares is None else shares.T.tolist(),
             call_costs=None if costs is None else costs.tolist(),
             walk=None if model.walk is None else WalkRecord.of(model.walk),
@@ -178,7 +179,11 @@ class TreeRecord(Record):
             "more than softsplit loads.",
         )
         leaf_shape = (n_branches + 1, n_classes)
-        leaves = _leaves(self.leaves, "tree.leaves", leaf_shape)
+        if n_classes:
+            leaves = _leaves(self.leaves, "tree.leaves", leaf_shape)
+        else:  # numbers: of a walk the rows are counted as one class, effects have two ends
+            sized(self.leaves, 0, "tree.leaves")
+            leaves, n_classes = np.zeros((1, n_branches + 1)), 1
         shares = costs = walk = monotone = None
         if self.distributions is not None:
             shares = _leaves(self.distributions, "tree.distributions", leaf_shape)
@@ -187,7 +192,7 @@ class TreeRecord(Record):
         if self.walk is not None:
             walk = self.walk.read(n_branches, n_features, n_classes)
         if self.monotone is not None:
-            monotone = self.monotone.read(n_features, n_classes)
+            monotone = self.monotone.read(n_features, n_classes if len(classes) else 2)
         return TreeModel(
             parameters=TreeParameters(*self._splits(n_branches, n_features), leaves),
             steepness=self.steepness,

@@ -54,10 +54,13 @@ class CaseCosts:
         columns = np.arange(len(asked))
         if model.coding is not None:
             columns = np.array(model.coding.places, dtype=np.intp)[model.coding.homes]
-        used = np.unique(columns[asked.any(axis=1)])
+        needed = needed_in_leaves(columns, len(model.column_names), asked)
+        if model.numbers is not None:  # a formula asks for columns too
+            weighed, leaves = np.nonzero(model.numbers.functions.slopes)
+            needed[columns[weighed], leaves] = True
+        used = np.flatnonzero(needed.any(axis=1))
         costs = np.ones(len(used)) if model.column_costs is None else model.column_costs[used]
         names = tuple(model.column_names[j] for j in used)
-        needed = needed_in_leaves(columns, len(model.column_names), asked)
         return cls(names, costs, needed[used])
 
     @property

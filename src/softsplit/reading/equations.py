@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
+from softsplit.reading.leaf_formulas import formula
 from softsplit.reading.questions import PointedQuestion, read_question
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
@@ -221,6 +223,8 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
     parted = 0 <= threshold < 1 if upwards else 0 < threshold <= 1
     if len(used) == 1 and holds_or_not(model, used[0]) and (walk is None or parted):
         return _yes_or_no(model, branch, used[0], upwards, written)
+    if walk is not None and not walk.ranked[branch]:
+        used, threshold = _of_the_number(model, used, threshold, upwards)
     names = [written(model.feature_names[j]) for j in used]
     if ranked and len(used) == 1 and 0 < centre < 1:
         low, middle, high = (
@@ -251,6 +255,20 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         digits=DIGITS if walk is None else None,
         points=read_question(model, branch, written),
     )
+
+
+def _of_the_number(
+    model: TreeModel, used: list[int], threshold: float, upwards: bool
+) -> tuple[list[int], float]:
+    """A question on one hinge alone, max(x - k, 0) > b, as one on its number, x > k + b."""
+    coding = model.coding
+    beyond = threshold >= 0 if upwards else threshold > 0
+    if coding is None or len(used) != 1 or not coding.hinges[used[0]] or not beyond:
+        return used, threshold
+    home = int(coding.homes[used[0]])
+    first = coding.firsts[home]
+    knot = coding.variables[home].knots[used[0] - first - 1]
+    return [first], float(Decimal(repr(float(knot))) + Decimal(repr(threshold)))
 
 
 def _by_variable(columns: Sequence[int], homes: NDArray[np.intp]) -> list[int]:
@@ -299,9 +317,12 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 def leaf_label(model: TreeModel, leaf: int) -> str:
     """The class of a leaf and what is known of its rows, as text.
 
-    Of a walk: the class, and in brackets the training rows that arrive with their classes.
-    Otherwise the class, or the classes with their shares; first the predicted one.
+    Of a number: its formula. Of a walk: the class, and in brackets the training rows that arrive
+    with their classes. Otherwise the class, or the classes with their shares; the predicted one is
+    first.
     """
+    if model.numbers is not None:
+        return formula(model, leaf)
     labels = model.labels
     listed = listed_classes(model, leaf)
     shares = ", ".join(visible(labels[k]) + share for k, share in listed)
@@ -330,6 +351,8 @@ def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
     The class that is predicted there stands first, whatever its share. Shares are those of the
     training rows that arrive by the walk, or without one those that the mixture is made of.
     """
+    if model.numbers is not None:
+        return ((leaf, ""),)  # no two leaves say the same
     predicted = int(model.leaf_predictions[leaf])
     if model.walk is None:
         shares = model.leaf_shares[:, leaf]

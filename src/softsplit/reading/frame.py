@@ -33,6 +33,9 @@ def tree_frame(model: TreeModel) -> pd.DataFrame:
         Of a leaf, the training rows that arrive; missing where they are not known.
     p_<class> : float
         Of a leaf, its class probabilities, which are mixed over all leaves.
+    formula : str
+        Of a leaf that predicts a number, in place of its class and what follows; ``mean`` and
+        ``error`` are those of its training rows.
     low_<class>, high_<class> : float
         Of a leaf, the 95 % interval of the share of the class among the training rows that arrive
         there, by Wilson; missing where they are not known.
@@ -47,6 +50,7 @@ def tree_frame(model: TreeModel) -> pd.DataFrame:
 def _line(model: TreeModel, place: OutlineNode) -> dict[str, Any]:
     node, end = place.node, place.split is None
     proba = model.leaf_shares[:, place.leaf] if end else np.full(len(model.classes), np.nan)
+    numbers = model.numbers
     line: dict[str, Any] = {
         "node": node,
         "parent": (node - 1) // 2 if node else None,
@@ -54,9 +58,15 @@ def _line(model: TreeModel, place: OutlineNode) -> dict[str, Any]:
         "answer": None if place.side is None else place.side == 0,
         "question": place.number or None,
         "condition": place.split.condition() if place.split is not None else None,
-        "class": model.labels[model.leaf_predictions[place.leaf]] if end else None,
-        "rows": _rows(model, place) if end else np.nan,
     }
+    rows = _rows(model, place) if end else np.nan
+    if numbers is not None:
+        line |= {"formula": place.label or None, "rows": rows}
+        for name, known in (("mean", numbers.means), ("error", numbers.errors)):
+            line[name] = float(known[place.leaf]) if end else np.nan
+        return line
+    predicted = model.labels[model.leaf_predictions[place.leaf]] if end else None
+    line |= {"class": predicted, "rows": rows}
     line |= {f"p_{label}": float(p) for label, p in zip(model.labels, proba, strict=True)}
     for k, label in enumerate(model.labels):
         line[f"low_{label}"], line[f"high_{label}"] = _interval(model, place, k)

@@ -92,13 +92,14 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
     numbers = iter(range(1, model.topology.n_branches + 1))
 
     pointed = model.coding is not None and model.coding.pointed
+    skips = pointed or (model.numbers is not None and model.walk is not None)
 
     def read(node: int, depth: int, side: int | None) -> OutlineNode:
         leaves, at = model.topology.leaves_below(node), _end(model, node, listed)
         if at is not None:
             label = leaf_label(model, at)
             return OutlineNode(node, depth, side, 0, None, leaves, at, listed[at], label, ())
-        node = _asking(model, node) if pointed else node
+        node = _asking(model, node) if skips else node
         number = next(numbers)
         children = tuple(read(2 * node + 1 + right, depth + 1, right) for right in (0, 1))
         split = read_split(model, node, written)

@@ -11,6 +11,7 @@ import numpy as np
 from softsplit.fitted.model import TreeModel, tree_of
 from softsplit.reading.case_costs import cost_notes
 from softsplit.reading.equations import Split, rank_places
+from softsplit.reading.leaf_formulas import leaf_lines, number_lines, tabled
 from softsplit.reading.notes import imputation_notes, tree_notes, value_notes
 from softsplit.reading.outline import OutlineNode, answer_words, outline
 from softsplit.reading.points_text import pointed_lines
@@ -45,14 +46,20 @@ def tree_text(
         return "\n".join(pointed)
     lines: list[str] = []
     leaf, walked = 0, model.walk is not None
+    leaves = [end.leaf for end in root.ends()]
+    in_table = model.numbers is not None and tabled(model, leaves)
     for node in root.walk():
         if node.side == 1:
             lines.append("|   " * (node.depth - 1) + "else")
         indent = "|   " * node.depth
         if node.split is None:
             leaf += 1
-            place = f"   [leaf {leaf}]" if walked and root.split else ""
-            lines.append(f"{indent}class {node.label}{place}")
+            place = f"leaf {leaf}" if walked and root.split else ""
+            if model.numbers is not None:
+                said = leaf_lines(model, node.leaf, place, precision, in_table)
+            else:
+                said = [f"class {node.label}{f'   [{place}]' if place else ''}"]
+            lines += [f"{indent}{line}" for line in said]
         else:
             text = _condition(node.split, max_terms, precision, walked)
             place = f"   [question {node.number}]" if walked else ""
@@ -62,7 +69,7 @@ def tree_text(
             f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision or 4)
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
-    return "\n".join([*lines, *lines_below(model, root)])
+    return "\n".join([*lines, *number_lines(model, leaves, precision), *lines_below(model, root)])
 
 
 def lines_below(model: TreeModel, root: OutlineNode) -> list[str]:
@@ -155,7 +162,7 @@ def _last_step(labels: Sequence[str], factors: FloatArray) -> str:
 
 def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     """The gates of all questions and the class probabilities of all leaves of a walk."""
-    if model.walk is None or root.split is None:
+    if model.walk is None or root.split is None or model.numbers is not None:
         return []
     lines = [FORMULA if root.split.points is None else FORMULA_OF_POINTS]
     lines += [
@@ -197,8 +204,11 @@ def tree_markdown(
 ) -> str:
     """Nested list of the splits, a table of coefficients, and one of ranks if there are any.
 
-    A tree in points is its text, as a block of code.
+    A tree in points, or of a number, is its text, as a block of code.
     """
+    if model.numbers is not None:
+        text = tree_text(model, max_terms, precision)
+        return "".join(f"    {line}\n" if line else "\n" for line in text.split("\n"))
     items: list[str] = []
     root = outline(model)
     if (pointed := pointed_lines(model, root)) is not None:
@@ -316,6 +326,10 @@ def export_text(
     says by how much the left side must differ from the threshold to be 95 % sure. A branch above
     leaves of one class decides nothing and is written as one leaf.
 
+    A leaf of a tree that predicts a number is the formula that ``predict`` computes, with the rows
+    that arrive, their mean and by how much new ones differ. More than four terms or leaves make a
+    table below the tree.
+
     Under the quantile scaling a split on one feature is written as a threshold in original units
     too; in a longer one each feature stands for its rank from 0 to 1, and lines below the tree say
     which values have which rank.
@@ -337,7 +351,7 @@ def export_text(
         Of a tree in points, how ``predict_proba`` follows from the points of all questions, and
         what values count as that training did not have.
     """
-    model = tree_of(classifier).with_names(feature_names, class_names)
+    model = tree_of(classifier, numbers=True).with_names(feature_names, class_names)
     return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision), detail)
 
 
@@ -356,7 +370,7 @@ def export_markdown(
     Parameters are those of ``export_text``. Names are escaped, so that no feature or class can
     break the list or the tables.
     """
-    model = tree_of(classifier).with_names(feature_names, class_names)
+    model = tree_of(classifier, numbers=True).with_names(feature_names, class_names)
     return tree_markdown(model, _at_least_one("max_terms", max_terms), _digits(precision))
 
 

@@ -5,6 +5,7 @@ The style is confined to the box by its class.
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from softsplit.advice.explanation import BranchReading, Explanation, changed_value
 from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.reading.outline import answer_words
+from softsplit.reading.text import tree_text
 from softsplit.report.drawing import tree_svg
 from softsplit.report.pages import Table, asset, render
 from softsplit.support.messages import visible
@@ -47,8 +49,10 @@ class Asked(NamedTuple):
 
 def tree_html(estimator: Any) -> str:
     """A fitted tree: its picture and its figures."""
-    tree = holder_of(estimator)
+    tree = holder_of(estimator, numbers=True)
     model = tree.tree_
+    if model.numbers is not None:
+        return f"<pre>{html.escape(tree_text(model))}</pre>"
     used = [int(j) for j in tree.selected_features_]
     facts = [
         f"{type(estimator).__name__}: {len(model.labels)} classes",

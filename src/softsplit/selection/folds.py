@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
@@ -73,6 +73,23 @@ def make_splits(
             folds = StratifiedKFold(n_folds, shuffle=True, random_state=state)
             splits.extend(folds.split(X, y))
     return splits
+
+
+def number_splits(cv: Any, y: FloatArray, groups: NDArray[Any] | None) -> int | list[Split]:
+    """Return the splits of rows with numbers as targets, or how many folds are to be drawn."""
+    n_rows = len(y)
+    if is_number(cv):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds, got {cv}.")
+        if groups is None:
+            return min(int(cv), n_rows)
+        count = len(np.unique(groups))
+        if count < 2:
+            raise ValueError("groups holds one group only; folds need two at least.")
+        cv = GroupKFold(min(int(cv), count))
+    elif names_rows(cv) and np.iterable(cv) and not isinstance(cv, str):
+        return _checked(cv, n_rows)
+    return _checked(check_cv(cv, y).split(np.zeros((n_rows, 1)), y, groups), n_rows)
 
 
 def _grouped(

@@ -78,6 +78,12 @@ def parameter(
     return field(default=default, metadata={"options": (*own, *more), "check": check})
 
 
+def taken(table: type, name: str) -> Any:
+    """Return the field of a parameter of another table: default, check and options."""
+    item = next(item for item in fields(table) if item.name == name)
+    return field(default=item.default, metadata=dict(item.metadata))
+
+
 def parameters(*tables: type) -> list[Field[Any]]:
     """Return the parameters of some classes; of two with the same name the first one counts."""
     fields_by_name: dict[str, Field[Any]] = {}
@@ -106,16 +112,16 @@ def checked(table: type, values: Mapping[str, Any]) -> dict[str, Any]:
     return ready
 
 
-def documented(*tables: type) -> Callable[[Documented], Documented]:
+def documented(*tables: type, also: tuple[type, ...] = ()) -> Callable[[Documented], Documented]:
     """Decorator that puts the documentation of the parameters of ``tables`` into a docstring.
 
     It takes the place of the lines ``REFERENCE``; of two tables that describe a parameter the first
-    one is heard.
+    one is heard, and those that a table has ``taken`` are described by the tables ``also``.
     """
 
     def describe(cls: Documented) -> Documented:
         entries: dict[str, str] = {}
-        for table in tables:
+        for table in (*tables, *also):
             entries = _entries(table.__doc__ or "") | entries
         order = [item.name for item in parameters(*tables)]
         text = "".join(dict.fromkeys(entries[name] for name in order if name in entries))

@@ -241,6 +241,40 @@ def _missing(y: Any) -> NDArray[np.bool_]:
     return np.array([v is None or (isinstance(v, float) and v != v) for v in labels], dtype=bool)
 
 
+LARGEST_TARGET = 1e150
+"""Squares of larger numbers overflow."""
+
+
+def number_targets(y: NDArray[Any], weight: FloatArray) -> FloatArray:
+    """The targets of a tree that predicts numbers, as doubles; one sentence for any others."""
+    odd: Any = y[0] if len(y) and y.dtype.kind in "USmMV" else None
+    if y.dtype == object:
+        odd = next((v for v in y if not isinstance(v, Real) or isinstance(v, bool)), None)
+    if odd is not None or y.dtype.kind == "c":
+        raise ValueError(
+            f"y holds {_shown_label(y[0] if odd is None else odd)}, and a regressor predicts "
+            "numbers; take SoftTreeClassifier for classes."
+        )
+    values = y.astype(np.float64)
+    wrong = np.flatnonzero(~(np.abs(values) <= LARGEST_TARGET))
+    if len(wrong):
+        held = "infinity" if np.isinf(values[wrong[0]]) else f"{values[wrong[0]]:g}"
+        way = "divide y by a constant" if held != "infinity" else "replace it"
+        raise ValueError(f"y holds {held} in row {wrong[0]}; {way}.")
+    counted = values[weight > 0]
+    if len(counted) < 2:
+        raise ValueError(
+            f"X has {'no row of positive weight' if not len(counted) else 'one sample'}; a "
+            "regressor needs at least two."
+        )
+    if np.all(counted == counted[0]):
+        raise ValueError(
+            f"y is {counted[0]:g} in all rows; there is nothing to predict, give a target that "
+            "varies."
+        )
+    return values
+
+
 def refuse_one_class(classes: NDArray[Any]) -> None:
     """Raise a ValueError where there are not two classes of positive weight."""
     if len(classes) < 2:

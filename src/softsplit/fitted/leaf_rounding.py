@@ -1,0 +1,111 @@
+"""Leaf functions as they are printed: fewer terms, then fewer digits.
+
+A term that is the same for all training rows of a leaf goes into its constant, and a hinge that all
+of them exceed into the slope of its number. Then the slopes of a leaf are rounded to as few digits
+as leave its predictions within ``MOVED`` of its typical error s,
+
+    |u'_j - u_j| deviation(x_j) <= MOVED s / sqrt(terms),    a' = a + sum_j (u_j - u'_j) mean(x_j),
+
+and the root mean square move of all terms together is checked; else the share is halved. The bounds
+of a leaf are rounded outwards to the place of its constant. ``predict`` computes with the result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.leaf_functions import LeafFunctions
+from softsplit.variables import Coding
+
+MOVED = 0.06
+"""Part of the typical error of a leaf by which rounding may move its predictions."""
+
+LEAST = 1e-4
+"""Part of the deviation of the target below which no error counts: exact targets have digits."""
+
+MOST_DIGITS = 15
+
+
+def printed_functions(
+    functions: LeafFunctions,
+    X: FloatArray,
+    weights: FloatArray,
+    errors: FloatArray,
+    coding: Coding | None,
+) -> LeafFunctions:
+    """Return the functions with the coefficients that are printed.
+
+    Parameters
+    ----------
+    functions : LeafFunctions
+    X : array of shape (n_rows, n_features)
+        Training rows in original units.
+    weights : array of shape (n_leaves, n_rows)
+        What each row counts in each leaf; where no row does, the constant is left.
+    errors : array of shape (n_leaves,)
+        Typical errors of the leaves, none of them zero.
+    coding : Coding, optional
+    """
+    constants, slopes = functions.constants.copy(), functions.slopes.copy()
+    low, high = functions.low.copy(), functions.high.copy()
+    for leaf, allowed in enumerate(MOVED * errors):
+        here = np.flatnonzero(weights[leaf] > 0)
+        constant, own = float(constants[leaf]), slopes[:, leaf]  # a view
+        if len(here):
+            rows = np.asarray(X[here], dtype=float)
+            constant = _settled(constant, own, rows, coding)
+            used = np.flatnonzero(own)
+            known = rows[:, used], weights[leaf, here]
+            constant, own[used] = _rounded(constant, own[used], *known, allowed)
+        else:
+            own[:] = 0.0
+        place = _place(allowed)
+        constants[leaf] = round(constant, place) + 0.0
+        low[leaf] = round(float(low[leaf]) - 0.5 * 10.0**-place, place) + 0.0
+        high[leaf] = round(float(high[leaf]) + 0.5 * 10.0**-place, place) + 0.0
+    return LeafFunctions(constants, slopes, low, high)
+
+
+def _settled(constant: float, slopes: FloatArray, X: FloatArray, coding: Coding | None) -> float:
+    """Return the constant with terms that do not vary; ``slopes`` of one leaf are changed."""
+    for j in np.flatnonzero(slopes):
+        low, high = float(X[:, j].min()), float(X[:, j].max())
+        if low == high:
+            constant += slopes[j] * low
+            slopes[j] = 0.0
+        elif coding is not None and coding.hinges[j] and low > 0:
+            home = int(coding.homes[j])
+            first = coding.firsts[home]
+            constant -= slopes[j] * coding.variables[home].knots[j - first - 1]
+            slopes[first] += slopes[j]
+            slopes[j] = 0.0
+    return constant
+
+
+def _rounded(
+    constant: float, slopes: FloatArray, columns: FloatArray, weight: FloatArray, allowed: float
+) -> tuple[float, FloatArray]:
+    """Return the constant and slopes of a leaf with few digits, from its rows (n_rows, n_terms)."""
+    means = np.average(columns, axis=0, weights=weight)
+    around = columns - means
+    deviations = np.sqrt(np.average(around**2, axis=0, weights=weight))
+    for halvings in range(10):
+        tolerances = allowed / 2.0**halvings / max(np.sqrt(len(slopes)), 1.0) / deviations
+        few = np.array([_few_digits(*pair) for pair in zip(slopes, tolerances, strict=True)])
+        moved = np.sqrt(np.average((around @ (few - slopes)) ** 2, weights=weight))
+        if moved <= allowed:
+            break
+    return constant + float((slopes - few) @ means), few
+
+
+def _few_digits(value: float, tolerance: float) -> float:
+    """The value with the fewest significant digits within the tolerance; zero if that is."""
+    texts = (f"{value:.{digits}e}" for digits in range(MOST_DIGITS))
+    near = (float(text) for text in texts if abs(float(text) - value) <= tolerance)
+    return 0.0 if abs(value) <= tolerance else next(near, float(value))
+
+
+def _place(allowed: float) -> int:
+    """The decimal place, that of hundreds is -2, whose unit is at most ``allowed``."""
+    return -int(np.floor(np.log10(max(allowed, 1e-300))))
