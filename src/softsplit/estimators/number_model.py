@@ -143,11 +143,10 @@ def _measured(
     means = np.where(sums[0] > 0, sums[1] / some, overall)
     errors = np.where(sums[0] > 0, np.sqrt(sums[2] / some), numbers.errors)
     numbers = replace(numbers, means=means, errors=np.maximum(errors, 1e-4 * numbers.errors))
-    if solved.held_out is not None and solved.held_out_scale is not None:
-        known = np.flatnonzero(np.isfinite(solved.held_out) & (rows.weight > 0))
-        residuals = rows.y[known] - solved.held_out[known]
-        scales = solved.held_out_scale[known]
-        numbers = numbers.with_held_out(residuals, scales, rows.weight[known])
+    if solved.relative_residuals is not None:
+        known = np.flatnonzero(np.isfinite(solved.relative_residuals) & (rows.weight > 0))
+        sizes = np.abs(solved.relative_residuals[known])
+        numbers = numbers.with_held_out(sizes, rows.weight[known])
     walk, tree = model.walk, replace(model.parameters, leaf_values=means[None])
     return replace(
         model,

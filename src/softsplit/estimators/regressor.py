@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, overload
 
@@ -36,6 +37,7 @@ from softsplit.settings.regression import (
     NumberParameters,
 )
 from softsplit.solvers import Budget
+from softsplit.solvers.base import OutOfBudget
 from softsplit.support.arguments import drawn_seed
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import number_targets, refuse_lengths
@@ -89,7 +91,8 @@ class NumberBase(NumberParameters, ReadableTree, RegressorMixin, BaseEstimator):
         tree, numbers = self.tree_, self.tree_.numbers
         residuals = number_targets(np.asarray(y), weight) - tree.calls(rows)
         assert numbers is not None
-        known = numbers.with_held_out(residuals, numbers.errors[tree.arrive(rows)], weight)
+        sizes = np.abs(residuals) / numbers.errors[tree.arrive(rows)]
+        known = numbers.with_held_out(sizes, weight)
         twin.tree_ = replace(tree, numbers=known)
         return twin
 
@@ -213,11 +216,10 @@ class SoftTreeRegressor(NumberBase):
 
     def _settings(self, given: dict[str, Any], rows: TargetRows, groups: Any) -> NumberSettings:
         settings = super()._settings(given, rows, groups)
-        price = 0.5 * float(np.log(max(rows.n_rows, 2.0)))
         return replace(
             settings,
             depth=USUAL_DEPTH if settings.depth is None else settings.depth,
-            strength=price if settings.strength is None else settings.strength,
+            strength=usual_price(rows) if settings.strength is None else settings.strength,
             assess=False,
         )
 
@@ -291,10 +293,19 @@ class SoftTreeRegressorCV(NumberChoiceParameters, NumberBase):
         self.best_estimator_ = chosen
 
 
+def usual_price(rows: TargetRows) -> float:
+    """Half the logarithm of the number of rows: the Bayesian information criterion."""
+    return 0.5 * float(np.log(max(rows.n_rows, 2.0)))
+
+
 def _solved(
     rows: TargetRows, family: LeafFamily, settings: NumberSettings, seed: int, budget: Budget
 ) -> NumberTree:
-    """Return the tree of the solver."""
+    """Return the tree of the solver.
+
+    Where Ctrl-C or the time limit ends it before it has one, it is a tree of one question at most
+    with the price of ``SoftTreeRegressor``, which takes a moment.
+    """
     effects = () if rows.monotone is None else rows.monotone.features
     asked = NumberRows(
         X=rows.X,
@@ -303,4 +314,8 @@ def _solved(
         prices=rows.prices,
         monotone=tuple((columns, sign) for sign, columns, _ in effects),
     )
-    return fit_numbers(asked, family, settings, seed)
+    with budget.interruptible(), suppress(OutOfBudget):
+        return fit_numbers(asked, family, settings, seed, budget.check)
+    depth = 1 if settings.depth is None else min(settings.depth, 1)
+    quick = replace(settings, depth=depth, strength=usual_price(rows), assess=False)
+    return fit_numbers(asked, family, quick, seed)

@@ -64,12 +64,8 @@ class LeafNumbers:
         """What each leaf predicts for each row, (n_leaves, n_rows)."""
         return self.family.prediction(self.functions.scores(X))
 
-    def with_held_out(
-        self, residuals: FloatArray, errors: FloatArray, weight: FloatArray | None = None
-    ) -> LeafNumbers:
-        """The same leaves with held-out residuals, and the error of the leaf of each, (n_rows,)."""
-        weight = np.ones(len(residuals)) if weight is None else weight
-        scores = np.abs(residuals) / np.maximum(errors, np.finfo(float).tiny)
+    def with_held_out(self, scores: FloatArray, weight: FloatArray) -> LeafNumbers:
+        """The same leaves with |residual| / error of the leaf of held-out rows, (n_rows,)."""
         order = np.argsort(scores, kind="stable")
         order = order[weight[order] > 0]
         rows, number = float(weight[order].sum()), min(MOST_SCORES, len(order))

@@ -7,7 +7,8 @@ as leave its predictions within ``MOVED`` of its typical error s,
     |u'_j - u_j| deviation(x_j) <= MOVED s / sqrt(terms),    a' = a + sum_j (u_j - u'_j) mean(x_j),
 
 and the root mean square move of all terms together is checked; else the share is halved. The bounds
-of a leaf are rounded outwards to the place of its constant. ``predict`` computes with the result.
+of a leaf are rounded outwards to the place of its constant; where there are none they are the ends
+of its scores. ``predict`` computes with the result.
 """
 
 from __future__ import annotations
@@ -58,8 +59,11 @@ def printed_functions(
             used = np.flatnonzero(own)
             known = rows[:, used], weights[leaf, here]
             constant, own[used] = _rounded(constant, own[used], *known, allowed)
+            scores = constant + rows[:, used] @ own[used]
         else:
-            own[:] = 0.0
+            own[:], scores = 0.0, np.array([constant])
+        if not np.isfinite(low[leaf]):
+            low[leaf], high[leaf] = scores.min(), scores.max()
         place = _place(allowed)
         constants[leaf] = round(constant, place) + 0.0
         low[leaf] = round(float(low[leaf]) - 0.5 * 10.0**-place, place) + 0.0

@@ -92,7 +92,7 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
     numbers = iter(range(1, model.topology.n_branches + 1))
 
     pointed = model.coding is not None and model.coding.pointed
-    skips = pointed or (model.numbers is not None and model.walk is not None)
+    skips = pointed or model.numbers is not None
 
     def read(node: int, depth: int, side: int | None) -> OutlineNode:
         leaves, at = model.topology.leaves_below(node), _end(model, node, listed)
@@ -109,17 +109,20 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
 
 
 def _asking(model: TreeModel, node: int) -> int:
-    """The first node of a walk from there on that is a leaf or asks something."""
-    walk, n_branches = model.walk, model.topology.n_branches
-    assert walk is not None
-    while node < n_branches and not np.any(walk.coefficients[node]):
-        node = 2 * node + (1 if walk.thresholds[node] < 0 else 2)
+    """The first node from there on that is a leaf or asks something: of a walk, or of a tree whose
+    gates without features are shut."""
+    walk, tree, n_branches = model.walk, model.parameters, model.topology.n_branches
+    asked, bounds = tree.weights.T, tree.thresholds
+    if walk is not None:
+        asked, bounds = walk.coefficients, walk.thresholds
+    while node < n_branches and not np.any(asked[node]):
+        node = 2 * node + (1 if bounds[node] < 0 else 2)
     return node
 
 
 def _end(model: TreeModel, node: int, listed: Sequence[Any]) -> int | None:
     """The leaf that speaks for all below a node that decides nothing; None if it decides."""
-    if model.walk is None:
+    if model.walk is None and model.numbers is None:
         # Classes are compared and not their texts, which two classes may share.
         leaves = model.topology.leaves_below(node)
         return leaves[0] if len({listed[leaf] for leaf in leaves}) == 1 else None
