@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import xlogy
 
 from softsplit.support.arrays import FloatArray
 
@@ -214,7 +213,7 @@ class Poisson(LogLink):
 
     def terms(self, y: FloatArray, eta: FloatArray) -> Terms:
         mean = np.exp(_bounded(eta))
-        value = 2.0 * (xlogy(y, y) - y * _bounded(eta) - y + mean)
+        value = 2.0 * (y * np.log(np.where(y > 0.0, y, 1.0)) - y * _bounded(eta) - y + mean)
         return Terms(value, 2.0 * (mean - y), 2.0 * mean)
 
     def check(self, y: FloatArray) -> None:
