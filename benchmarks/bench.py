@@ -74,6 +74,11 @@ BENCHMARKS = {
     "tables": Benchmark(
         "tables as they come beside L1 logistic regression: gaps or raw", ("raw_tables.py ARGS",)
     ),
+    "regression": Benchmark(
+        "trees for numbers beside lasso, CART, EBM and boosting (may be resumed)",
+        ("regression.py run ARGS", "regression.py table ARGS"),
+        ("interpret-core", "lightgbm"),
+    ),
     "sparse": Benchmark(
         "a wide sparse table beside L1 logistic regression", ("wide_sparse.py ARGS",)
     ),

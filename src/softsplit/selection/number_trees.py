@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,8 @@ class NumberSettings:
         depth and strength nothing is cross-validated, unless ``assess``.
     selection : {"sparse", "balanced", "best"}
         Price of columns and coefficients in the choice: triple, usual, none.
-    folds : int, or list of (train, test) positions
+    folds : int, or list of (train, test) positions, optional
+        None is 5, and 3 from FEWER_FOLDS rows on.
     max_features, max_leaves : int, optional
         Variables and leaves of the tree at most.
     max_terms, leaf_terms : int, optional
@@ -69,7 +71,7 @@ class NumberSettings:
     depth: int | None = None
     strength: float | None = None
     selection: str = "balanced"
-    folds: int | list[tuple[NDArray[np.intp], NDArray[np.intp]]] = 5
+    folds: int | list[tuple[NDArray[np.intp], NDArray[np.intp]]] | None = None
     max_features: int | None = None
     max_leaves: int | None = None
     max_terms: int | None = None
@@ -200,8 +202,11 @@ STRENGTHS = tuple(0.7 * 1.45**k for k in range(11))
 ROWS_OF_DEPTH = (0, 0, 120, 400)
 """Fewest rows for which trees of a depth are compared by default."""
 
-COMPARED_ROWS, PATH_ROWS = 4_000, 10_000
+COMPARED_ROWS, PATH_ROWS = 3_000, 6_000
 """Most rows of a cross-validation, and of the path of the tree itself."""
+
+FEWER_FOLDS = 700
+"""Rows from which on three folds are enough."""
 
 FINAL_STEPS = 40
 
@@ -328,57 +333,83 @@ def compare(
 ) -> Choice:
     """Return the choice of depth and strength by the walks of folds.
 
-    1. In each fold, a path of each depth, and the tree of each strength on it.
+    1. In each fold, a path of a depth, and the tree of each strength on it.
     2. The error of each setting over all held-out rows, with the prices of its size.
+    3. The next depth, unless two levels or more were no better than fewer.
     """
     folds = folds_of(rows, places, settings, seed)
     depths = depths_of(settings, min(len(train) for train, _ in folds))
     strengths = STRENGTHS if settings.strength is None else (settings.strength,)
-    grid = [(depth, strength) for depth in depths for strength in strengths]
-
-    # 1. Paths.
-    def of_fold(number: int) -> dict[tuple[int, float], HeldOut]:
-        fold = _Fold(rows, family, folds[number], settings)
-        starts = Starts(fold.problem, max(depths), np.random.default_rng([seed, number]))
-        found: dict[tuple[int, float], HeldOut] = {}
-        for depth in depths:
-            found |= fold.judged(starts, depth, strengths, check)
-        return found
-
-    if settings.threads > 1:
-        with ThreadPoolExecutor(min(settings.threads, len(folds))) as pool:
-            results = list(pool.map(of_fold, range(len(folds))))
-    else:
-        results = [of_fold(number) for number in range(len(folds))]
-    # 2. Errors.
-    tested = np.concatenate([test for _, test in folds])
-    weight = rows.targets.totals[tested]
-    frame = Frame.of(rows, family)
-    unit = frame.problem(rows.part(np.unique(tested))).featureless
-    n_train = float(np.mean([rows.targets.totals[train].sum() for train, _ in folds]))
-    price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
-    points = []
-    for depth, strength in grid:
-        of_setting = [result[depth, strength] for result in results]
-        deviance = np.concatenate([one.deviance for one in of_setting]) / unit
-        error = float(np.average(deviance, weights=weight))
-        error_se = float(np.std(deviance)) / np.sqrt(len(deviance))
-        columns, coefficients, leaves = np.mean([one.size for one in of_setting], axis=0).tolist()
-        size = COLUMN_PRICE * columns + COEFFICIENT_PRICE * coefficients
-        points.append(
-            NumberPoint(
-                depth, strength, error, error_se, columns, coefficients, leaves,
-                error + price * size,
-            )
-        )  # fmt: skip
-    chosen = min(range(len(grid)), key=lambda k: points[k].criterion)
+    prepared = [
+        _Fold(rows, family, fold, settings, max(depths), [seed, k]) for k, fold in enumerate(folds)
+    ]
+    scale = Scale.of(rows, family, folds, settings)
+    points: list[NumberPoint] = []
+    results: list[dict[tuple[int, float], HeldOut]] = [{} for _ in folds]
+    for depth in depths:
+        # 1. Paths.
+        work = partial(_Fold.judged, depth=depth, strengths=strengths, check=check)
+        for result, judged in zip(results, in_order(settings.threads, work, prepared), strict=True):
+            result |= judged
+        # 2. Errors.
+        best = min((point.criterion for point in points), default=np.inf)
+        points += [
+            scale.point(depth, strength, [result[depth, strength] for result in results])
+            for strength in strengths
+        ]
+        # 3. Deeper?
+        if depth > 1 and min(point.criterion for point in points) >= best:
+            break
+    chosen = min(range(len(points)), key=lambda k: points[k].criterion)
     held_out, relative = np.full((2, rows.n_rows + 1), np.nan)
     for (_, test), result in zip(folds, results, strict=True):
-        held_out[test], relative[test] = (
-            result[grid[chosen]].predicted,
-            result[grid[chosen]].relative,
-        )
+        best_of_fold = result[points[chosen].depth, points[chosen].strength]
+        held_out[test], relative[test] = best_of_fold.predicted, best_of_fold.relative
     return Choice(tuple(points), chosen, held_out, relative)
+
+
+def in_order(
+    threads: int, work: Callable[..., dict[tuple[int, float], HeldOut]], tasks: list[_Fold]
+) -> list[dict[tuple[int, float], HeldOut]]:
+    """Return the results of all tasks, some at a time."""
+    if threads == 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
+        return list(pool.map(work, tasks))
+
+
+class Scale(NamedTuple):
+    """Weights of the held-out rows, deviance of a tree without features, price of a size."""
+
+    weight: FloatArray
+    featureless: float
+    price: float
+
+    @classmethod
+    def of(
+        cls,
+        rows: NumberRows,
+        family: LeafFamily,
+        folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+        settings: NumberSettings,
+    ) -> Scale:
+        tested = np.concatenate([test for _, test in folds])
+        frame = Frame.of(rows.part(np.unique(tested)), family)
+        featureless = frame.problem(rows.part(tested)).featureless
+        n_train = float(np.mean([rows.targets.totals[train].sum() for train, _ in folds]))
+        price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
+        return cls(rows.targets.totals[tested], featureless, price)
+
+    def point(self, depth: int, strength: float, folds: list[HeldOut]) -> NumberPoint:
+        """Return what a setting has reached."""
+        deviance = np.concatenate([fold.deviance for fold in folds]) / self.featureless
+        error = float(np.average(deviance, weights=self.weight))
+        columns, coefficients, leaves = np.mean([fold.size for fold in folds], axis=0).tolist()
+        price = self.price * (COLUMN_PRICE * columns + COEFFICIENT_PRICE * coefficients)
+        return NumberPoint(
+            depth, strength, error, float(np.std(deviance)) / np.sqrt(len(deviance)), columns,
+            coefficients, leaves, error + price,
+        )  # fmt: skip
 
 
 def depths_of(settings: NumberSettings, n_rows: int) -> list[int]:
@@ -398,11 +429,12 @@ def folds_of(
 
     Folds by number are drawn within strata of the target; of many rows only some take part.
     """
-    if not isinstance(settings.folds, int):
-        pairs = ((np.unique(places[a]), np.unique(places[b])) for a, b in settings.folds)
+    given = settings.folds
+    if given is not None and not isinstance(given, int):
+        pairs = ((np.unique(places[a]), np.unique(places[b])) for a, b in given)
         return [(a[a >= 0], b[b >= 0]) for a, b in pairs]
     some = drawn(rows, COMPARED_ROWS, seed)
-    n_folds = min(settings.folds, len(some))
+    n_folds = min(given or (3 if len(some) >= FEWER_FOLDS else 5), len(some))
     if n_folds < 2:
         raise ValueError("a cross-validation needs at least two distinct rows.")
     generator = np.random.default_rng([seed, n_folds])
@@ -413,7 +445,7 @@ def folds_of(
 
 
 class _Fold:
-    """The rows of a fold: to train on, and held out."""
+    """The rows of a fold: to train on, with starts, and held out."""
 
     def __init__(
         self,
@@ -421,22 +453,20 @@ class _Fold:
         family: LeafFamily,
         fold: tuple[NDArray[np.intp], NDArray[np.intp]],
         settings: NumberSettings,
+        depth: int,
+        seed: list[int],
     ) -> None:
         train, test = (rows.part(part) for part in fold)
-        self.frame = Frame.of(train, family)
+        self.frame, self.settings = Frame.of(train, family), settings
         self.problem = self.frame.problem(train)
         self.lines, self.targets = self.frame.lines(test.X), self.frame.targets(test.targets)
-        self.settings = settings
+        self.starts = Starts(self.problem, depth, np.random.default_rng(seed))
 
     def judged(
-        self,
-        starts: Starts,
-        depth: int,
-        strengths: tuple[float, ...],
-        check: Callable[[], None],
+        self, depth: int, strengths: tuple[float, ...], check: Callable[[], None]
     ) -> dict[tuple[int, float], HeldOut]:
         """Return the walk of each strength on the held-out rows."""
-        path = elimination_path(starts, depth, limits_of(self.settings), check)
+        path = elimination_path(self.starts, depth, limits_of(self.settings), check)
         known: dict[int, HeldOut] = {}
         found = {}
         for strength in strengths:

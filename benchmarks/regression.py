@@ -1,0 +1,223 @@
+"""Trees for numbers beside other methods: five folds of each table, R2 of held-out rows.
+
+    regression.py run [NAMES]      one line of figures for each table, fold and method
+    regression.py table            means over folds, then over tables, and paired differences
+
+Tables are those of the folder ``regression`` of the data; folds are KFold(5, shuffle=True,
+random_state=42), of which R2 of PILOT and others are published (``--published``). Beyond ``--most``
+rows each fold is trained on a sample. ``DEVELOPMENT`` names the tables on which settings were
+fixed; figures without them are those of the others. Predictions are cut to the range of the
+training target, for every method.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from common import Row, add_row, arguments, markdown, rows_of, timed
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LassoCV
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from softsplit.problem.targets import Numbers
+from softsplit.selection.number_trees import NumberSettings, fit_numbers
+from softsplit.solvers.expected_deviance.frame import NumberRows
+from softsplit.support.parallel import one_blas_thread
+from softsplit.tree.leaf_families import Squared
+from softsplit.variables.curves import learn_knots
+
+DEVELOPMENT = (
+    "229_pwLinear", "560_bodyfat", "579_fri_c0_250_5", "1029_LEV", "210_cloud",
+    "706_sleuth_case1202", "615_fri_c4_250_10", "519_vinnie", "227_cpu_small", "503_wind",
+)  # fmt: skip
+
+Predicted = tuple[np.ndarray, Row]
+Method = Callable[[np.ndarray, np.ndarray, np.ndarray], Predicted]
+
+
+def hinged(X: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both with hinges at the knots of the first, and the column that each is made of."""
+    ones, n_knots = np.ones(len(X)), 1 if len(X) < 1000 else 3
+    parts: list[list[np.ndarray]] = [[], []]
+    homes = []
+    for j in range(X.shape[1]):
+        knots = [-np.inf, *learn_knots(X[:, j], ones, n_knots)]
+        for part, values in zip(parts, (X[:, j], new[:, j]), strict=True):
+            part += [values if k == -np.inf else np.maximum(values - k, 0.0) for k in knots]
+        homes += [j] * len(knots)
+    return np.column_stack(parts[0]), np.column_stack(parts[1]), np.array(homes)
+
+
+def tree(selection: str) -> Method:
+    def fit(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> Predicted:
+        lines, new_lines, homes = hinged(X, new)
+        rows = NumberRows(lines, Numbers.of(y), homes)
+        with one_blas_thread():
+            fitted = fit_numbers(rows, Squared(), NumberSettings(selection=selection))
+        used = fitted.weights.any(axis=1) | fitted.leaves.slopes.any(axis=1)
+        truth = fitted.half_widths(0.9)
+        size = {
+            "columns": len(np.unique(homes[used])),
+            "coefficients": int(np.count_nonzero(fitted.weights)) + fitted.leaves.n_coefficients,
+            "leaves": int(np.count_nonzero(fitted.leaf_rows)),
+            "mixture": fitted.predict_mixture(new_lines).tolist(),
+            "widths": None if truth is None else truth[fitted.apply(new_lines)].tolist(),
+        }
+        return fitted.predict(new_lines), size
+
+    return fit
+
+
+def lasso(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> Predicted:
+    model = make_pipeline(StandardScaler(), LassoCV(cv=5, random_state=0)).fit(X, y)
+    return model.predict(new), {"coefficients": int(np.count_nonzero(model[-1].coef_))}
+
+
+def hinged_lasso(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> Predicted:
+    lines, new_lines, _ = hinged(X, new)
+    return lasso(lines, y, new_lines)
+
+
+def cart(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> Predicted:
+    alphas = DecisionTreeRegressor(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
+    grid = np.unique(np.quantile(np.maximum(alphas, 0.0), np.linspace(0.0, 1.0, 30)))
+    search = GridSearchCV(DecisionTreeRegressor(random_state=0), {"ccp_alpha": grid}, cv=5)
+    best = search.fit(X, y).best_estimator_
+    return best.predict(new), {"leaves": int(best.get_n_leaves())}
+
+
+def methods() -> dict[str, Method]:
+    """All methods whose packages are here."""
+    known: dict[str, Method] = {
+        "tree": tree("balanced"), "sparse tree": tree("sparse"), "lasso": lasso,
+        "lasso with hinges": hinged_lasso, "CART": cart,
+    }  # fmt: skip
+    try:
+        from interpret.glassbox import ExplainableBoostingRegressor
+
+        known["EBM"] = lambda X, y, new: (
+            ExplainableBoostingRegressor(interactions=0).fit(X, y).predict(new),
+            {},
+        )
+    except ImportError:
+        print("EBM is left out: interpret is not installed")
+    try:
+        from lightgbm import LGBMRegressor
+
+        small = {"n_estimators": 300, "num_leaves": 8, "learning_rate": 0.05, "verbose": -1}
+        known["LightGBM"] = lambda X, y, new: (LGBMRegressor(**small).fit(X, y).predict(new), {})
+    except ImportError:
+        print("LightGBM is left out: it is not installed")
+    return known
+
+
+def fold_of(path: Path, fold: int, most: int) -> tuple[np.ndarray, ...]:
+    """Training and test rows of a fold."""
+    frame = pd.read_csv(path, sep="\t").astype(float)
+    y = frame.pop("target").to_numpy()
+    X = frame.to_numpy()
+    train, test = list(KFold(5, shuffle=True, random_state=42).split(X))[fold]
+    if len(train) > most:
+        train = np.random.default_rng(fold).choice(train, most, replace=False)
+    varied = np.ptp(X[train], axis=0) > 0
+    return X[train][:, varied], y[train], X[test][:, varied], y[test]
+
+
+def measured(
+    method: Method, X: np.ndarray, y: np.ndarray, new: np.ndarray, truth: np.ndarray
+) -> Row:
+    (predicted, size), times = timed(lambda: method(X, y, new))
+    low, high = y.min(), y.max()
+    row = {"r2": r2_score(truth, np.clip(predicted, low, high)), "seconds": times["cpu"]}
+    if (mixture := size.pop("mixture", None)) is not None:
+        row["mixture"] = r2_score(truth, np.clip(mixture, low, high))
+    if (widths := size.pop("widths", None)) is not None:
+        row["covered"] = float(np.mean(np.abs(truth - predicted) <= np.array(widths)))
+    return row | size
+
+
+def run(given: object) -> None:
+    folder = Path(os.environ["SOFTSPLIT_DATA"]) / "regression"
+    paths = sorted(folder.glob("*.tsv.gz"), key=lambda path: path.stat().st_size)
+    known, known_methods = rows_of(given.out), methods()
+    for path in paths:
+        name = path.name.removesuffix(".tsv.gz")
+        if given.names and name not in given.names:
+            continue
+        for fold in range(given.folds):
+            for label, method in known_methods.items():
+                if given.methods and label not in given.methods:
+                    continue
+                key = {"table": name, "fold": fold, "method": label}
+                if not any(key.items() <= row.items() for row in known):
+                    add_row(given.out, key | measured(method, *fold_of(path, fold, given.most)))
+        print(name, flush=True)
+
+
+def table(given: object) -> None:
+    rows = pd.DataFrame(rows_of(given.out))
+    rows = rows.drop(columns=[]) if given.names == [] else rows[rows.table.isin(given.names)]
+    if given.published:
+        published = pd.read_csv(given.published).melt(
+            id_vars=["file", "fold"], var_name="method", value_name="r2"
+        )
+        published = published.rename(columns={"file": "table"})
+        published["fold"] -= 1
+        own = rows[["table", "fold"]].drop_duplicates()
+        rows = pd.concat([rows, published.merge(own, on=["table", "fold"])])
+    means = rows.groupby(["method", "table"])["r2"].mean().unstack(0)
+    print(means.round(3).to_string())
+    unseen = ~means.index.isin(DEVELOPMENT)
+    lines = []
+    for method in means.columns:
+        gap = (means["tree"] - means[method]).dropna()
+        sizes = rows[rows.method == method]
+        of_tables = sizes.groupby("table").mean(numeric_only=True)
+        shown = [
+            f"{of_tables[c].median():.1f}" if c in of_tables else ""
+            for c in ("columns", "coefficients", "leaves", "mixture", "covered", "seconds")
+        ]
+        spread = gap.std() / max(len(gap), 1) ** 0.5
+        lines.append(
+            [method, f"{means[method].mean():.3f}", f"{means[method][unseen].mean():.3f}",
+             f"{gap.mean():+.3f} ± {spread:.3f}", f"{gap.min():+.3f}", *shown]
+        )  # fmt: skip
+    columns = ["", "R2", "unseen", "tree ahead by", "at worst"]
+    print(
+        markdown([*columns, "columns", "coefficients", "leaves", "mixture", "covered", "s"], lines)
+    )
+    trees = rows[rows.method == "tree"]
+    print(trees.mean(numeric_only=True).round(3).to_string())
+
+
+def main() -> None:
+    given = arguments(
+        __doc__ or "",
+        ("run", "table"),
+        names=([""], "tables; all if left out"),
+        methods=([""], "methods; all if left out"),
+        folds=5,
+        most=(2000, "training rows of a fold at most"),
+        out=(Path, "file of figures, to which a run adds"),
+        published=(Path, "CSV file with R2 by file and fold of other methods"),
+    )
+    given.names, given.methods = (
+        [word for word in x if word] for x in (given.names, given.methods)
+    )
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.simplefilter("ignore", UserWarning)
+    {"run": run, "table": table}[given.part](given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
