@@ -12,7 +12,6 @@ from softsplit.capacity import (
     construct,
     lb_vc,
     required_steepness,
-    root_gate,
     shatter,
     vc_lower_bound,
 )
@@ -141,7 +140,6 @@ def test_a_check_reports_what_routing_says() -> None:
         (lambda: construct(2, 3).tree([0, 1]), r"labels must hold 8 values, each 0 or 1, one per"),
         (lambda: construct(2, 3).tree([2] * 8), r"labels must hold 8 values, each 0 or 1"),
         (lambda: construct(2, 3).required_steepness(0.5), r"epsilon must be a number between 0 an"),
-        (lambda: root_gate(4, "best"), r"rule must be 'centred' or 'paper', got 'best'\."),
     ],
 )
 def test_errors_are_one_sentence(call, message: str) -> None:

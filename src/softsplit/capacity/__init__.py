@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     )
     from softsplit.capacity.constructions import (
         Construction,
-        RootGate,
         construct,
-        hypercube_sets,
         required_steepness,
-        root_gate,
     )
     from softsplit.capacity.growth import Growth, TreeSize
     from softsplit.capacity.shattering import Shattering, ShatteringCheck, shatter
@@ -32,7 +29,6 @@ __all__ = [
     "Construction",
     "GeneralisationBound",
     "Growth",
-    "RootGate",
     "Shattering",
     "ShatteringCheck",
     "Summary",
@@ -40,10 +36,8 @@ __all__ = [
     "compare",
     "construct",
     "generalisation_bound",
-    "hypercube_sets",
     "lb_vc",
     "required_steepness",
-    "root_gate",
     "shatter",
     "summarise",
     "vc_lower_bound",

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -282,61 +282,3 @@ def _in_cells(depth: int, plan: ClusterPlan) -> Construction:
         cells[:, feature] += half * sides[:, level]
     steps = np.broadcast_to(widths, cells.shape)
     return Construction(depth, 2 * cells * widths, steps, weights, thresholds)
-
-
-@dataclass(frozen=True)
-class RootGate:
-    """The root of the depth-2 construction and how far it keeps the two sets apart.
-
-    ``left_margin`` is the smallest score over V_L, ``right_margin`` the smallest size of the
-    negative scores over V_R.
-    """
-
-    weights: FloatArray
-    threshold: float
-    left_margin: float
-    right_margin: float
-
-    def required_steepness(self, epsilon: float) -> float:
-        """Steepness at which no point takes the wrong side with more than ``epsilon``."""
-        epsilon = open_interval("epsilon", epsilon, 0.0, 0.5)
-        return math.log((1.0 - epsilon) / epsilon) / min(self.left_margin, self.right_margin)
-
-
-def hypercube_sets(n_features: int) -> tuple[FloatArray, FloatArray]:
-    """V_L and V_R of Proposition 2, each of shape (p + 1, p).
-
-    V_L holds the vector of ones and the vectors with a single zero; V_R the zero vector and the
-    unit vectors.
-    """
-    n_features = whole_number("n_features", n_features)
-    if n_features < 3:
-        raise ValueError(
-            f"V_L and V_R need n_features >= 3, got {n_features}: with fewer features vectors "
-            "with a single one lie in both sets."
-        )
-    left, right = construct(2, n_features, method="lb-vc").clusters
-    return left, right
-
-
-def root_gate(n_features: int, rule: Literal["centred", "paper"] = "centred") -> RootGate:
-    """A root that sends V_L to the left and V_R to the right.
-
-    ``"paper"`` is a = (p - 1) / p, mu = 1 / p, with margins (p^2 - 3p + 1) / p^2 and 1 / p^2;
-    ``"centred"`` is a = 1, mu = 1/2 with both margins (p - 2) / (2p), which do not vanish as p
-    grows. ``construct`` uses the latter.
-    """
-    left, right = hypercube_sets(n_features)
-    p = left.shape[1]
-    if rule == "centred":
-        weights, threshold = np.ones(p), 0.5
-    elif rule == "paper":
-        weights, threshold = np.full(p, (p - 1) / p), 1.0 / p
-    else:
-        raise ValueError(f"rule must be 'centred' or 'paper', got {shown(rule)}.")
-    return RootGate(
-        weights,
-        threshold,
-        left_margin=float(np.min(left @ weights / p - threshold)),
-        right_margin=float(-np.max(right @ weights / p - threshold)),
-    )

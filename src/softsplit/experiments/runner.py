@@ -37,7 +37,7 @@ from softsplit.tree.parameters import Topology
 
 
 class RunProgress:
-    """Is told how far a run has come; this one shows nothing."""
+    """Receives how far a run has come; this one shows nothing."""
 
     def begin(self, n_cells: int, n_done: int, work: float) -> None:
         """``work`` is what is left to do, in an arbitrary unit."""

@@ -171,7 +171,7 @@ class TreeVariables:
             total += local.strength * float(np.sum(local.surrogate.value(self._sizes(x))))
         if len(self.caps):
             each = global_.surrogate.value(x[self.caps])
-            total += global_.strength * float(np.sum(_priced(global_, each)))
+            total += global_.strength * float(np.sum(_at_prices(global_, each)))
         if self.problem.proximal is not None:
             total += self.problem.proximal.value(self.tree(x))
         return total
@@ -185,7 +185,7 @@ class TreeVariables:
             gradient[self.negative] += slopes
         if len(self.caps):
             slopes = global_.surrogate.slope(x[self.caps])
-            gradient[self.caps] += global_.strength * _priced(global_, slopes)
+            gradient[self.caps] += global_.strength * _at_prices(global_, slopes)
         if self.problem.proximal is not None:
             self._add_proximal_gradient(x, gradient)
 
@@ -231,7 +231,7 @@ class TreeVariables:
         parts = [np.zeros(0)]
         if len(self.caps):
             curvatures = global_.surrogate.curvature(x[self.caps])
-            parts.append(global_.strength * _priced(global_, curvatures))
+            parts.append(global_.strength * _at_prices(global_, curvatures))
         if local.strength > 0:
             curvature = local.strength * local.surrogate.curvature(self._sizes(x)).ravel()
             parts += [curvature, curvature, curvature]
@@ -320,7 +320,7 @@ class TreeVariables:
 _Block = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]
 
 
-def _priced(penalty: Penalty, values: FloatArray) -> FloatArray:
+def _at_prices(penalty: Penalty, values: FloatArray) -> FloatArray:
     """Values of the global penalty, one for each feature or group, at their prices."""
     return values if penalty.prices is None else penalty.prices * values
 

@@ -76,7 +76,7 @@ def kkt(
     if np.any(multipliers):
         slope = problem.evaluate_cost(parameters, multipliers)
     moves, gap = stationarity(problem, parameters, slope), _leaf_gap(problem, parameters, slope)
-    if problem.charted:  # counts or no penalty at all
+    if problem.has_order_chart:  # counts or no penalty at all
         moves, gap = _in_order(problem, parameters, slope)
     return KKT(
         stationarity=moves,
@@ -128,7 +128,7 @@ def rate_multipliers(
     weights_free, thresholds_free = _equations(problem, parameters)
     sparse = problem.penalties.gradient(parameters.weights)
     chart = None
-    if problem.order is not None and problem.charted:
+    if problem.order is not None and problem.has_order_chart:
         chart = problem.order.chart_of(parameters, problem.steepness)
         slopes_there = chart.slopes_of(parameters.weights.T)
         weights_free = (parameters.weights != 0) & (np.abs(slopes_there.T) > SMALL_WEIGHT)

@@ -240,7 +240,7 @@ class TrainingProblem:
         return self.log_loss and self.bounds.free_thresholds and self.block is None
 
     @property
-    def charted(self) -> bool:
+    def has_order_chart(self) -> bool:
         """Whether descents run in coordinates in which the order of effects is bounds."""
         return self.order is not None and self.by_likelihood
 

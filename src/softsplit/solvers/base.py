@@ -278,7 +278,7 @@ class Budget:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody has called ``stop``."""
+        """Whether ``stop`` was called."""
         return self.cancel.requested
 
     @property
@@ -339,7 +339,7 @@ Report = Callable[[int, float], None]
 
 
 def silent(done: int, objective: float) -> None:
-    """A report to nobody."""
+    """A report that is not shown."""
 
 
 class OutOfBudget(Exception):

@@ -165,7 +165,7 @@ class RemoteObjective:
         self.terms, self.free = terms, free
 
     def __call__(self, theta: FloatArray, gradient: FloatArray, active: FloatArray) -> float:
-        """The smooth part at ``theta``; derivative and multipliers go where told."""
+        """The smooth part at ``theta``; derivative and multipliers go to their arrays."""
         sums = self.last = self._sums(theta, self.table, self.outer)
         if not np.isfinite(sums.value):
             raise ValueError(

@@ -72,7 +72,7 @@ class RatedObjective(RemoteObjective):
         self.by_cell = table[limits.labels]
 
     def __call__(self, theta: FloatArray, gradient: FloatArray, active: FloatArray) -> float:
-        """The smooth part at ``theta``; derivative and multipliers go where told."""
+        """The smooth part at ``theta``; derivative and multipliers go to their arrays."""
         limits, terms = self.limits, self.terms
         sums = self._sums(theta, self.by_cell, IDENTITY)
         self.short = limits.shortfalls(sums.mass @ self.leaf_values.T)

@@ -54,9 +54,9 @@ def restore_rates(
 ) -> TreeParameters:
     """Return the tree moved as little as need be for its class rates to meet their minimum.
 
-    Least-norm Newton steps on the rates that fall short, over thresholds and nonzero weights. Meant
-    for the last hair that multiplier rounds leave: a tree that falls short by more than
-    ``repairable``, or still does after so many ``steps``, is returned unchanged.
+    Repairs small remaining violations after the multiplier rounds, by least-norm Newton steps on
+    the rates that fall short, over thresholds and nonzero weights. A tree that falls short by more
+    than ``repairable``, or still does after so many ``steps``, is returned unchanged.
     """
     moved = tree
     for _ in range(steps):
