@@ -33,7 +33,7 @@ from softsplit.problem.targets import Targets
 from softsplit.settings.checks import is_auto
 from softsplit.solvers.base import Solver
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
-from softsplit.support.messages import ParameterError, nearest, shown
+from softsplit.support.messages import ParameterError, nearest, shown, unfit
 
 PAPER = {
     "scale": "minmax", "steepness": 512.0, "penalty": "l0", "min_class_rate": 0.1,
@@ -126,11 +126,7 @@ class OwnLossFormulation(ExpectedCostFormulation):
         missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
         if missing or isinstance(loss, type):
             listed = ", ".join(missing or LOSS_PARTS)
-            raise ParameterError(
-                "loss",
-                loss,
-                f"must be 'log', 'cost' or an object with {listed}, got {shown(loss)}.",
-            )
+            raise unfit("loss", loss, f"must be 'log', 'cost' or an object with {listed}")
         for name in ("cost_matrix", "class_weight"):
             if getattr(settings, name) is not None:
                 raise ParameterError(

@@ -18,7 +18,7 @@ from softsplit.solvers import Solver, registry
 from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
-from softsplit.support.messages import ParameterError, nearest, shown
+from softsplit.support.messages import ParameterError, nearest, shown, unfit
 from softsplit.tree.parameters import MAX_DEPTH, Topology
 
 # Ends of the products of weights and costs that floats can compute with.
@@ -53,11 +53,7 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
         return Topology.with_leaves(n_classes)
     whole = isinstance(depth, Integral) and not isinstance(depth, bool)
     if not whole or not 1 <= depth <= MAX_DEPTH:
-        raise ParameterError(
-            "depth",
-            depth,
-            f"must be 'auto' or an integer between 1 and {MAX_DEPTH}, got {shown(depth)}.",
-        )
+        raise unfit("depth", depth, f"must be 'auto' or an integer between 1 and {MAX_DEPTH}")
     return Topology(int(depth))
 
 
@@ -69,11 +65,7 @@ def make_scale(scale: Any, *, auto: bool = False) -> str:
         return "minmax" if scale else "identity"
     if not isinstance(scale, str) or scale not in SCALES:
         listed = ", ".join(map(repr, SCALES))
-        raise ParameterError(
-            "scale",
-            scale,
-            f"must be 'auto', one of {listed}, True, False or None, got {shown(scale)}.",
-        )
+        raise unfit("scale", scale, f"must be 'auto', one of {listed}, True, False or None")
     return SCALES[scale]
 
 
@@ -150,11 +142,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any], class_totals: FloatA
     if isinstance(class_weight, str) and class_weight == "balanced":
         return class_totals.sum() / (len(classes) * class_totals)
     if not isinstance(class_weight, Mapping):
-        raise ParameterError(
-            "class_weight",
-            class_weight,
-            f"must be None, 'balanced' or a dict, got {shown(class_weight)}.",
-        )
+        raise unfit("class_weight", class_weight, "must be None, 'balanced' or a dict")
     return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
 
 
@@ -190,11 +178,8 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
     try:
         rates = np.array(min_class_rate, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(
-            "min_class_rate",
-            min_class_rate,
-            f"must be a number, one per class or a dict, got {shown(min_class_rate)}.",
-        ) from None
+        rule = "must be a number, one per class or a dict"
+        raise unfit("min_class_rate", min_class_rate, rule) from None
     if rates.ndim not in (0, 1) or (rates.ndim == 1 and len(rates) != len(classes)):
         raise ParameterError(
             "min_class_rate",
@@ -202,9 +187,7 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
             f"must be one number or {len(classes)}, one per class, got shape {rates.shape}.",
         )
     if not np.all((rates >= 0) & (rates <= 1)):
-        raise ParameterError(
-            "min_class_rate", min_class_rate, f"must lie in [0, 1], got {shown(min_class_rate)}."
-        )
+        raise unfit("min_class_rate", min_class_rate, "must lie in [0, 1]")
     return np.broadcast_to(rates, len(classes)).copy()
 
 
@@ -295,10 +278,6 @@ def make_steepness(steepness: Any) -> float:
     """gamma, below the point where gates turn into steps that no float can tell apart."""
     value = positive_number("steepness", steepness)
     if not SMALLEST_STEEPNESS <= value <= LARGEST_STEEPNESS:
-        raise ParameterError(
-            "steepness",
-            steepness,
-            f"must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}, got "
-            f"{shown(steepness)}.",
-        )
+        rule = f"must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}"
+        raise unfit("steepness", steepness, rule)
     return value

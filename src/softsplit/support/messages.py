@@ -113,6 +113,11 @@ class ParameterError(ValueError):
         return f"{self.parameter} {self.what}"
 
 
+def unfit(parameter: str, value: Any, rule: str) -> ParameterError:
+    """The error of a value that breaks a rule such as "must lie in [0, 1]": rule and value."""
+    return ParameterError(parameter, value, f"{rule}, got {shown(value)}.")
+
+
 def visible(value: Any) -> str:
     """A name as it may stand in a text for people: one line that does not steer the reader.
 
