@@ -12,7 +12,6 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.active_set.state import EVALUATE_ONLY
-from softsplit.solvers.base import Draw
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
@@ -50,7 +49,7 @@ def move_id(move):
 def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
     classes = 2 if depth == 1 else 3
     problem = make_problem(depth=depth, classes=classes, global_=0.2)
-    point, draw = solved_point(problem), Draw(7)
+    point, draw = solved_point(problem), 7
     before = [part.copy() for part in point]
     engine = make_engine(problem)
     moved = move.apply(engine, point, draw, 0)
@@ -69,7 +68,7 @@ def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
 def test_a_move_is_a_function_of_point_draw_and_turn(move):
     """Whatever the engine did before: its curvature pairs do not leak into the move."""
     problem = make_problem(global_=0.2)
-    point, draws = solved_point(problem), [Draw(7), Draw(8)]
+    point, draws = solved_point(problem), [7, 8]
     used = make_engine(problem)
     OtherStrength((4.0, 2.0, 8.0)).apply(used, point, draws[1], 2)
     one = move.apply(make_engine(problem), point, draws[0], 1)
@@ -81,7 +80,7 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
 @pytest.mark.parametrize(("turn", "expected"), [(0, range(7)), (1, (1, 3, 4)), (2, (2, 5, 6))])
 def test_regrow_takes_the_subtrees_in_turn(turn, expected):
     problem = make_problem(depth=3)
-    draw = Draw(7)
+    draw = 7
     theta = np.full((7, 5), 0.25)
     for later in (turn, turn + 7):
         moved, _ = Regrow().apply(make_engine(problem), (theta, np.zeros((3, 8))), draw, later)
@@ -94,7 +93,7 @@ def test_regrow_takes_the_subtrees_in_turn(turn, expected):
 
 def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_it():
     problem = make_problem(depth=3, rows=150)
-    point, draw = solved_point(problem), Draw(7)
+    point, draw = solved_point(problem), 7
     theta, leaves = point
     assert set(np.unique(leaves)) == {0.0, 1.0}
     rises = []

@@ -217,13 +217,6 @@ class Start:
         return replace(self, parameters=trees[0], candidates=tuple(trees[1:]))
 
 
-@dataclass(frozen=True)
-class Draw:
-    """What was drawn for one hop of a search: a seed, from which a move makes what it needs."""
-
-    seed: int = 0
-
-
 @dataclass
 class Cancel:
     """Whether all runs of a budget are to stop; threads look at it between slices."""
@@ -481,15 +474,15 @@ class Solver(ABC):
         self,
         problem: TrainingProblem,
         front: Sequence[Solution],
-        draws: Iterator[Draw],
+        seeds: Iterator[int],
         ends: EndPoints,
         budget: Budget,
         report: Report = silent,
     ) -> Solution:
         """Return a better solution near one of ``front``, or ``front[0]``, its best.
 
-        ``ends`` holds the ends of the starts, receives those of the perturbations, and says when
-        to stop.
+        Each of ``seeds`` is for one perturbation, which makes of it what it needs. ``ends`` holds
+        the ends of the starts, receives those of the perturbations, and says when to stop.
         """
         return front[0]
 

@@ -17,12 +17,10 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.problem.bounds import Bounds
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import (
     Budget,
-    Draw,
     Report,
     Solution,
     Solver,
@@ -63,7 +61,7 @@ def improve_masked(
     problem: TrainingProblem,
     rules: FeatureRules,
     front: Sequence[Solution],
-    draws: Iterator[Draw],
+    seeds: Iterator[int],
     ends: EndPoints,
     budget: Budget,
     report: Report = silent,
@@ -77,7 +75,7 @@ def improve_masked(
             barred[list(members[1:])] = True
     part = masked(problem, rules, barred)
     alike = [solution for solution in front if part.bounds.violation(solution.parameters) == 0.0]
-    better = solver.improve(part, alike, draws, ends, budget, report)
+    better = solver.improve(part, alike, seeds, ends, budget, report)
     return kept_required(problem, rules, better, budget)
 
 
@@ -118,16 +116,8 @@ def masked(problem: TrainingProblem, rules: FeatureRules, barred: Mask) -> Train
     if not barred.any():
         return replace(problem, rules=None)
     bounds, out = problem.bounds, rules.features(barred)[:, None]
-    return replace(
-        problem,
-        rules=None,
-        bounds=Bounds(
-            np.where(out, 0.0, bounds.low),
-            np.where(out, 0.0, bounds.high),
-            bounds.threshold_low,
-            bounds.threshold_high,
-        ),
-    )
+    low, high = np.where(out, 0.0, bounds.low), np.where(out, 0.0, bounds.high)
+    return replace(problem, rules=None, bounds=replace(bounds, low=low, high=high))
 
 
 def kept_required(
@@ -153,9 +143,9 @@ def _with_variable(
     problem: TrainingProblem, rules: FeatureRules, tree: TreeParameters, variable: int
 ) -> TreeParameters:
     """Return the best of the trees with a small weight of ``variable``."""
-    own = np.flatnonzero(rules.of == variable)
-    slopes = problem.evaluate_cost(tree).weights[own]
-    sizes = np.abs(slopes) * problem.bounds.allows_step(-problem.evaluate_cost(tree).weights)[own]
+    own, gradient = np.flatnonzero(rules.of == variable), problem.evaluate_cost(tree).weights
+    slopes = gradient[own]
+    sizes = np.abs(slopes) * problem.bounds.allows_step(-gradient)[own]
     row, branch = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
     largest = min(float(problem.bounds.high[own[row], branch]), 1.0) or 1.0
     trees = []

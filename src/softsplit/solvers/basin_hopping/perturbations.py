@@ -19,7 +19,6 @@ from softsplit.solvers.active_set.state import (
     ROUGH_NEWTON,
     DescentLimits,
 )
-from softsplit.solvers.base import Draw
 from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.stages import LogWarmUp, lead_in
 from softsplit.solvers.starts.logistic import fitted_split
@@ -30,15 +29,15 @@ Point = tuple[FloatArray, FloatArray]
 """theta and leaf classes."""
 
 
-def fresh_tree(run: DescentRun, draw: Draw) -> Point:
+def fresh_tree(run: DescentRun, seed: int) -> Point:
     """Return a greedy tree of any structure."""
-    return run.greedy.fresh(np.random.default_rng(draw.seed))
+    return run.greedy.fresh(np.random.default_rng(seed))
 
 
 class Perturbation(Protocol):
     """A way to leave the basin of a tree."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
         """Return another point; ``point`` itself stays as it is."""
 
 
@@ -46,8 +45,8 @@ class Perturbation(Protocol):
 class Fresh:
     """The freshly drawn tree itself."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        return fresh_tree(run, draw)
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
+        return fresh_tree(run, seed)
 
 
 @dataclass(frozen=True)
@@ -64,14 +63,14 @@ class Redraw:
     steepness: tuple[float, ...] = ()
     other: bool = False
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
         problem, leaves = run.problem, point[1]
         if len(point[0]) == 1:
             return None
         if self.other:
-            theta, leaves = fresh_tree(run, draw)
+            theta, leaves = fresh_tree(run, seed)
         else:
-            theta, _ = run.greedy.like(leaves, np.random.default_rng(draw.seed))
+            theta, _ = run.greedy.like(leaves, np.random.default_rng(seed))
         lead_in(run, theta, leaves, self.steepness)
         run.forget(problem.steepness)
         for strength in self.strengths:
@@ -89,8 +88,8 @@ class Warmed:
 
     warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        theta, leaves = fresh_tree(run, draw)
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
+        theta, leaves = fresh_tree(run, seed)
         return theta, self.warm_up.apply(run, theta, leaves)
 
 
@@ -98,10 +97,10 @@ class Warmed:
 class Regrow:
     """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
         if len(point[0]) == 1:
             return None
-        theta, (other, _) = point[0].copy(), fresh_tree(run, draw)
+        theta, (other, _) = point[0].copy(), fresh_tree(run, seed)
         below = [turn % len(theta)]
         for branch in below:
             if branch < len(theta):
@@ -124,7 +123,7 @@ class Relabel:
     rows: int = 5000
     """Most rows of the regression."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
         theta, leaves = point
         n_branches = len(theta)
         if n_branches == 1:
@@ -166,9 +165,9 @@ class Reweigh:
     strength: float = 1.0
     power: float = 1.0
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
         theta, leaves = point[0].copy(), point[1]
-        rows = run.rows.reweighed(draw.seed, self.power)
+        rows = run.rows.reweighed(seed, self.power)
         run.forget(run.problem.steepness)
         run.descend(theta, leaves, ROUGH_NEWTON, strength=self.strength, rows=rows)
         return theta, leaves
@@ -184,7 +183,7 @@ class OtherStrength:
     factors: tuple[float, ...]
     limits: DescentLimits = ROUGH_NEWTON
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, seed: int, turn: int) -> Point | None:
         theta, leaves = point[0].copy(), point[1]
         run.forget(run.problem.steepness)
         strength = self.factors[turn % len(self.factors)]

@@ -32,7 +32,7 @@ from softsplit.solvers.active_set.state import (
     ROUGH_NEWTON,
     DescentLimits,
 )
-from softsplit.solvers.base import Draw, OutOfBudget, Report, silent
+from softsplit.solvers.base import OutOfBudget, Report, silent
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
@@ -148,7 +148,7 @@ class BasinHopping:
         self,
         run: DescentRun,
         points: Sequence[Point],
-        draws: Iterator[Draw],
+        seeds: Iterator[int],
         ends: EndPoints,
         report: Report = silent,
     ) -> Point:
@@ -172,8 +172,8 @@ class BasinHopping:
                     # 1. Perturb a copy of a tree.
                     report(ends.n_hops, values[lowest])
                     at, kind = _origin(ends.n_hops, lowest, len(front)), schedule.next()
-                    before, draw = run.work.iterations, next(draws)
-                    perturbed = kinds[kind].apply(run, front[at], draw, turns[kind])
+                    before, seed = run.work.iterations, next(seeds)
+                    perturbed = kinds[kind].apply(run, front[at], seed, turns[kind])
                     turns[kind] += 1
                     if perturbed is None:
                         schedule.leave_out(kind)

@@ -22,7 +22,6 @@ from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers.active_set.state import EVALUATE_ONLY
 from softsplit.solvers.base import (
     Budget,
-    Draw,
     OutOfBudget,
     Report,
     Solution,
@@ -196,7 +195,7 @@ class BasinHoppingSolver(Solver):
         self,
         problem: TrainingProblem,
         front: Sequence[Solution],
-        draws: Iterator[Draw],
+        seeds: Iterator[int],
         ends: EndPoints,
         budget: Budget,
         report: Report = silent,
@@ -207,14 +206,14 @@ class BasinHoppingSolver(Solver):
         """
         if problem.binding_rules is not None:
             rules = problem.binding_rules
-            return improve_masked(self, problem, rules, front, draws, ends, budget, report)
+            return improve_masked(self, problem, rules, front, seeds, ends, budget, report)
         began = time.perf_counter()
         best = front[0]
         run = self._run(problem, budget)
         run.price(best)
         # 1. Hops from the trees of the front, compared by the Lagrangian of the best.
         points = [(s.parameters.splits, s.parameters.leaf_values) for s in front]
-        point = self.search.improve(run, points, draws, ends, report)
+        point = self.search.improve(run, points, seeds, ends, report)
         if point is not points[0]:
             best = self._finished(run, point, best, began)
         # 2. The tree without features, if it is better still.

@@ -25,7 +25,7 @@ import numpy as np
 
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Draw, Start
+from softsplit.solvers.base import Start
 from softsplit.solvers.starts.grouping import GreedyTrees, grouped_trees
 from softsplit.solvers.starts.mixtures import mixture_trees
 from softsplit.support.arrays import FloatArray
@@ -48,11 +48,10 @@ def draw_like(problem: TrainingProblem, rng: np.random.Generator, leaf_values: F
     return Start(TreeParameters.from_splits(*GreedyTrees(problem).like(leaf_values, rng)), "groups")
 
 
-def draw_hops(rng: np.random.Generator) -> Iterator[Draw]:
-    """What the hops of a search need, one after the other."""
+def draw_hops(rng: np.random.Generator) -> Iterator[int]:
+    """Seeds for the hops of a search, one after the other."""
     while True:
-        for seed in rng.integers(2**63, size=64).tolist():
-            yield Draw(seed)
+        yield from rng.integers(2**63, size=64).tolist()
 
 
 def uniform_trees(
