@@ -217,25 +217,6 @@ def test_dates_are_recognised(tmp_path):
     refused(invoke("fit", path, "-t", "iso", "--date", "y", "-q"), "where dates are needed")
 
 
-def test_kinds_say_orders_and_parts_of_dates(tmp_path):
-    path, model, said = tmp_path / "t.csv", tmp_path / "m.json", tmp_path / "said.csv"
-    days = pd.Timestamp("2024-01-05 09:00") + pd.to_timedelta(np.arange(120) * 29, unit="h")
-    frame = pd.DataFrame({"a=b": days, "wait": days + pd.to_timedelta(np.arange(120), unit="h")})
-    frame["mood"] = np.resize(["grim", "fine", "merry"], 120)
-    frame["y"] = np.where((days.month == 3) | (frame["mood"] == "merry"), "yes", "no")
-    frame.to_csv(path, index=False)
-    kinds = ("--kind", "a=b=date: hour, month", "--kind", "wait=date since a=b")
-    fit = ("fit", path, "-t", "y", *kinds, "--kind", "mood=ordered: grim < fine < merry")
-    text = works(invoke(*fit, "-m", model, *QUICK))
-    assert "mood counts as 0 grim, 1 fine, 2 merry" in text or re.search("mood .*merry", text)
-    assert re.search(r"month of a=b .*March", text) and "3 of 3" not in text
-    parts = [v.part for v in load_model(model).coding_.variables]
-    assert parts == ["hour", "month", "", "hours", ""]
-    works(invoke("predict", model, path, "-o", said))
-    assert (pd.read_csv(said).iloc[:, -3:].astype(str) == "yes").any(axis=None)
-    refused(invoke(*fit[:4], "--kind", "mood=ordered: a < b", "-q"), "does not name")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

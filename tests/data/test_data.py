@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from softsplit.data import BUNDLED, catalogue, load_dataset
+from softsplit.data import BUNDLED, load_dataset
 
 PAINT = """width,colour,code,grade
 1.5,red,2,poor
@@ -111,26 +109,3 @@ def test_bundled_sets_need_no_folder(name, shape, classes, monkeypatch):
     assert len(data.feature_names) == shape[1]
     assert set(data.y) == set(classes)
     assert name in BUNDLED
-
-
-needs_folder = pytest.mark.skipif(
-    not os.environ.get("SOFTSPLIT_DATA"),
-    reason="SOFTSPLIT_DATA does not name a folder with the paper's data sets",
-)
-
-
-@needs_folder
-@pytest.mark.parametrize("name", sorted(catalogue()))
-def test_the_catalogue_agrees_with_the_files_and_with_table_1(name):
-    known = catalogue()[name]
-    table, reported = load_dataset(name, "table"), load_dataset(name, "reported")
-    assert len(table.y) == known["rows"]
-    counts = sorted(np.unique(table.y, return_counts=True)[1].tolist(), reverse=True)
-    assert counts == known["class_counts"]
-    entries = json.loads((Path(os.environ["SOFTSPLIT_DATA"]) / "datasets.json").read_text())
-    entry = next(e for e in entries["datasets"] if e["name"] == name)
-    if name != "wdbc":  # listed by the paper with the nine features of the older set
-        assert table.X.shape[1] == entry["paper"]["p"]
-    mode = entry["sparsity_coding_mode"]
-    expected = entry["n_raw_features"] if mode == "none" else entry["p_onehot"][mode]
-    assert reported.X.shape[1] == expected

@@ -18,7 +18,6 @@ from export_runs import RUNNERS
 from printed_tree import PrintedTree
 from softsplit import SoftTreeClassifier, export_markdown, export_text
 from softsplit.reading.outline import outline
-from softsplit.report.notebook import tree_html
 from tables import patients
 
 DAY = "2026-11-18"
@@ -220,19 +219,6 @@ def test_a_pruned_question_is_one_side_or_one_leaf():
         model.leaf_shares[:, below] @ counts.sum(axis=0) / counts.sum(),
         atol=1e-3,
     )
-
-
-def test_rows_are_counted_again():
-    tree, X, y = case("wine")
-    edited = tree.edit(date=DAY).set_threshold(1, 0.0)
-    assert "rows not counted after an edit" in export_text(edited)
-    assert edited.to_frame()["rows"].isna().any()
-    assert "rows not counted" in tree_html(edited)
-    full = edited.count_rows(X, y)
-    counts = full.tree_.walk.counts
-    assert counts.sum() == len(X)
-    hits = sum(counts[full.tree_.walk.classes[leaf], leaf] for leaf in range(counts.shape[1]))
-    assert hits == np.sum(full.predict(X) == y)
 
 
 @pytest.mark.parametrize(

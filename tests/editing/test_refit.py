@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import softsplit
 from slow_cases import slow
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit import SoftTreeClassifier
 from softsplit.cli import app
 from softsplit.reading.outline import outline
 from tables import patients
@@ -121,29 +121,6 @@ def test_what_was_edited_is_printed_as_before(kind):
     assert new.edits.thresholds == old.edits.thresholds
     free = edited.refit(X, y, keep="structure")
     assert loss_of(free, X, y) <= loss_of(after, X, y) + 1e-9
-
-
-@pytest.mark.slow
-def test_tables_searches_and_plain_trees_are_refitted(tmp_path):
-    X, y = patients(200)
-    search = SoftTreeClassifierCV(depths=[1], random_state=0, cv=2).fit(X, y)
-    new_X, new_y = patients(200, seed=1)
-    tree = search.refit(new_X, new_y, date=DAY, reason="a new year")
-    assert isinstance(tree, SoftTreeClassifier)
-    assert loss_of(tree, new_X, pd.Series(new_y)) <= log_loss(new_y, search.predict_proba(new_X))
-    assert export_text(tree).endswith("refit(keep='structure', rows=200) - a new year")
-    softsplit.save_model(tree, tmp_path / "tree.json")
-    assert_array_equal(
-        softsplit.load_model(tmp_path / "tree.json").predict_proba(new_X), tree.predict_proba(new_X)
-    )
-    heavy = tree.refit(new_X, new_y, sample_weight=np.where(new_y == "ill", 5.0, 1.0))
-    assert heavy.predict_proba(new_X)[:, 0].mean() > tree.predict_proba(new_X)[:, 0].mean()
-    with pytest.raises(ValueError, match="not a class of the tree"):
-        tree.refit(new_X, np.where(new_y == "ill", "dead", new_y))
-    with pytest.raises(ValueError, match="no row of class 'ill'"):
-        tree.refit(new_X[new_y == "well"], new_y[new_y == "well"])
-    with pytest.raises(ValueError, match="keep must be one of"):
-        tree.refit(new_X, new_y, keep="all")
 
 
 def test_figures_before_and_after_are_those_of_scikit_learn():

@@ -8,13 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import random_case, random_tree, sensitive_case
 from slow_cases import examples
-from softsplit.engines.block import CollapsedRows, GateCache
+from softsplit.engines.block import GateCache
 from softsplit.engines.block_pass import block_pass
-from softsplit.problem.penalties import PenaltyPair, linear
-from softsplit.solvers.active_set.state import DescentLimits
-from softsplit.solvers.base import Budget, Solution, Status
-from softsplit.solvers.basin_hopping.budget import IterationBudget
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.base import Solution, Status
 from softsplit.tree.parameters import Block
 
 LEAVES = tuple(range(8))
@@ -99,39 +95,3 @@ def test_the_pass_returns_the_mass_that_is_classified_correctly():
     value = block_pass(scores, np.empty_like(scores), rows, 20.0, 1.0, np.zeros(4), right)
     assert value == pytest.approx(plain.cost(tree), rel=1e-12)
     assert_allclose(right / plain.samples.group_totals, plain.rates(tree), rtol=1e-12)
-
-
-def engines(block, rates=0.0, proximal=0.0):
-    penalties = PenaltyPair.of(linear(), 0.1, 0.2)
-    case = sensitive_case(0, 3, 20.0, penalties, rates=rates, n_rows=60)
-    cache = GateCache.of(case.tree, case.problem.rows, 20.0)
-    anchor = case.tree
-    fast = case.problem.restrict(block, anchor, proximal=proximal, cache=cache)
-    plain = case.problem.restrict(block, anchor, proximal=proximal)
-    return (DescentRun(p, IterationBudget(Budget(), 1000)) for p in (fast, plain))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", BLOCKS[:5], ids=lambda b: str(b.branches))
-@pytest.mark.parametrize(
-    ("rates", "proximal"), [(0.0, 3.0), (0.6, 0.0)], ids=["proximal", "active rates"]
-)
-def test_descents_with_and_without_the_cache_agree(block, rates, proximal):
-    """Both start from the anchor with Newton steps, whose matrix must be the same."""
-    fast, plain = engines(block, rates, proximal)
-    assert isinstance(fast.rows, CollapsedRows) and not isinstance(plain.rows, CollapsedRows)
-    tree = fast.problem.anchor
-    ends = []
-    for engine in (fast, plain):
-        theta = tree.splits
-        limits = DescentLimits(3, 1e-9, 0.0, 9, 0)
-        engine.forget(20.0)
-        before = engine.descend(theta.copy(), tree.leaf_values, limits._replace(max_iter=0))
-        engine.forget(20.0)
-        after = engine.descend(theta, tree.leaf_values, limits)
-        assert after < before
-        ends.append((theta, after - before))
-    assert_allclose(ends[0][0], ends[1][0], rtol=1e-6, atol=1e-7)
-    assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-7)
-    fixed = ~fast.problem.free_branches
-    assert_array_equal(ends[0][0][fixed], tree.splits[fixed])

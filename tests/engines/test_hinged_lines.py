@@ -66,26 +66,6 @@ def test_lines_have_the_bits_of_coded_and_scaled_rows(kind):
     assert np.array_equal(*(one.lines(np.array([1, 7, 3])) for one in drawn))
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        3,
-        slice(2, 9),
-        np.array([4, 1]),
-        (slice(None), slice(10, 20)),
-        (slice(None), np.array([7, 3, 3])),
-        (np.array([5, 6]), slice(4, 8)),
-        np.ix_([1, 2, 9], [0, 30]),
-    ],
-    ids=str,
-)
-def test_lines_are_indexed_like_an_array(key):
-    _, hinged, dense = both()
-    assert np.array_equal(hinged.features[key], dense.features[key])
-    with pytest.raises(IndexError, match=r"takes a slice of rows, or np\.ix_"):
-        hinged.features[np.array([0, 1]), np.array([0, 1])]
-
-
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("columns", [None, np.array([0, 3, 4, 17])])
 def test_sums_have_the_same_bits(kind, columns):

@@ -47,17 +47,6 @@ def test_rules_hold_on_random_problems(half):
         assert tree.solution_.status.usable
 
 
-def test_rules_hold_with_the_expected_cost():
-    for seed in range(12):
-        given, (X, y) = drawn_rules(np.random.default_rng(seed)), rows(seed, 60)
-        given = {n: v for n, v in given.items() if not n.startswith("max")}
-        local = 0.5 if seed % 3 == 0 else 0.0
-        tree = small(
-            loss="cost", global_strength=1.0, local_strength=local, effort="fast", **given
-        ).fit(X, y)
-        assert kept(tree, given), (seed, given, tree.selected_features_)
-
-
 @pytest.mark.parametrize("loss", ["log", "cost"])
 def test_at_most_one_is_the_best_of_all_allowed_subsets(loss):
     """Brute force: columns that are not allowed are masked by zeros."""

@@ -91,17 +91,6 @@ def test_a_leaf_without_rows_knows_the_classes_of_the_whole():
     assert_allclose(other, [[0.75, 0.75], [0.25, 0.25]])
 
 
-def test_leaves_that_are_one_have_the_rows_of_all():
-    """A branch above leaves of one class decides nothing, in words and in probabilities."""
-    mass = np.array([[5.0, 1, 0, 0], [1.0, 1, 4, 2]])
-    classes = np.array([[1.0, 1, 0, 1], [0.0, 0, 1, 0]])
-    found = smoothed_shares(mass, classes, mass.sum(axis=1), 1.0)
-    assert_array_equal(found[:, 0], found[:, 1])
-    assert_allclose(found[0], [(6 + 6 / 14) / 9] * 2 + [(6 / 14) / 5, (6 / 14) / 3])
-    one = smoothed_shares(mass, np.array([[1.0] * 4, [0.0] * 4]), mass.sum(axis=1), 1.0)
-    assert_allclose(one, np.repeat([[6 / 14], [8 / 14]], 4, axis=1))
-
-
 @pytest.fixture(scope="module")
 def rare():
     """A tree whose class rates make it call a class that is not the most probable there."""

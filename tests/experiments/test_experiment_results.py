@@ -14,15 +14,7 @@ from softsplit.experiments.cells import WHOLE, Cell, chains_of
 from softsplit.experiments.choice import best_start, nested_choice, nested_rows, paper_choice
 from softsplit.experiments.results import write_plots, write_results
 from softsplit.experiments.store import CellOutcome, Row, Store, StoreError, open_store
-from softsplit.experiments.tables import (
-    latex,
-    make_table,
-    markdown,
-    nested_verdict,
-    paper_verdict,
-    peer_table,
-    spec_rows,
-)
+from softsplit.experiments.tables import latex, make_table, markdown, peer_table, spec_rows
 
 
 def outcome(cell: Cell) -> CellOutcome:
@@ -102,22 +94,6 @@ def test_the_table_stands_beside_the_papers(store):
     assert row["nested_best_accuracy"] == pytest.approx(0.8 + 0.001 + 0.05 - 0.01)
     assert row["log2"] == 2.0
     assert row["failed"] == 2
-
-
-def test_verdicts(store):
-    spec = small()
-    verdict = paper_verdict(spec_rows(spec, store), spec)
-    assert verdict["dataset"].tolist() == ["iris", "wine"]
-    assert verdict["paper_model"].tolist() == ["L1", "L1"]
-    assert verdict["reached"].tolist() == [False, False]
-    assert verdict["as_sparse"].tolist() == [None, None]
-    good = spec_rows(spec, store).assign(test_accuracy=0.97)
-    verdict = paper_verdict(good, spec)
-    assert verdict["reached"].tolist() == [True, True]
-    assert verdict["level_local_sparsity"].tolist() == [50.0, 50.0]
-    assert verdict["as_sparse"].tolist() == [True, True]
-    nested = nested_verdict(spec_rows(spec, store))
-    assert nested["test_accuracy"].tolist() == pytest.approx([0.841, 0.841])
 
 
 def test_peers(tmp_path):

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, loads_model
-from softsplit.cli.app import app
 from softsplit.fitted.conformal import HeldOutScores
 
 
@@ -121,38 +116,6 @@ def test_hostile_rows_to_calibrate_get_one_sentence(table: tuple[np.ndarray, np.
         tree.calibrate(X[:3], [0, 1, 1], sample_weight=[0, 0, 0])
     with pytest.raises(ValueError, match=r"no rows|0 sample"):
         tree.calibrate(X[:0], [])
-
-
-def test_the_command_counts_cases_for_a_person(
-    table: tuple[np.ndarray, np.ndarray], tmp_path: Path
-) -> None:
-    """Of a tree without names, whose classes are floats and whose file knows no target."""
-    X, y = table[0], table[1].astype(float)
-    tree = SoftTreeClassifier(depth=1, random_state=0).fit(X[:100], y[:100])
-    tree = tree.calibrate(X[100:200], y[100:200])
-    model, data = tmp_path / "tree.json", tmp_path / "new.csv"
-    model.write_text(dumps_model(tree))
-    pd.DataFrame(X[200:1100]).assign(truth=y[200:1100].astype(int)).to_csv(data, index=False)
-    run, given = CliRunner().invoke, [str(model), str(data), "--target", "truth"]
-    sets = tree.predict_set(X[200:1100], confidence=0.9)
-    passed, hits = sets.sum(axis=1) != 1, tree.predict(X[200:1100]) == y[200:1100]
-    said = run(app, ["predict", *given, "--refer", "0.9"]).stderr
-    assert f"accuracy on {len(hits)} rows: {100 * hits.mean():.1f} %" in said
-    decided = f"{(~passed).sum()} of {len(hits)} rows have a prediction set of one class; "
-    person = f"; {passed.sum()} rows go to a person\n"
-    assert (
-        f"{decided}{100 * hits[~passed].mean():.1f} % of these predictions are right{person}"
-        in said
-    )
-    assert f"accuracy {hits.mean():>21.4f}" in run(app, ["compare", str(model), *given]).stdout
-    alone = run(app, ["predict", *given, "--class-conditional"])
-    assert alone.exit_code == 2 and "add --confidence or --refer" in alone.stderr
-    frame = pd.read_csv(data).astype({"truth": "Int64"})
-    frame.loc[np.flatnonzero(~passed)[:10], "truth"] = pd.NA
-    frame.to_csv(data, index=False)
-    few = f"right (of the {(~passed).sum() - 10} rows with a known class){person}"
-    said = run(app, ["predict", *given, "--refer", "0.9"]).stderr
-    assert decided in said and few in said
 
 
 def test_leaves_have_intervals(table: tuple[np.ndarray, np.ndarray]) -> None:

@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris
 
 from slow_cases import examples
 from softsplit import SoftTreeClassifier
-from softsplit.fitted.leaf_shares import decision_gains
 from softsplit.fitted.walk import Arriving, Walk, arrivals
 from softsplit.fitted.walk_choice import best_cut, choose_walk, chosen_walk
 from softsplit.fitted.walk_rounding import fit_walk, significant
@@ -64,31 +63,6 @@ def test_a_leaf_has_the_class_of_the_rows_that_arrive(seed, depth):
     for leaf in np.unique(at):  # a leaf has the class of the rows that arrive
         weights = np.bincount(rows.labels[at == leaf], rows.weights[at == leaf], 3)
         assert weights[chosen.classes[leaf]] == pytest.approx(weights.max())
-
-
-def test_one_question_of_two_classes_turns_where_the_mixture_does():
-    rng = np.random.default_rng(3)
-    rows = random_rows(rng, 500, 1, 2)
-    tree = TreeParameters(np.array([[2.0]]), np.array([0.2]), np.array([[0.8, 0.05], [0.2, 0.95]]))
-    mixed = mixed_values(tree, rows.features, 3.0).argmax(axis=0)
-    chosen = chosen_walk(tree, 3.0, rows._replace(labels=mixed), np.eye(2))
-    assert_array_equal(chosen.predicted(split_scores(tree, rows.features)), mixed)
-    assert chosen.cuts[0] != 0.0
-
-
-def test_costs_move_the_cut_where_both_sides_would_have_one_class():
-    """At d = 0 the rows of both sides ask for class 0, of the mixture only those above q = 1/6."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(1, 2000))
-    tree = TreeParameters(
-        np.array([[1.0]]), np.array([1.0]), np.array([[0.97, 0.02], [0.03, 0.98]])
-    )
-    share = mixed_values(tree, x, 1.2)[0]
-    labels = (rng.random(2000) > share).astype(np.int64)
-    gains = decision_gains(np.array([[0.0, 5.0], [1.0, 0.0]]))
-    assert np.mean(labels[x[0] < 1] == 0) > 1 / 6
-    chosen = chosen_walk(tree, 1.2, Arriving(x, labels, np.ones(2000)), gains)
-    assert_array_equal(chosen.predicted(split_scores(tree, x)), np.where(share > 1 / 6, 0, 1))
 
 
 @examples(25)

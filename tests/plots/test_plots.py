@@ -20,7 +20,6 @@ from softsplit.plots import (
     CoefficientsDisplay,
     DecisionRegionsDisplay,
     ReliabilityDisplay,
-    StrengthGridDisplay,
     StrengthPathDisplay,
     TreeDisplay,
 )
@@ -52,13 +51,6 @@ def path(wine):
     _, X, y = wine
     model = SoftTreeClassifier(n_starts=2, random_state=0)
     return strength_path(X, y, estimator=model, n_points=5)
-
-
-@pytest.fixture(scope="module")
-def grid(wine):
-    _, X, y = wine
-    model = SoftTreeClassifier(n_starts=1, random_state=0)
-    return strength_path(X, y, estimator=model, n_points=3, scope="both")
 
 
 def texts(ax):
@@ -165,20 +157,6 @@ def test_a_path_shows_what_the_frame_holds(path, wine):
         StrengthPathDisplay.from_path(path, ax=axes[:1])
     with pytest.raises(ValueError, match="give y as well"):
         StrengthPathDisplay.from_path(path, X)
-
-
-def test_a_grid_has_every_pair_in_its_place(grid, wine):
-    _, X, y = wine
-    display = StrengthGridDisplay.from_path(grid, X, y)
-    assert display.values.shape == (3, 3)
-    for point in grid.points:
-        row = list(display.local).index(point.local_strength)
-        column = list(display.overall).index(point.global_strength)
-        assert display.values[row, column] == pytest.approx(100 * point.classifier.score(X, y))
-    counts = StrengthGridDisplay.from_path(grid, value="n_features")
-    assert counts.values.max() <= 13
-    with pytest.raises(ValueError, match="draw it with StrengthGridDisplay"):
-        StrengthPathDisplay.from_path(grid)
 
 
 class Fixed:

@@ -16,9 +16,9 @@ from readings import LEAVES, random_classifier, random_model
 from softsplit import SoftTreeClassifier, export_markdown, export_text
 from softsplit.advice.changes import class_changes
 from softsplit.fitted.importance import feature_importances
-from softsplit.fitted.pruning import simplified, simplified_model
+from softsplit.fitted.pruning import simplified_model
 from softsplit.reading.equations import read_split
-from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import KINDS
 
 trees = {
@@ -90,15 +90,6 @@ def test_an_explanation_adds_up(seed, depth, n_classes, kind):
     assert bool(found.note) == (found.probabilities[found.label] < most)
     assert found.note in text
     assert set(found.to_dict()) >= {"label", "probabilities", "branches", "changes"}
-
-
-def test_the_path_leads_to_the_most_probable_leaf(wine):
-    tree, X = wine
-    found = tree.explain(X.iloc[0])
-    assert found.leaf == tree.apply(X.iloc[:1])[0] - len(tree.thresholds_)
-    steps = [step.branch for step in Topology.with_branches(len(tree.thresholds_)).path(found.leaf)]
-    assert [t for t in steps if t in found.path] == list(found.path)
-    assert found.leaf_probability == pytest.approx(1, abs=0.01)
 
 
 # --- the smallest change ----------------------------------------------------------------------
@@ -274,41 +265,6 @@ def test_a_simpler_tree_answers_the_same_everywhere(seed, depth, n_classes, kind
     assert np.count_nonzero(small.parameters.weights) <= np.count_nonzero(model.parameters.weights)
     again = simplified_model(small, 1e-9)
     np.testing.assert_array_equal(again.parameters.weights, small.parameters.weights)
-
-
-@given(**trees)
-def test_with_rows_their_answers_stay(seed, depth, n_classes, kind):
-    tree, X = random_classifier(
-        seed, depth=depth, n_classes=n_classes, kind=kind, steepness=512.0, leaves=LEAVES[seed % 3]
-    )
-    X = pd.DataFrame(X, columns=tree.feature_names_in_)
-    small = tree.simplify(X.iloc[:20], tol=0.05)
-    rows = X.iloc[:20]
-    np.testing.assert_array_equal(small.predict(rows), tree.predict(rows))
-    np.testing.assert_allclose(small.predict_proba(rows), tree.predict_proba(rows), atol=0.05)
-    assert len(small.thresholds_) <= len(tree.thresholds_)
-    assert tree.weights_.shape[1] == 2**depth - 1  # the original is left alone
-
-
-def test_equal_leaves_and_what_nothing_reaches_are_removed():
-    model, _ = random_model(1, depth=3, n_classes=2, n_features=4)
-    tree = model.parameters
-    leaves = np.zeros((2, 8))
-    leaves[0, :4] = 1.0
-    leaves[1, 4:] = 1.0
-    small = simplified(replace(tree, leaf_values=leaves), 512.0)
-    assert small.topology.depth == 1
-    np.testing.assert_array_equal(small.weights[:, 0], tree.weights[:, 0])
-    # A root that always goes left leaves its left subtree.
-    weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
-    weights[:, 0], thresholds[0] = 0.0, -1.0
-    small = simplified(TreeParameters(weights, thresholds, tree.leaf_values), 512.0)
-    assert small.topology.depth == 2
-    np.testing.assert_array_equal(small.weights[:, 0], weights[:, 1])
-    # One class everywhere: a single leaf, in the smallest tree there is.
-    one = np.vstack([np.ones(8), np.zeros(8)])
-    small = simplified(replace(tree, leaf_values=one), 512.0)
-    assert small.topology.depth == 1 and not np.any(small.weights)
 
 
 # --- trees chosen by cross-validation -----------------------------------------------------------

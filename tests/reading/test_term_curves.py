@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from xml.etree import ElementTree as ET
-
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -13,7 +10,6 @@ import pytest
 from softsplit import SoftTreeClassifier
 from softsplit.reading.outline import outline
 from softsplit.reading.term_curves import term_curves
-from softsplit.report.drawing import tall_curve, tree_svg
 
 matplotlib.use("Agg")
 
@@ -57,34 +53,3 @@ def test_a_curve_is_what_the_number_adds_to_the_score_of_the_tree(bent):
         found - found[0], up * (scores(values) - scores(values)[0]), rtol=1e-9, atol=1e-9
     )
     assert curve.sentence.endswith(curve.rises) and " up to " in curve.rises
-
-
-def numbers_of(path):
-    return np.array(re.findall(r"-?[\d.]+", path.get("d")), dtype=float).reshape(-1, 2)
-
-
-def test_pages_draw_the_curve_beside_its_terms_and_tell_it(bent):
-    ((_, curve),) = curves_of(bent)
-    drawn = ET.fromstring(tree_svg(bent.tree_, None, "a tree"))
-    tall = ET.fromstring(tall_curve(curve))
-    for svg in (drawn, tall):
-        (group,) = svg.findall(".//g[@class='curve']")
-        assert group.get("role") == "img"
-        assert group.get("aria-label") == group.find("title").text == curve.sentence
-        assert len(group.findall("line")) == len(group.findall("circle")) == curve.bends.sum()
-        frame = {key: float(value) for key, value in group.find("rect").items()}
-        places = (numbers_of(group.find("path")) - [frame["x"], frame["y"]]) / [
-            frame["width"], frame["height"],
-        ]  # fmt: skip
-        spans = [np.ptp(curve.values), np.ptp(curve.heights)]
-        expected = (
-            np.column_stack([curve.values - curve.values[0], curve.heights.max() - curve.heights])
-            / spans
-        )
-        np.testing.assert_allclose(places, expected, atol=0.01)
-    (box,) = drawn.findall(".//g[@class='split']/rect")
-    ends = float(box.get("x")) + float(box.get("width"))
-    frame = drawn.find(".//g[@class='curve']/rect")
-    assert float(frame.get("x")) + float(frame.get("width")) < ends
-    written = [text.text for text in tall.findall("text")]
-    assert written[:2] == [curve.labels[0], curve.labels[-1]]

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from softsplit import SoftTreeClassifier, strength_path
 from softsplit.estimators.base import model_settings
 from softsplit.estimators.training_rows import training_rows
-from softsplit.formulations import formulation_of
 from softsplit.formulations.base import COUNT_FRACTIONS, LOCAL_PART, SLOPE_FRACTIONS, fraction_grid
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
@@ -90,15 +89,6 @@ def test_default_grid_by_likelihood_is_of_parts_of_the_loss_without_features(pen
     local = LOCAL_PART * counted * frame["global_strength"]
     np.testing.assert_allclose(frame["local_strength"], local)
     assert frame["n_features"].iloc[0] > frame["n_features"].iloc[-1] > 0
-
-
-def test_grid_of_many_rows_is_longer_and_begins_where_a_coefficient_costs_a_quarter():
-    usual = formulation_of("log").fractions(None, 1000.0)
-    assert usual == fraction_grid(12, COUNT_FRACTIONS)
-    longer = np.array(formulation_of("log").fractions(None, 1e5))
-    assert 0.2 * longer[0] * 1e5 == pytest.approx(0.25)
-    assert longer[-1] == usual[-1]
-    assert np.all(longer[1:] / longer[:-1] <= 1.75)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,19 +11,14 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 
-from likelihood_cases import learnable_rows, problem_of
+from likelihood_cases import problem_of
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.solvers import Budget, EliminationSolver
-from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.options import EliminationOptions
 from softsplit.solvers.elimination.race import grown, grown_to, single_leaf
 from softsplit.solvers.elimination.screening import branch_slopes, group_slopes, score_statistics
-from softsplit.solvers.elimination.solver import EliminationRun
-from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.mixtures import MixtureOptions, mixture_trees
-from softsplit.tree.parameters import Topology
 from softsplit.tree.routing import mixed_values
 
 
@@ -71,27 +65,6 @@ def test_a_tree_grows_from_the_one_that_is_there():
     away = left if left[3] < 0.5 else 1.0 - left
     assert np.all(away[:3] > 0.95) and away[3] < 0.05
     assert right(problem, deeper.parameters(problem)) > 0.7
-
-
-def test_a_path_begins_with_what_the_shallower_tree_has_found():
-    X, y = learnable_rows(3, n_rows=150, n_features=5, n_classes=3)
-    shallow = problem_of(X, y, depth=1, penalties=PenaltyPair.of(counting()))
-    deep = replace(shallow, topology=Topology(2))
-    path = EliminationRun(shallow, growth_start(shallow), Budget(), compared=True)
-    assert path.winner is None  # nothing was asked for
-    path.trees([shallow], tight=False)
-    assert path.winner is not None and path.winner.weights.shape == (5, 1)
-    start = replace(growth_start(deep), shallower=path.winner)
-    above = EliminationRun(deep, start, Budget(), compared=True)
-    found = above.trees([deep], tight=False)[0]
-    descents = descents_of(deep)
-    alone = grown_to(descents, SupportTree.of(path.winner, deep), 3).parameters(deep)
-    assert deep.objective(found.parameters) <= deep.objective(alone)
-
-
-def growth_start(problem):
-    first, *others = mixture_trees(problem, np.random.default_rng(0), 1)
-    return Start(first, "growth", tuple(others))
 
 
 def test_in_a_choice_a_depth_grows_from_the_one_before(monkeypatch):
@@ -160,15 +133,6 @@ def test_scores_of_noise_are_chi_squared():
     gains = score_statistics(columns, columns**2, *group_slopes(y, np.ones(300))).gains[:, 0]
     assert 2 * gains.mean() == pytest.approx(1.0, abs=0.1)  # chi-squared, one degree of freedom
     assert gains.max() == pytest.approx(np.log(4000), abs=3.5)
-
-
-def test_columns_of_noise_change_little_and_are_left_out():
-    X, y = noisy()
-    test_X, test_y = noisy(2000, seed=1)
-    plain = SoftTreeClassifierCV(random_state=0).fit(X[:, :2], y)
-    wide = SoftTreeClassifierCV(random_state=0).fit(X, y)
-    assert np.sum(np.asarray(wide.selected_features_) >= 2) <= 2
-    assert wide.score(test_X, test_y) > plain.score(test_X[:, :2], test_y) - 0.03
 
 
 def test_the_race_sees_few_columns_and_those_that_a_tree_asks_for(monkeypatch):

@@ -22,13 +22,12 @@ from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.basin_hopping.budget import IterationBudget
 from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.basin_hopping.search import BasinHopping, PerturbationSchedule
-from softsplit.solvers.basin_hopping.stages import Race
 from softsplit.solvers.starts.plans import BOTH, draw_plan, sides_of, structure
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.training.precompile import tiny_likelihoods
-from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.parameters import Topology
 
 
 def copied(points):
@@ -144,17 +143,6 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
 
 
 # --- the solver's search --------------------------------------------------------------------
-
-
-def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
-    problem = make_problem(global_=0.2, rows=120, features=6)
-    solver = BasinHoppingSolver()
-    front = [solve(problem, seed, rule="points") for seed in range(2)]
-    front.sort(key=lambda s: s.objective)
-    found = solver.improve(problem, front, make_draws(), SoMany(40), Budget())
-    assert found.objective <= front[0].objective
-    assert found.violation <= 1e-6
-    assert solver.improve(problem, front, make_draws(), SoMany(0), Budget()) is front[0]
 
 
 def test_the_search_ends_no_worse_than_the_all_zero_tree():
@@ -388,18 +376,6 @@ def test_rival_starts_have_different_structures():
         for tree in (start.parameters, *start.candidates)
     }
     assert len(keys) == 6  # all there are for three classes on four leaves
-
-
-def test_a_race_is_won_by_the_lowest_objective():
-    problem = make_problem(global_=0.3)
-    start = draw_start("groups", problem, np.random.default_rng(0), candidates=4)
-    trees = (start.parameters, *start.candidates)
-    theta, leaves = Race().winner(make_engine(problem), trees)
-    alone = [
-        problem.objective(TreeParameters.from_splits(*Race().winner(make_engine(problem), (tree,))))
-        for tree in trees
-    ]
-    assert problem.objective(TreeParameters.from_splits(theta, leaves)) == pytest.approx(min(alone))
 
 
 @examples(60)

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_iris
 
 from likelihood_cases import (
     NO_PENALTY,
@@ -162,18 +162,6 @@ def test_class_rates_hold_if_asked_for(penalty, rate):
         assert tree.solution_.objective > free.solution_.objective
         if penalty == "count":
             assert np.count_nonzero(tree.coef_) <= np.count_nonzero(free.coef_)
-
-
-def test_costs_decide_at_prediction_alone():
-    X, y = load_wine(return_X_y=True)
-    costs = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [60.0, 60.0, 0.0]])
-    settings = {"loss": "log", "n_starts": 2, "random_state": 0, "decision": "mixture"}
-    plain = SoftTreeClassifier(**settings).fit(X, y)
-    costly = SoftTreeClassifier(**settings, cost_matrix=costs).fit(X, y)
-    proba = costly.predict_proba(X)
-    np.testing.assert_array_equal(proba, plain.predict_proba(X))
-    np.testing.assert_array_equal(costly.predict(X), np.argmin(proba @ costs, axis=1))
-    assert np.sum(costly.predict(X) == 2) > np.sum(plain.predict(X) == 2)
 
 
 @pytest.mark.parametrize(

@@ -291,20 +291,6 @@ def weightless(seed, branch, intercept):
     return problem, support
 
 
-@pytest.mark.parametrize("goes_left", [True, False])
-def test_saturating_a_branch_changes_nothing_where_all_rows_went_that_way(goes_left):
-    problem, support = weightless(13, 1, 60.0 if goes_left else -60.0)
-    saturated, lost = support.saturate(1, goes_left), 4 if goes_left else 3
-    assert np.flatnonzero(saturated.saturated).tolist() == [1, lost]
-    assert not saturated.support[[1, lost]].any()
-    X, y, _ = standardised(problem)
-    for k in range(problem.n_groups):
-        labels = np.full_like(y, k)
-        before = truths(X, labels, support.splits, support.log_odds)
-        after = truths(X, labels, saturated.splits, saturated.log_odds)
-        np.testing.assert_allclose(after, before, atol=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_branch_without_coefficients_gives_way_to_its_better_child(seed):
     problem, support = weightless(seed, 1, 0.3)

@@ -17,12 +17,11 @@ from softsplit.problem.leaves import SMOOTHING
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, inverse_power
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import BasinHoppingSolver, Budget, Status
+from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.solvers.active_set.objective import expect, soften
-from softsplit.solvers.active_set.state import EVALUATE_ONLY, NEVER, POLISH, DescentLimits
-from softsplit.solvers.base import Cancel, OutOfBudget
+from softsplit.solvers.active_set.state import EVALUATE_ONLY, NEVER, DescentLimits
 from softsplit.solvers.basin_hopping import run as engine_module
-from softsplit.solvers.basin_hopping.budget import ClockOptions, IterationBudget, StepTimes
+from softsplit.solvers.basin_hopping.budget import ClockOptions
 from softsplit.solvers.basin_hopping.stages import restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart
@@ -201,21 +200,3 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
         sizes = np.abs(theta[:, :-1])
         assert not np.any((sizes > 0) & (sizes < 1e-12))
     assert tried > 0
-
-
-def test_a_meter_stops_at_its_iterations_its_time_and_on_request(clock):
-    long, times = POLISH._replace(newton_from=NEVER), StepTimes.of(1, 1, ClockOptions())
-    assert IterationBudget(Budget(), 10).allowed(long, times, 0).max_iter == 10
-    spent = IterationBudget(Budget(), 10, iterations=10)
-    late = IterationBudget(Budget(time_limit=0.0), 10)
-    cancelled = IterationBudget(Budget(cancel=Cancel(True)), 10)
-    for work in (spent, late, cancelled):
-        with pytest.raises(OutOfBudget):
-            work.allowed(long, times, 0)
-    assert late.budget.verdict is Status.TIME_LIMIT
-    assert cancelled.budget.verdict is Status.INTERRUPTED
-    assert spent.budget.verdict is Status.MAX_ITER
-    slow = IterationBudget(Budget(), 1000)
-    slow.record(10, 12, clock() - 5.0)  # half a second an iteration: look at the clock after each
-    assert slow.allowed(long, times, 0).max_iter == 1
-    assert (slow.iterations, slow.calls) == (10, 12)

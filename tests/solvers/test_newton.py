@@ -28,7 +28,6 @@ DEPTHS = [1, 2, 3, 4]
 STEEPNESSES = [2.0, 32.0, 512.0]
 
 every_depth = pytest.mark.parametrize("depth", DEPTHS)
-every_steepness = pytest.mark.parametrize("steepness", STEEPNESSES)
 every_rate = pytest.mark.parametrize("active", [False, True], ids=["no rate", "active rate"])
 every_scope = pytest.mark.parametrize("scope", SCOPES)
 # What a penalty adds does not depend on the routing: each is compared on one tree, and each tree
@@ -224,19 +223,6 @@ def test_active_rates_matter_at_the_points(depth):
     assert np.count_nonzero(active.work.active) == 2
     change = active.expected_matrix()[0] - still.expected_matrix()[0]
     assert np.max(np.abs(change)) > 0.02 * np.max(np.abs(still.expected_matrix()[0]))
-
-
-@every_steepness
-@every_depth
-@every_rate
-def test_gradient_of_the_smooth_part_with_rate_terms(active, depth, steepness):
-    """The gradient that the matrix is compared with is itself one."""
-    point = Point(depth, steepness, active, linear(), "local")
-    expected = point.differences(point.value, 4e-3 / steepness)[0]
-    found = point.basis.T @ point.gradient(point.theta).ravel()
-    size = np.max(np.abs(expected))
-    assert size > 1e-2
-    assert np.max(np.abs(found - expected)) <= TOLERANCE * size
 
 
 @every_depth

@@ -50,18 +50,6 @@ def test_the_tree_is_the_best_of_all_subsets(seed, depth):
     assert limited.objective_ <= lowest * (1 + 1e-6)
 
 
-def test_a_feature_that_only_seems_best_is_exchanged():
-    """x2 is x0 + x1 with noise: alone it is best, beside either of them it is not."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    X[:, 2] = X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=400)
-    y = (X[:, 0] + X[:, 1] > 0.2 * rng.normal(size=400)).astype(int)
-    given = {"depth": 1, "random_state": 0, **NO_STRENGTH}
-    one, two = (SoftTreeClassifier(max_features=k, **given).fit(X, y) for k in (1, 2))
-    assert one.selected_features_.tolist() == [2]
-    assert two.selected_features_.tolist() == [0, 1]
-
-
 def sizes_of(tree, groups=None):
     """Features, most terms and questions, by loops over the coefficients."""
     coding, groups = tree.tree_.coding, groups or list(range(tree.n_features_in_))

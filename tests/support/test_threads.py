@@ -10,12 +10,9 @@ import time
 from concurrent.futures import BrokenExecutor
 from operator import truediv
 
-import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
-from sklearn.datasets import make_classification
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.solvers import Budget
 from softsplit.support import parallel
 from softsplit.support.interruption import is_interruption, never_lost, raise_again
@@ -62,27 +59,6 @@ def test_limits_of_other_libraries_count(four_cores, monkeypatch):
 def test_inside_a_worker_of_joblib_it_is_one(prefer):
     asked = Parallel(n_jobs=2, prefer=prefer)(delayed(n_threads)(None, MANY) for _ in range(3))
     assert asked == [1, 1, 1]
-
-
-@pytest.mark.parametrize("estimator", [SoftTreeClassifier, SoftTreeClassifierCV])
-def test_by_default_a_tree_of_many_rows_has_the_bits_of_one_thread(estimator, monkeypatch):
-    asked = []
-
-    def counted(n_jobs, n_rows=None):
-        asked.append(n_rows)
-        return 2 if n_jobs is None else n_jobs
-
-    for module in ("run", "multistart", "progressive_sampling"):
-        monkeypatch.setattr(f"softsplit.training.{module}.n_threads", counted)
-    X, y = make_classification(MANY, 4, random_state=0)
-    settings = {"random_state": 0}
-    if estimator is SoftTreeClassifierCV:
-        settings |= {"depths": [1], "n_strengths": 2, "ridges": [1.0]}
-    else:
-        settings |= {"depth": 1, "n_starts": 2}
-    default, one = (estimator(n_jobs=n, **settings).fit(X, y) for n in (None, 1))
-    assert max(n for n in asked if n is not None) == MANY
-    assert np.array_equal(default.predict_proba(X), one.predict_proba(X))
 
 
 # Other processes of the same Python.

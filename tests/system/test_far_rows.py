@@ -8,13 +8,10 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from readings import alter
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
-from softsplit.cli import app
 from softsplit.fitted.ranges import FarOutsideWarning
 
 VALUES = [0.0, -0.0, 5e-324, 1e5, -1e5, 1e200, 1e308, -1.7e308, np.finfo(float).max]
@@ -115,27 +112,3 @@ def test_explanations_hold_and_print_finite_figures(tree):
             if len(reading.contributions) == 5:
                 log_odds = made.tree_.steepness * at_mean
                 assert reading.base_log_odds == pytest.approx(log_odds, rel=1e-9, abs=1e-9)
-
-
-def test_the_command_line_answers_far_rows(tmp_path):
-    X, y = training_rows()
-    names = ["a", "b", "c", "d", "e"]
-    train, far, model = tmp_path / "t.csv", tmp_path / "f.csv", tmp_path / "m.json"
-    pd.DataFrame(X, columns=names).assign(y=y).to_csv(train, index=False)
-    rows = far_rows()[::5]
-    labels = np.array(["a", "b", "c"])[np.arange(len(rows)) % 3]
-    pd.DataFrame(rows, columns=names).assign(y=labels).to_csv(far, index=False)
-
-    def said(*arguments):
-        done = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
-        assert done.exit_code == 0, done.output
-        assert not FIGURE.search(done.stdout), done.stdout
-        assert "overflow" not in done.stderr and "Warning" not in done.stderr
-        return done.stdout
-
-    said("fit", train, "-t", "y", "-m", model, "--depth", 2, "--strength", 0.01, "--jobs", 1)
-    said("predict", model, far, "--proba")
-    for i in range(1, len(rows) + 1):
-        said("explain", model, far, "--row", i, "--quiet")
-    every = [part for i in range(1, len(rows) + 1) for part in ("--row", i)]
-    assert len(json.loads(said("explain", model, far, *every, "--json"))) == len(rows)

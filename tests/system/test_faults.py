@@ -13,7 +13,7 @@ import sqlite3
 import pytest
 
 from experiment_parts import contents, small
-from fault_runs import as_a_user, damaged, interrupt, start_run, use_damaged, whole_run
+from fault_runs import damaged, interrupt, start_run, use_damaged, whole_run
 from softsplit.experiments import store as store_module
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError
@@ -53,23 +53,6 @@ def test_a_full_disk(whole, tmp_path):
     with Store(path) as store:
         run_experiment(small(), store)
     assert contents(path) == whole[1]
-
-
-@pytest.mark.slow
-def test_a_store_that_cannot_be_written(whole, tmp_path):
-    try:
-        prefix = as_a_user()
-    except FileNotFoundError:
-        pytest.skip("root may write everything, and there is no setpriv to be less than root")
-    path = tmp_path / "fixed.sqlite"
-    path.write_bytes(whole[0].read_bytes())
-    path.chmod(0o444)
-    before = path.read_bytes()
-    run = start_run(path, prefix=prefix)
-    _, said = run.communicate()
-    assert run.returncode == 2
-    assert "cannot be used (attempt to write a readonly database); copy it to a place" in said
-    assert path.read_bytes() == before
 
 
 @pytest.mark.slow

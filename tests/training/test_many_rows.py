@@ -20,7 +20,6 @@ from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.support.row_budgets import ROWS
 from softsplit.training import progressive_sampling as sampling
-from softsplit.training.multistart import multistart
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.tree.scaling import fit_scaling
@@ -70,19 +69,6 @@ def test_sums_of_many_rows_are_those_of_their_parts(samples, outer):
         assert_array_equal(getattr(threaded, name), getattr(found, name))
     assert few.value == pytest.approx(found.value, rel=1e-12)
     assert_allclose(few.splits[:, :-1], 5 / 3 * found.splits[:, columns], rtol=1e-9, atol=1e-6)
-
-
-def test_few_rows_first_ends_where_all_starts_on_all_rows_do():
-    """The tree is that of all rows, with a certificate, and no worse."""
-    model = SoftTreeClassifier(depth=2, n_starts=3, curves=False, random_state=0)
-    rows = Rows(X, Y, np.ones(len(Y)), np.arange(3))
-    problem = prepare(ModelSettings.of(model.get_params(deep=False)), rows).problem
-    every = multistart(problem, EliminationSolver(), n_starts=3, budget=Budget())
-    tree = model.fit(X, Y)
-    assert tree.solution_.status is Status.OPTIMAL
-    assert tree.objective_ <= 1.002 * min(one.objective for one in every)
-    assert tree.objective_ == pytest.approx(problem.objective(tree.solution_.parameters), rel=1e-12)
-    assert len(tree.starts_) == 3
 
 
 def test_neither_threads_nor_the_order_of_many_rows_change_a_bit():

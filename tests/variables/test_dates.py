@@ -102,32 +102,6 @@ def test_the_text_is_walked_by_hand_also_with_unknown_dates(tree):
     assert len(tree.predict(X)) == 60
 
 
-def test_changes_of_dates_are_dates(tree):
-    """A date of which several parts are in use moves as a whole: the changed row says so itself."""
-    X, y = trips()
-    types = {**PARTS, "end": "drop"}
-    without = SoftTreeClassifier(depth=2, n_starts=1, random_state=0, feature_types=types).fit(X, y)
-    assert _changed_dates(without) > 10
-    _changed_dates(tree)
-
-
-def _changed_dates(tree):
-    """How many changes of a date were made in the table itself, and gave the class they name."""
-    X, _ = trips(40, seed=9)
-    checked = 0
-    for i in range(len(X)):
-        for change in tree.explain(X.iloc[[i]]).changes:
-            if change.name not in ("pickup", "size", "fare"):
-                continue
-            row = X.iloc[[i]].copy()
-            row[change.name] = change.new_value
-            if change.name == "pickup":
-                row["pickup"] = pd.Timestamp(change.new_value)
-            assert tree.predict(row)[0] == change.label
-            checked += change.name == "pickup"
-    return checked
-
-
 def test_the_model_file_knows_parts(tree):
     document = json.loads(dumps_model(tree))
     jsonschema.validate(document, SCHEMA)
