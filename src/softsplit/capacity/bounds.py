@@ -460,6 +460,7 @@ def _samples_needed(
     growth: Growth, price: float, training_error: float, target: float
 ) -> int | None:
     """The least n with a bound below ``target``; the bound falls as n grows."""
+    # Doubling finds an interval, bisection the least n in it.
     high = 1
     while _bound(growth, price, high, training_error) >= target:
         high *= 2

@@ -125,6 +125,7 @@ def _hard_tree(depth: int, n_features: int, levels: int | None) -> ComparedModel
 
 def _networks(n_features: int, hidden: int, levels: int | None) -> list[ComparedModel]:
     """Steep sigmoids come as close to threshold units as needed: one lower bound for both."""
+    # Weights and threshold of every unit, its output weight, and the threshold of the output.
     parameters = hidden * (n_features + 2) + 1
     # p u + 1 holds up to this number of hidden units u; the others can be idle.
     useful = min(hidden, 2 ** (n_features + 1) // (n_features**2 + n_features + 2))

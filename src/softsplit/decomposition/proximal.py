@@ -90,6 +90,7 @@ def select_proximal(
     random = check_random_state(random_state)
     count = positive_integer("n_runs", n_runs, MOST_RUNS)
     seeds = [int(s) for s in random.randint(2**31 - 1, size=count)]
+    # 1. Accuracies of every psi and start on inner folds of each outer training block.
     outer_folds = list(_folds(outer, y, random).split(X, y))
     inner_seed = int(random.randint(2**31 - 1))
     rows = []
@@ -104,9 +105,11 @@ def select_proximal(
         scores["accuracy"] = search.cv_results_["mean_test_score"]
         mean = scores.groupby("solver__proximal", sort=False)["accuracy"].mean()
         rows += [(float(psi), number, float(accuracy)) for psi, accuracy in mean.items()]
+    # 2. The psi with the best mean over all of them.
     validation = pd.DataFrame(rows, columns=["proximal", "outer_fold", "accuracy"])
     means = validation.groupby("proximal", sort=False)["accuracy"].mean()
     best = float(means.index[int(np.argmax(means.to_numpy()))])
+    # 3. Its accuracies on the outer test blocks, which had no say.
     tested = np.zeros((0, len(seeds)))
     if judge:
         chosen = clone(base).set_params(solver__proximal=best)

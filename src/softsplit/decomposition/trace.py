@@ -252,9 +252,11 @@ class DecompositionRun:
 
     def step(self, solver: Solver, block: Block, proximal: float, max_iter: int | None) -> bool:
         """Solve one block; take over the tree if it is feasible and lower, and say so."""
+        # 1. The block alone, around the tree with its known gates.
         part = self.problem.restrict(block, self.tree, proximal=proximal, cache=self.cache)
         solution = solver.solve(part, Start(self.tree), self.inner_budget(max_iter))
         self._note(solution)
+        # 2. A tree that is not lower is not taken: interior points may well be higher.
         if not self._better(solution):
             return False
         self.tree, self.objective = solution.parameters, solution.objective

@@ -61,6 +61,7 @@ def nested_choice(
     folds) of the best. Returned with ``by`` and fold as index; empty if there are no inner rows.
     """
     by = METHOD if by is None else by
+    # 1. Means over the starts of each inner fold, then over the inner folds, with their error.
     inside = usable(frame[frame["inner"] != WHOLE])
     keys = ["dataset", "model", "solver", "fold", *STRENGTHS]
     folds = inside.groupby([*keys, "inner"], observed=True)[MEANS].mean()
@@ -71,6 +72,7 @@ def nested_choice(
     best = _best(means, [*by, "fold"]).set_index([*by, "fold"])
     if not sparse or best.empty:
         return best.drop(columns="error")
+    # 2. Of the strengths within a standard error of the best, the one of fewest features.
     bar = (best["test_accuracy"] - best["error"].fillna(0.0)).rename("bar").reset_index()
     near = means.merge(bar, on=[*by, "fold"])
     near = near[near["test_accuracy"] >= near["bar"] - 1e-12]

@@ -437,10 +437,12 @@ def rated_rows(
     stated = [one for requirement in requirements for one in requirement.stated(known)]
     if not stated:
         return None
+    # 1. Cells: rows of one class that no group of any requirement tells apart.
     codes = known.labels.astype(np.intp)
     for one in stated:
         for _, mask in one.groups:
             codes = np.unique(2 * codes + mask, return_inverse=True)[1]
+    # 2. Each group as the cells that it consists of.
     first = np.unique(codes, return_index=True)[1]
     required = tuple(
         RateRequirement(
@@ -483,6 +485,7 @@ def _refuse_contradictions(rows: RatedRows, known: RatedTable, minimum: FloatArr
 
     if possible((*own, *requirements)):
         return
+    # Some contradict one another: leave out whatever the rest contradicts without.
     against = [*own, *requirements]
     for one in tuple(against):  # what is left without a requirement that it does not need
         fewer = [other for other in against if other is not one]

@@ -244,6 +244,7 @@ class TreeVariables:
     # Linear constraints.
 
     def _set_linear_constraints(self) -> None:
+        # Rows of the blocks one below the other.
         blocks = [self._simplex(), self._coverage(), self._cap_constraints()]
         rows, columns, values, lower, upper = [], [], [], [], []
         n_rows = 0
@@ -282,6 +283,7 @@ class TreeVariables:
         if self.problem.anchor is not None:
             fixed = self.problem.anchor.leaf_values[:, ~self.problem.free_leaves]
             needed = np.maximum(needed - fixed.sum(axis=1), 0.0)
+        # What fixed leaves cover but for rounding asks for nothing of the free ones.
         needed[needed < COVERED] = 0.0
         classes = np.flatnonzero(needed) if n_leaves else np.zeros(0, dtype=int)
         tight = n_leaves > 0 and needed.sum() >= n_leaves - COVERED

@@ -124,6 +124,7 @@ def rate_multipliers(
     active = np.flatnonzero(shortfalls >= -ACTIVE_RATE)
     if len(active) == 0:
         return multipliers
+    # 1. Where stationarity is an equation: weights off the kinks, thresholds inside their bounds.
     base = problem.evaluate_cost(parameters)
     weights_free, thresholds_free = _equations(problem, parameters)
     sparse = problem.penalties.gradient(parameters.weights)
@@ -137,6 +138,7 @@ def rate_multipliers(
         by_slopes = weights if chart is None else chart.by_slopes(weights.T).T
         return np.concatenate([by_slopes[weights_free], thresholds[thresholds_free]])
 
+    # 2. gradient of the objective = sum of multipliers times gradients of the rates, least squares.
     target = stack(base.weights + sparse, base.thresholds)
     slopes = [problem.rate_gradient(parameters, k) for k in active.tolist()]
     matrix = np.column_stack([stack(slope.weights, slope.thresholds) for slope in slopes])

@@ -135,6 +135,7 @@ class MonotoneOrder:
         """
         if self.violation(tree, steepness) <= IN_ORDER:
             return tree
+        # 1. Low levels on the left; 2. slopes of the wrong sign are reflected, and smaller.
         tree = self._turned(tree)
         chart = self.chart_of(tree, steepness)
         weights = chart.slopes_of(tree.weights.T)
@@ -142,6 +143,7 @@ class MonotoneOrder:
         weights = chart.weights_of(np.where(wrong, -REFLECTED * weights, weights)).T + 0.0
         # scores at the middle of the scaled features stay
         moved = 0.5 * (weights - tree.weights).sum(axis=0) / len(weights)
+        # 3. Leaves in order.
         leaves = chart.ordered(np.log(np.maximum(tree.leaf_values, 1e-12)))
         return TreeParameters(weights, tree.thresholds + moved, np.exp(leaves))
 
@@ -271,6 +273,8 @@ class OrderedChart:
         """
         from sklearn.isotonic import isotonic_regression  # here: compiling needs no scikit-learn
 
+        # 1. log P(level = i), and from the highest level down the log-odds of level >= i against
+        # level = i - 1.
         total = _log_sum(log_shares, range(len(log_shares)))
         held = [_log_sum(log_shares, members) - total for members in self._members]
         steps = np.empty((self.n_steps + len(log_shares), log_shares.shape[1]))
@@ -278,7 +282,9 @@ class OrderedChart:
         for i in range(self.n_steps, 0, -1):
             steps[i - 1] = np.clip(above - held[i - 1], -LARGEST, LARGEST)
             above = np.logaddexp(above, held[i - 1])
+        # 2. Within a level the classes keep their log-odds.
         steps[self.n_steps :] = log_shares
+        # 3. Along a chain the odds rise; all but the first leaf hold the difference.
         for chain in self.chains:
             if len(chain) > 1:
                 for i in range(self.n_steps):
@@ -292,6 +298,7 @@ class OrderedChart:
         log_shares = np.empty((len(self.levels), steps.shape[1]))
         reach = np.zeros(steps.shape[1])  # log P(level >= i)
         for i, members in enumerate(self._members):
+            # log P(level = i) = log P(level >= i) - log(1 + odds of a higher level)
             here = reach - (np.logaddexp(0.0, odds[i]) if i < self.n_steps else 0.0)
             within = steps[self.n_steps :][members]
             log_shares[members] = here + within - _log_sum(within, range(len(members)))
@@ -313,11 +320,14 @@ class OrderedChart:
             if len(members) > 1:
                 inner = np.exp(within - _log_sum(within, range(len(members))))
                 derivatives[..., self.n_steps + members, :] = own - inner * masses[-1][..., None, :]
+        # From the highest level down, p = P(level >= i | level >= i - 1): (1 - p) of what lies
+        # above, less p of what lies at level i - 1.
         above = np.zeros_like(masses[-1])
         for i in reversed(range(self.n_steps)):
             above = above + masses[i + 1]
             up = 1.0 / (1.0 + np.exp(-np.clip(odds[i], -700.0, 700.0)))
             derivatives[..., i, :] = (1.0 - up) * above - up * masses[i]
+        # Coordinates of a chain are differences: a derivative sums those of all leaves after it.
         for chain in self.chains:
             if len(chain) > 1:
                 back = derivatives[..., : self.n_steps, chain]

@@ -403,6 +403,7 @@ class PenaltyPair:
         ``floor``, one number for each feature or group, fixed branches already pay the global term.
         ``bound`` is as in ``prox``.
         """
+        # Soft thresholding by the local slopes, then a cap per row by the global slope.
         soft = np.abs(weights)
         if self.local.strength > 0:
             soft = np.maximum(soft - self.local.slope(at), 0.0)

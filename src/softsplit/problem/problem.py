@@ -192,6 +192,7 @@ class TrainingProblem:
         Of a price above 1 what is above 1 counts by the share of the rows on whose way a question
         asks for the feature, going left where it is more likely.
         """
+        # Hard routing of a sample says which rows need which feature.
         prices, rules = self.penalties.global_.prices, self.rules
         known = rules is not None and rules.costs is not None and self.block is None
         if not known or prices is None or self.feature_groups is None or not np.any(prices > 1.0):
@@ -380,6 +381,7 @@ class TrainingProblem:
         if multipliers is None:
             sums = self._sums(parameters)
             return self._regularised(parameters, sums, self.loss.leaf_gradient(sums.table))
+        # A multiplier of class k prices its correct mass at -multiplier_k / n_k in every leaf.
         multipliers, others = np.split(multipliers, [self.n_groups])
         per_unit = (multipliers / self.rows.group_totals)[:, None]
         sums = self._sums(parameters, -per_unit * parameters.leaf_values)
@@ -493,6 +495,7 @@ class TrainingProblem:
         """
         sums = self._sums(parameters)
         gradient = self.loss.leaf_gradient(sums.table)
+        # Requirements on any rows are lines in the leaves; minimum class rates are among them.
         rule, limits = self.loss.leaf_rule, self.rate_limits
         if limits is not None and isinstance(rule, ClassAssignment):
             if not np.any(self.free_leaves):  # those of a monotone order

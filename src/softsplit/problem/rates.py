@@ -149,6 +149,7 @@ class RateLimits:
         for number, required in enumerate(self.requirements):
             own = [at for at, (n, _) in enumerate(self._groups) if n == number]
             signs = np.eye(len(self._groups))[own]
+            # Of several groups every ordered pair: rate_a - rate_b >= margin - high.
             if required.compares:
                 pairs = [(a, b) for a in signs for b in signs if not np.array_equal(a, b)]
                 lines += [

@@ -49,6 +49,7 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     )
     probabilities = np.array(minimum, dtype=float)
     probabilities[cheapest] += 1 - minimum.sum()
+    # Leaves beyond one for each class go to the cheapest; thresholds send each class its share.
     spare = problem.topology.n_leaves - problem.n_groups
     groups = np.sort(np.append(np.arange(problem.n_groups), np.full(spare, cheapest)))
     counts = np.bincount(groups, minlength=problem.n_groups)
@@ -97,6 +98,7 @@ def max_strength(
     slopes = zero_slopes(problem, at)
     zero = np.zeros(1)
     local, global_ = problem.penalties.local, problem.penalties.global_
+    # Proposition 1, solved for one strength: what the other penalty takes off every slope first.
     if scope == "global":
         excess = np.maximum(slopes - local.strength * local.surrogate.slope(zero), 0.0)
         pulls = global_.rows(excess).sum(axis=1)

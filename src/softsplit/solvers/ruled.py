@@ -84,12 +84,14 @@ def barred_variables(problem: TrainingProblem, rules: FeatureRules) -> Iterator[
     if not rules.at_most_one:
         yield np.zeros(len(rules.names), dtype=bool)
         return
+    # 1. What each variable is worth by itself: the largest score statistic of its columns.
     few = problem.rows.sample(ROWS.importances)
     columns = np.asarray(few.features, dtype=float)
     gains = score_statistics(columns, columns**2, *group_slopes(few.labels, few.weights)).gains
     worth = np.zeros(len(rules.names))
     np.maximum.at(worth, rules.of, gains.max(axis=1))
     worth[list(rules.required)] = np.inf
+    # 2. Choices of one member of every set, those of high worth first.
     ranked = [sorted(members, key=lambda v: (-worth[v], v)) for members in rules.at_most_one]
     places = product(*(range(len(members)) for members in ranked))
     seen: set[bytes] = set()
@@ -100,6 +102,7 @@ def barred_variables(problem: TrainingProblem, rules: FeatureRules) -> Iterator[
             barred[[v for v in members if v not in taken]] = True
             both = [v for v in members if v in taken]
             barred[both[1:]] = True  # taken for another set
+        # 3. A choice that bars a required variable, or that was there, is left out.
         if barred[list(rules.required)].any() or barred.tobytes() in seen:
             continue
         seen.add(barred.tobytes())

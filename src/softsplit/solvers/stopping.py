@@ -151,6 +151,7 @@ class EndPoints:
         if objective == GIVEN_UP:
             self.n_given_up += 1
             return
+        # It is one of its neighbours in the order of objectives, or a new tree between them.
         at = bisect_left(self._objectives, objective)
         for near in (at, at - 1):
             if 0 <= near < len(self._counts) and self.alike(self._objectives[near], objective):

@@ -144,11 +144,13 @@ def _random_tree(
     weights = rng.normal(size=(n_branches, len(rows))) * rng.exponential(
         size=(n_branches, len(rows))
     )
+    # 1. Splits of a given spread of log-odds, each near a random row.
     scores = weights @ rows
     factor = options.spread / np.maximum(scores.std(axis=1, keepdims=True), 1e-12)
     weights, scores = weights * factor, scores * factor
     through = rng.integers(n_rows, size=n_branches)
     intercepts = -options.nearness * scores[np.arange(n_branches), through]
+    # 2. Leaves with the class shares of the rows that reach them, changed at random.
     left, right = gate_probabilities(scores + intercepts[:, None], 1.0)
     reach = node_reach(left, right)[n_branches:]
     mass = np.add.reduceat(reach, starts[:-1], axis=1).T

@@ -79,6 +79,7 @@ def points_trees(
 def _points_tree(problem: TrainingProblem, rng: np.random.Generator) -> TreeParameters:
     samples = problem.rows.sample()
     weights = rng.uniform(-1, 1, (problem.n_features, problem.topology.n_branches))
+    # A row for every branch, drawn by weight; its threshold puts the hyperplane through it.
     share = np.cumsum(samples.weights)
     rows = np.searchsorted(share, rng.uniform(size=weights.shape[1]) * share[-1], side="right")
     rows = np.minimum(rows, samples.n_rows - 1)
