@@ -12,6 +12,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import groups_by, read, training_rows
+from softsplit.cli.numbers import fit_numbers, target_numbers
 from softsplit.cli.outputs import (
     as_object,
     baseline_worker,
@@ -28,6 +29,7 @@ from softsplit.cli.parameters import (
     tree_parameters,
     typed,
 )
+from softsplit.settings.regression import NumberParameters
 from softsplit.settings.table import (
     ChoiceParameters,
     ColumnParameters,
@@ -52,8 +54,9 @@ EPILOG = (
 
 
 @options.takes(
-    SingleTreeParameters, ProblemParameters, ColumnParameters, ChoiceParameters, RunParameters
-)
+    SingleTreeParameters, ProblemParameters, ColumnParameters, ChoiceParameters, RunParameters,
+    NumberParameters,
+)  # fmt: skip
 def fit(
     context: typer.Context,
     data: options.Data,
@@ -68,12 +71,13 @@ def fit(
     encoding: options.Encoding = None,
     by: options.By = None,
     refer: options.Refer = 0.9,
+    task: options.Task = "auto",
     dask: options.Dask = None,
     quiet: options.Quiet = False,
     text: options.Text = "short",
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit a small tree to a table and print it.
+    """Fit a small tree to a table and print it; it predicts a class or a number.
 
     Cross-validation chooses depth, scaling and strength unless you give them; with both depth
     and strength nothing is chosen. On large tables settings are compared on a sample of the rows;
@@ -95,6 +99,14 @@ def fit(
         )
     # 2. The table, what options say of its columns, and its rows as training takes them.
     table = read(data, encoding, quiet)
+    numbers = target_numbers(table, target, task, quiet)
+    if numbers is not None:
+        fit_numbers(
+            context, table, target, numbers, given, model=model, quiet=quiet, as_json=as_json
+        )
+        return
+    if given.pop("leaf_terms") is not None:
+        raise ValueError("--leaf-terms is for trees that predict a number; leave it out.")
     columns = [str(name) for name in table.frame.columns]
     with heartbeat(quiet, "looking at the columns"):
         apart = columns_of_rates(given, Known(columns))

@@ -106,9 +106,9 @@ def _model(path: Path, detail: bool) -> tuple[dict[str, Any], str]:
         "steepness": float(model.steepness),
         "scaling": model.scaling.kind,
         "loss": str(parameters.get("loss", "log")),
-        "local_strength": parameters.get("local_strength", "auto"),
-        "global_strength": parameters.get("global_strength", "auto"),
     }
+    names = ("local_strength", "global_strength") if model.numbers is None else ("strength",)
+    facts |= {name: parameters.get(name, "auto") for name in names}
     if model.target is not None:
         facts["target"] = model.target
     if model.coding is not None:

@@ -78,20 +78,29 @@ def training_rows(
 def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:
     """Load the estimator of a model file, and with it the training code."""
     with heartbeat(quiet, f"reading {path}"):
+        from softsplit.fitted.model import refuse_numbers
         from softsplit.persistence.files import load_model
 
         try:
             tree: SoftTreeClassifier = _load(path, load_model)
         except ImportError as error:  # the command says which package it needs
             raise (error.__cause__ or error) from None
+    refuse_numbers(tree.tree_)
     return tree
 
 
-def load_stored(path: Path) -> SavedTree:
-    """Load the tree of a model file, without importing the training code."""
+def load_stored(path: Path, *, numbers: bool = False) -> SavedTree:
+    """Load the tree of a model file, without importing the training code.
+
+    Trees that predict ``numbers`` are for commands that serve them.
+    """
+    from softsplit.fitted.model import refuse_numbers
     from softsplit.persistence.files import load_tree
 
-    return _load(path, load_tree)
+    saved: SavedTree = _load(path, load_tree)
+    if not numbers:
+        refuse_numbers(saved.tree_)
+    return saved
 
 
 def _load(path: Path, how: Callable[[Path], Any]) -> Any:

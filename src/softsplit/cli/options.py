@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from softsplit.settings.parameter import DATA, RUN, TREE, Option, options
+from softsplit.settings.regression import NUMBER_SEARCH
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import ParameterError
 
@@ -19,7 +20,10 @@ from softsplit.support.messages import ParameterError
 ON_THIS_MACHINE = "here"
 
 # Parameters of the estimators and their options, by the names of the options.
-TABLE = {option.name: (parameter, option) for parameter, option in options(*CLASSIFIER, *SEARCH)}
+TABLE = {
+    option.name: (parameter, option)
+    for parameter, option in options(*CLASSIFIER, *SEARCH, *NUMBER_SEARCH)
+}
 
 
 def takes(
@@ -119,7 +123,10 @@ Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file written by softsplit fit or save_model.")
 ]
 Target = Annotated[
-    str, typer.Option("--target", "-t", help="Column with the classes.", rich_help_panel=DATA)
+    str,
+    typer.Option(
+        "--target", "-t", help="Column with the classes or numbers.", rich_help_panel=DATA
+    ),
 ]
 Encoding = Annotated[
     str | None,
@@ -154,6 +161,15 @@ Dask = Annotated[
         "process: DATA may be a folder or a pattern of Parquet or CSV files, larger than "
         "memory.",
         rich_help_panel=RUN,
+    ),
+]
+Task = Annotated[
+    Literal["auto", "classes", "number"],
+    typer.Option(
+        "--task",
+        help="Whether the target is a class or a number; auto: a number where it has fractions or "
+        "more than 30 different values.",
+        rich_help_panel=DATA,
     ),
 ]
 Quiet = Annotated[

@@ -14,6 +14,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import print_json, say
 from softsplit.cli.inputs import known_classes, load_stored, read, rows_for
+from softsplit.cli.numbers import number_answers
 from softsplit.cli.outputs import check_files, write_text
 from softsplit.support.messages import counted, visible
 
@@ -74,13 +75,14 @@ def predict(
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Predict the class of every row, in the order of the table.
+    """Predict the class of every row, or its number, in the order of the table.
 
     Only the columns that the tree uses must be there. Every row gets a prediction, also with
     missing values and with texts that are absent from training. The output is a CSV with the number
     of the row (from 1, the header not counted) and its class.
     Labels are written unchanged: a spreadsheet may take one that begins with "=" for a formula.
-    Prediction sets need a tree that was chosen by cross-validation or calibrated.
+    Prediction sets, or of a number low and high of the interval at --confidence, need a tree that
+    was chosen by cross-validation or calibrated.
     """
     # 1. What can be checked before the table is read.
     check_files({"--out": out}, table=data, model=model)
@@ -96,8 +98,18 @@ def predict(
     }
     if class_conditional and not levels:
         raise ValueError("--class-conditional is for prediction sets; add --confidence or --refer.")
-    stored = load_stored(model)
+    stored = load_stored(model, numbers=not (proba or refer or class_conditional))
     tree = stored.tree_
+    if tree.numbers is not None:
+        rows = rows_for(stored, read(data, encoding, quiet), target)
+        told, names = number_answers(tree, rows.X, levels.get("set"))
+        if as_json:
+            print_json(told)
+        elif out is None:
+            typer.echo(_lines(names, [list(line.values()) for line in told]), nl=False)
+        else:
+            write_text(out, _lines(names, [list(line.values()) for line in told]))
+        return
     if levels:
         known_scores(tree.held_out)
     # 2. An answer for each row, and how many are right where classes are known.
@@ -181,14 +193,22 @@ def as_csv(
 
     ``written`` converts a label to its text; ``more`` are further entries that become columns.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes), *more])
+    rows = []
     for answer in answers:
         values = [f"{answer['probabilities'][c]:.6g}" for c in classes]
         if "set" in more:
             values.append(" | ".join(map(written, answer["set"])))
         if "refer" in more:
             values.append("yes" if answer["refer"] else "no")
-        writer.writerow([answer["row"], written(answer["prediction"]), *values])
+        rows.append([answer["row"], written(answer["prediction"]), *values])
+    return _lines(
+        ["row", "prediction", *(f"probability {written(c)}" for c in classes), *more], rows
+    )
+
+
+def _lines(names: list[str], rows: list[list[Any]]) -> str:
+    """Return a table as CSV."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows([names, *rows])
     return buffer.getvalue()

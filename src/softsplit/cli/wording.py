@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from softsplit.settings.parameter import spellings
+from softsplit.settings.regression import NUMBER_SEARCH
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import AdvisedError, ParameterError, nearest, shown
 
 # What the command line calls otherwise than Python does.
-SPELLINGS = spellings(*CLASSIFIER, *SEARCH) | {
+SPELLINGS = spellings(*CLASSIFIER, *SEARCH, *NUMBER_SEARCH) | {
     "feature_types": "--kind",
     "fixed": "--fixed",
     "ranges": "--range",

@@ -252,6 +252,8 @@ class SoftTreeRegressorCV(NumberChoiceParameters, NumberBase):
     best_score_ : float
         Cross-validated R2, of loss "squared"; in general the part of the deviance of a constant
         that is explained.
+    held_out_predictions_ : array of shape (n_samples,), or None
+        What the tree of the fold without it predicts of each sample; None if nothing was compared.
     cv_results_ : dict of arrays
         A line for each setting that was compared; give it to ``pandas.DataFrame``.
 
@@ -285,6 +287,7 @@ class SoftTreeRegressorCV(NumberChoiceParameters, NumberBase):
         names = [field.name for field in fields(NumberPoint)]
         self.cv_results_ = {name: np.array([getattr(p, name) for p in points]) for name in names}
         self.best_params_ = {"depth": solved.depth, "strength": solved.strength}
+        self.held_out_predictions_ = solved.held_out
         self.best_score_ = 1.0 - points[solved.chosen].error if points else float("nan")
         given = {field.name: getattr(self, field.name) for field in fields(NumberParameters)}
         chosen = SoftTreeRegressor(**given | self.best_params_)

@@ -1,0 +1,181 @@
+"""Tables whose target is a number: recognised, fitted and predicted from the command line."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
+from softsplit.cli.options import TABLE
+from softsplit.cli.outputs import write_text
+from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters
+from softsplit.support.messages import shown
+
+if TYPE_CHECKING:
+    import typer
+
+    from softsplit.data.files import Table
+    from softsplit.support.arrays import FloatArray
+
+MANY_VALUES = 30
+"""A target of more different numbers, or of numbers with fractions, is a number and no class."""
+
+# Options that a tree for numbers takes, beside those of its parameters.
+OWN = ("data", "target", "task", "model", "encoding", "quiet", "text", "as_json")
+
+
+def target_numbers(table: Table, target: str, task: str, quiet: bool) -> FloatArray | None:
+    """Return the targets, NaN where missing, if the column is a number; None for classes."""
+    if task == "classes" or target not in table.frame.columns:
+        return None
+    import numpy as np
+
+    from softsplit.data.files import with_decimal_points
+    from softsplit.variables.contents import number_of, read
+
+    column = with_decimal_points(table)[target]
+    numbers = None if column.dtype == bool else read(column, number_of)
+    if numbers is None or np.all(np.isnan(numbers)):
+        if task == "number":
+            raise ValueError(f"target {shown(target)} does not hold numbers; say --task classes.")
+        return None
+    known = numbers[~np.isnan(numbers)]
+    many = len(np.unique(known))
+    if task == "auto" and many <= MANY_VALUES and np.all(known == np.floor(known)):
+        return None
+    if task == "auto" and not quiet:
+        say(
+            f"{shown(target)} holds {many:,} different numbers: the tree predicts a number "
+            "(--task classes for classes)"
+        )
+    return numbers
+
+
+def fit_numbers(
+    context: typer.Context,
+    table: Table,
+    target: str,
+    numbers: FloatArray,
+    given: dict[str, Any],
+    *,
+    model: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Fit a tree to the rows whose target is known, and print it.
+
+    1. Options that only trees for classes have are refused; parameters.
+    2. The tree, and what was left out or cut short.
+    3. Its file, and what is printed.
+    """
+    import numpy as np
+    import pandas as pd
+
+    # 1. Parameters.
+    with heartbeat(quiet, "loading the solver"):
+        from softsplit.data.files import with_decimal_points
+        from softsplit.estimators.regressor import SoftTreeRegressorCV
+        from softsplit.persistence import dumps_model
+        from softsplit.settings.parameter import parameters
+        from softsplit.settings.regression import NUMBER_SEARCH
+        from softsplit.variables import ColumnsLeftOut
+
+    own = {item.name for item in parameters(*NUMBER_SEARCH)} - {"loss"}
+    for option in context.command.params:
+        name = option.name or ""
+        source = context.get_parameter_source(name)
+        taken = TABLE[name][0].name in own if name in TABLE else name in OWN
+        if not taken and source is not None and source.name == "COMMANDLINE":
+            flag = max(option.opts, key=len)
+            raise ValueError(
+                f"{flag} is for trees that predict classes; leave it out, or say --task classes."
+            )
+    frame = with_decimal_points(table)
+    columns = [str(name) for name in frame.columns]
+    chosen = {k: v for k, v in tree_parameters(given, Known(columns)).items() if k in own}
+    depth = "auto" if given["depth"] is None else given["depth"]
+    chosen |= {"verbose": int(not quiet), "depth": depth}
+    kinds = parse_feature_types(given, columns)
+    # 2. The tree.
+    known = ~np.isnan(numbers)
+    rows, y = frame.drop(columns=target)[known], numbers[known]
+    began = time.perf_counter()
+    tree = SoftTreeRegressorCV(**chosen, feature_types=kinds or None)
+    with heartbeat(quiet, "fitting"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tree.fit(rows, pd.Series(y, rows.index, name=target))
+    for warning in caught:
+        message = warning.message
+        if isinstance(message, ColumnsLeftOut):
+            say(message.advising("name it with --keep", "--date lists them"))
+        elif hasattr(message, "reason"):
+            say(str(message.reason))
+    # 3. What is kept and printed.
+    if model is not None:
+        write_text(model, dumps_model(tree))
+        if not quiet:
+            say(f"the tree is in {model}")
+    _show(tree, rows, y, int((~known).sum()), model, as_json)
+    if not quiet:
+        say(f"done in {time.perf_counter() - began:.0f} s")
+    if tree.end_ == "interrupted":
+        raise SystemExit(INTERRUPTED)
+
+
+def _show(
+    tree: Any, rows: Any, y: FloatArray, dropped: int, model: Path | None, as_json: bool
+) -> None:
+    """Print how far the tree is off, the tree, and facts of it; or all of these as JSON."""
+    import numpy as np
+
+    from softsplit.reading.leaf_formulas import grouped
+    from softsplit.reading.text import export_text
+
+    held_out = tree.held_out_predictions_
+    predicted = tree.predict(rows) if held_out is None else held_out
+    told = np.isfinite(predicted)
+    off = float(np.mean(np.abs(y - predicted)[told]))
+    of_mean = float(np.mean(np.abs(y - y.mean())))
+    names = [tree.tree_.column_names[j] for j in tree.selected_features_]
+    candidates = tree.tree_.table_coding.n_candidates
+    if as_json:
+        facts = {
+            "rows": len(y), "dropped_rows": dropped, "features": candidates,
+            "target": tree.tree_.target, "selected_features": names,
+            "depth": tree.best_params_["depth"], "strength": tree.best_params_["strength"],
+            "mean_absolute_error": off, "mean_absolute_error_of_the_mean": of_mean,
+            "training_r2": tree.score(rows, y), "interrupted": tree.end_ == "interrupted",
+            "files": {} if model is None else {"model": str(model)},
+        }  # fmt: skip
+        score = tree.best_score_
+        print_json(facts | ({"cross_validated_score": score} if np.isfinite(score) else {}))
+        return
+    where = "" if held_out is not None else " on training rows"
+    echo(
+        f"typically off by {grouped(off, 2)}{where}; always saying the mean: "
+        f"{grouped(of_mean, 2)}; {len(names)} of {candidates} columns"
+    )
+    echo("\n" + export_text(tree) + "\n")
+    if np.isfinite(tree.best_score_):
+        echo(f"cross-validated R2   {tree.best_score_:.3f} (used to choose the tree)")
+    echo(f"training R2          {tree.score(rows, y):.3f}")
+    if dropped:
+        echo(f"rows not used        {dropped:,} without a number")
+
+
+def number_answers(
+    tree: Any, X: FloatArray, confidence: float | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what is written about each row, and the names of its columns."""
+    predicted = tree.calls(X)
+    columns = {"prediction": predicted}
+    if confidence is not None:
+        half = tree.numbers.half_widths(confidence)[tree.arrive(X)]
+        columns |= {"low": predicted - half, "high": predicted + half}
+    lines = zip(*(values.tolist() for values in columns.values()), strict=True)
+    answers = [
+        {"row": i, **dict(zip(columns, line, strict=True))} for i, line in enumerate(lines, 1)
+    ]
+    return answers, ["row", *columns]
