@@ -32,7 +32,7 @@ from softsplit import (
     export_python,
     export_sql,
 )
-from softsplit.exports.c import quoted
+from softsplit.exports.c import CPrinter
 from softsplit.exports.program import program_of
 
 TABLE = 'a "table" of; rows'
@@ -113,7 +113,7 @@ def number_of(column, value):
 
 def c_value(column, value):
     if column.kind == "text":
-        return "NULL" if value is None else quoted(_level_text(value))
+        return "NULL" if value is None else CPrinter({}).quoted(_level_text(value))
     number = number_of(column, value)
     return "NAN" if math.isnan(number) else repr(number)
 
