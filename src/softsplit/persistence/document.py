@@ -145,15 +145,8 @@ class Features(Record):
     def of(cls, tree: SoftTreeClassifier | SoftTreeRegressor) -> Features:
         model = tree.tree_
         named = hasattr(tree, "feature_names_in_") and model.coding is None
-        summary, importances = model.summary, model.importances
-        return cls(
-            names=list(model.feature_names) if named else None,
-            low=summary.low.tolist(),
-            high=summary.high.tolist(),
-            scaled_mean=summary.scaled_mean.tolist(),
-            kinds=summary.kinds.tolist(),
-            importances=None if importances is None else importances.tolist(),
-        )
+        names = list(model.feature_names) if named else None
+        return cls.like(model.summary, names=names, importances=model.importances)
 
     def read(self) -> tuple[tuple[str, ...], FeatureSummary]:
         """The names, and what the tree knows of the training rows."""
@@ -288,13 +281,13 @@ def to_document(tree: SoftTreeClassifier | SoftTreeRegressor) -> dict[str, Any]:
         training=Training.of(tree),
         rates=tuple(map(RequirementRecord.written, model.rates)),
         table=TableRecord.of(model.coding, model.target) if tabular else None,
-        held_out=None if model.held_out is None else HeldOutRecord.of(model.held_out),
+        held_out=None if model.held_out is None else HeldOutRecord.like(model.held_out),
         edits=EditsRecord.of(model.edits) if model.edits else None,
         profile=None if model.profile is None else ProfileRecord.of(model.profile),
         numbers=None if model.numbers is None else NumbersRecord.of(model.numbers),
     )
-    # Numbers of numpy become plain ones.
-    return msgspec.to_builtins(document, enc_hook=lambda value: value.item())
+    # Arrays and numbers of numpy become plain ones.
+    return msgspec.to_builtins(document, enc_hook=lambda value: value.tolist())
 
 
 def from_document(document: Any) -> SavedTree:

@@ -7,7 +7,6 @@ holds on the training rows; "edits" what was changed by hand.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import msgspec
@@ -43,10 +42,6 @@ class HeldOutRecord(Record):
     scores: list[list[Part]]
     rows: list[Count]
 
-    @classmethod
-    def of(cls, known: HeldOutScores) -> HeldOutRecord:
-        return cls([scores.tolist() for scores in known.scores], known.rows.tolist())
-
     def read(self, n_classes: int) -> HeldOutScores:
         sized(self.scores, n_classes, "held_out.scores")
         sized(self.rows, n_classes, "held_out.rows")
@@ -69,11 +64,6 @@ class ColumnRecord(Record):
     counts: list[Count]
     missing: Count
     edges: list[Number] | None = None
-
-    @classmethod
-    def of(cls, column: ColumnProfile) -> ColumnRecord:
-        edges = None if column.edges is None else column.edges.tolist()
-        return cls(column.counts.tolist(), float(column.missing), edges)
 
     def read(self, where: str, variable: Variable) -> ColumnProfile:
         edges = None if self.edges is None else np.array(self.edges, dtype=float)
@@ -99,11 +89,8 @@ class ProfileRecord(Record):
 
     @classmethod
     def of(cls, profile: TableProfile) -> ProfileRecord:
-        leaves = None if profile.leaves is None else profile.leaves.tolist()
-        columns = [
-            None if column is None else ColumnRecord.of(column) for column in profile.columns
-        ]
-        return cls(profile.classes.tolist(), leaves, columns)
+        columns = [column and ColumnRecord.like(column) for column in profile.columns]
+        return cls.like(profile, columns=columns)
 
     def read(self, model: TreeModel) -> TableProfile:
         variables = model.table_coding.variables
@@ -142,10 +129,8 @@ class RequirementRecord(Record):
 
     @classmethod
     def written(cls, record: RateRecord) -> RequirementRecord:
-        values: dict[str, Any] = asdict(record)
-        for name in ("low", "high"):
-            values[name] = values[name] if np.isfinite(values[name]) else None
-        return cls(**values)
+        low, high = (end if np.isfinite(end) else None for end in (record.low, record.high))
+        return cls.like(record, low=low, high=high)
 
     def read(self, where: str) -> RateRecord:
         values = msgspec.structs.asdict(self)
@@ -172,7 +157,7 @@ class EditRecord(Record):
     @classmethod
     def of(cls, edit: Edit) -> EditRecord:
         arguments = {name: written_plain(value) for name, value in edit.arguments.items()}
-        return cls(edit.date, edit.verb, arguments, edit.reason, edit.outcome)
+        return cls.like(edit, arguments=arguments)
 
     def read(self, where: str) -> Edit:
         arguments = {
@@ -192,8 +177,7 @@ class EditsRecord(Record):
 
     @classmethod
     def of(cls, edits: Edits) -> EditsRecord:
-        listed = [EditRecord.of(edit) for edit in edits.listed]
-        return cls(listed, edits.weights, edits.thresholds, edits.leaves)
+        return cls.like(edits, edits=list(map(EditRecord.of, edits.listed)))
 
     def read(self, model: TreeModel) -> Edits:
         n_branches = model.topology.n_branches

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -65,6 +65,15 @@ class ModelFileError(ValueError):
 
 class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """An object of a model file; keys that it does not know are refused, defaults are left out."""
+
+    @classmethod
+    def like(cls, source: Any, **others: Any) -> Self:
+        """The record of an object with attributes of the same names; ``others`` have other values.
+
+        Arrays and numbers of numpy stay what they are until the document is written.
+        """
+        fields = [name for name in cls.__struct_fields__ if name not in others]
+        return cls(**{name: getattr(source, name) for name in fields}, **others)
 
 
 def checked(value: Any, kind: type[T]) -> T:

@@ -40,10 +40,6 @@ class LookupRecord(Record):
     unit: Positive = 1.0
     unknown: Whole | None = None
 
-    @classmethod
-    def of(cls, lookup: Lookup) -> LookupRecord:
-        return cls(**{name: getattr(lookup, name) for name in cls.__struct_fields__})
-
     def read(self, n_levels: int) -> Lookup | None:
         """The look-up of a variable of so many levels (0: a number); None if it does not fit."""
         bends, values = (self.slopes, self.knots), (self.points, self.edges)
@@ -82,7 +78,7 @@ class VariableRecord(Record):
         plain = Variable(variable.name, variable.kind)
         values = {name: getattr(variable, name) for name in CODED}
         changed = {k: v for k, v in values.items() if v != getattr(plain, k)}
-        changed["lookups"] = tuple(map(LookupRecord.of, variable.lookups))
+        changed["lookups"] = tuple(map(LookupRecord.like, variable.lookups))
         return cls(place, variable.kind, float(variable.middle), variable.has_missing, **changed)  # type: ignore[arg-type]
 
     def read(self, where: str, names: tuple[str, ...]) -> Variable:
