@@ -32,7 +32,7 @@ from softsplit import (
     export_python,
     export_sql,
 )
-from softsplit.exports.c import CPrinter
+from softsplit.exports.code import CPrinter
 from softsplit.exports.program import program_of
 
 TABLE = 'a "table" of; rows'

@@ -149,15 +149,15 @@ def test_fields_that_a_row_lacks_at_its_end_are_missing_values(rows, short, tmp_
     assert table.notes == ((told,) if short else ())
 
 
-@pytest.mark.parametrize("header", ["", "Unnamed: 0"])
-def test_a_saved_index_is_left_out_whether_or_not_it_has_a_name(header, tmp_path):
+def test_a_saved_index_is_left_out(tmp_path):
     file = tmp_path / "t.csv"
-    file.write_text(f"{header},x,y\n0,1,a\n1,2,b\n2,3,a\n")
+    file.write_text(",x,y\n0,1,a\n1,2,b\n2,3,a\n")
     table = read_table(file)
     assert list(table.frame.columns) == ["x", "y"]
     assert len(table.notes) == 1 and "counts the rows" in table.notes[0]
-    rows = learn(table, "y", {"Unnamed: 0": "drop"})
-    assert list(rows.coding.names) == ["x"]
+    file.write_text(",x,y\n0,1,a\n5,2,b\n2,3,a\n")
+    with pytest.raises(ValueError, match=r"column 1 of t\.csv has no name"):
+        read_table(file)
 
 
 def test_typed_columns_and_text_are_coded_alike():

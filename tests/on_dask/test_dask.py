@@ -320,10 +320,10 @@ def test_the_command_line_takes_files_by_a_pattern(tmp_path, monkeypatch):
     assert result.exit_code == 0 and "features used" in result.stdout
     assert "partitions of" in result.stderr and "a cluster in this process" in result.stderr
     for arguments, said in [
-        ([data, "-t", "z", "--dask"], r"there is no column 'z' in"),
+        ([data, "-t", "z", "--dask"], r"target 'z' is not a column of the table"),
         ([data, "-t", "y", "--dask", "--report", tmp_path / "r.html"], "--report cannot be had"),
         ([tmp_path / "none*", "-t", "y", "--dask"], "there is no file"),
-        ([data, "-t", "y", "--drop", "q", "--dask"], "there is no column 'q' in"),
+        ([data, "-t", "y", "--drop", "q", "--dask"], "column 'q' is missing"),
         ([data, "-t", "y", "--dask", "127.0.0.1:9", "--jobs", 1], "no Dask scheduler answers at"),
     ]:
         result = invoke(*arguments)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,15 +134,11 @@ def rows_for(
     from softsplit.fitted.ranges import far_columns
 
     model = tree.tree_
-    coding = replace(model.table_coding, named=tree.named)
-    needed = model.selected_variables.tolist()
-    frame = with_decimal_points(table)
-    # Only the columns that the tree uses must be there, unless columns have no names.
-    features = features_of(frame, target or model.target)
-    rows = coding.code(features, needed if coding.named else None)
+    rows = tree.code(features_of(with_decimal_points(table), target or model.target))
     if not remarks:
         return rows
-    used = [(coding.variables[i], rows.cells[i]) for i in needed]
+    needed = model.selected_variables.tolist()
+    used = [(rows.coding.variables[i], rows.cells[i]) for i in needed]
     new = {v.name: v.unseen(cells) for v, cells in used}
     missing = {v.name: cells.missing for v, cells in used if not v.has_missing}
     _say_counts(new, "have a value of {} that was not seen in training")

@@ -18,7 +18,6 @@ from softsplit.support.row_budgets import ROWS
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
     from softsplit.report import ReportData
-    from softsplit.report.metrics import Interval
 
 
 def load_baselines() -> None:
@@ -82,25 +81,12 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
     """Return the metrics of the chosen tree and of the baselines, for JSON output."""
     from softsplit.selection.baselines import BASELINES
 
-    judged_by = {"tree": report_data.metrics(report_data.chosen)}
-    judged_by |= {name: report_data.baseline_metrics(name) for name in BASELINES}
-    judged = {
-        name: {
-            key: value._asdict() if hasattr(value, "_asdict") else value
-            for key, value in (vars(metrics) if metrics is not None else {}).items()
-        }
-        or None
-        for name, metrics in judged_by.items()
-    }
-    classes = {}
-    for k, name in enumerate(report_data.classes):
-        metrics = report_data.class_metrics(report_data.chosen, k)
-        if metrics is not None:
-            classes[name] = {
-                key: as_object(value) if not isinstance(value, int) else value
-                for key, value in metrics._asdict().items()
-            }
-    return {"figures": judged, "by_class": classes}
+    chosen, classes = report_data.chosen, report_data.classes
+    judged = {"tree": report_data.metrics(chosen)}
+    judged |= {name: report_data.baseline_metrics(name) for name in BASELINES}
+    by_class = {name: report_data.class_metrics(chosen, k) for k, name in enumerate(classes)}
+    known = {name: metrics for name, metrics in by_class.items() if metrics is not None}
+    return {"figures": as_object(judged), "by_class": as_object(known)}
 
 
 def figures_text(report_data: ReportData) -> dict[str, str]:
@@ -126,6 +112,12 @@ def figures_text(report_data: ReportData) -> dict[str, str]:
     return facts if classes is None else facts | {"classes": classes}
 
 
-def as_object(interval: Interval | None) -> dict[str, Any] | None:
-    """Return an accuracy with its confidence interval, for JSON output."""
-    return None if interval is None else interval._asdict()
+def as_object(value: Any) -> Any:
+    """Return figures, such as an accuracy with its confidence interval, for JSON output."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "__dict__"):
+        value = vars(value)
+    if isinstance(value, dict):
+        return {name: as_object(part) for name, part in value.items()}
+    return value

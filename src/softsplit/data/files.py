@@ -32,8 +32,6 @@ STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".xlsx")
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-INDEX_NAME = "Unnamed: 0"
-"""The name that pandas gives to a first column without one."""
 DECIMAL_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
 
 
@@ -64,15 +62,12 @@ class Table:
         Whether "1,5" may be a number: true for text files whose separator is not the comma.
     notes : tuple of str
         Notes to the user, such as a column that was dropped.
-    left_out : tuple of str
-        Columns of the file that are not in ``frame``, such as a saved index.
     """
 
     name: str
     frame: pd.DataFrame
     decimal_comma: bool = False
     notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
 
 
 def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
@@ -139,16 +134,18 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
         raise ValueError(f"{name} is empty; its first line must name the columns.")
     separator = _separator(text)
     header = _checked_header(name, text, separator)
-    frame = _csv(name, text, separator)
+    frame, notes = _csv(name, text, separator), []
     short = _short_rows(text, separator, frame)
-    full = frame
-    frame, notes = _without_index(name, full, named=bool(header[0]))
+    if not header[0]:
+        _refuse_nameless(name, frame.iloc[:, 0])
+        frame = frame.iloc[:, 1:]
+        notes.append("the first column has no name and counts the rows; it is left out.")
     if short:
         have = f"{counted(short, 'row')} {'has' if short == 1 else 'have'}"
-        note = f"{have} fewer fields than the first line; the last fields count as missing values."
-        notes = (*notes, note)
-    left_out = tuple(full.columns.difference(frame.columns))
-    return Table(stem, frame, separator != ",", notes, left_out)
+        notes.append(
+            f"{have} fewer fields than the first line; the last fields count as missing values."
+        )
+    return Table(stem, frame, separator != ",", tuple(notes))
 
 
 def _of_arrow(kind: str, name: str, content: bytes) -> pd.DataFrame:
@@ -263,13 +260,12 @@ def _header(text: str, separator: str) -> list[str]:
 
 def _checked_header(name: str, text: str, separator: str) -> list[str]:
     """Return the fields of the first line, of which only the first may be empty."""
-    fields = _header(text[:HEADER_BYTES], separator)
-    header = _checked_names(name, map(str.strip, fields))
-    for place, field in enumerate(header):
-        if not field and place > 0:
-            raise ValueError(
-                f"column {place + 1} of {name} has no name; the first line must name all columns."
-            )
+    header = _checked_names(name, map(str.strip, _header(text[:HEADER_BYTES], separator)))
+    if "" in header[1:]:
+        raise ValueError(
+            f"column {header.index('', 1) + 1} of {name} has no name; the first line must name all "
+            "columns."
+        )
     return header
 
 
@@ -328,32 +324,11 @@ def _stripped(column: Any) -> Any:
     return column.astype(object).where(column.isna(), column.astype(str).str.strip())
 
 
-def _without_index(
-    name: str, frame: pd.DataFrame, named: bool
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Drop the index that ``DataFrame.to_csv`` writes as the first column.
-
-    A column without a name must count the rows. One that is ``named`` "Unnamed: 0", because the
-    file was read and saved again, may hold any distinct whole numbers, as of a part of a table;
-    with other cells it is a column like all others.
-    """
-    first = str(frame.columns[0])
-    if first != INDEX_NAME:
-        return frame, ()
-    numbers = pd.to_numeric(frame[first], errors="coerce")
-    counts = len(frame) and (numbers.diff().iloc[1:] == 1).all() and numbers.iloc[0] in (0, 1)
-    if named:
-        whole = ((numbers >= 0) & (numbers % 1 == 0)).all() and numbers.is_unique
-        if not (len(frame) and whole) or frame.shape[1] == 1:
-            return frame, ()
-        what = "counts" if counts else "numbers"
-        note = f"the first column, {first!r}, {what} the rows; it is left out."
-        return frame.drop(columns=first), (note,)
-    if counts:
-        return frame.drop(columns=first), (
-            "the first column has no name and counts the rows; it is left out.",
-        )
-    raise ValueError(f"column 1 of {name} has no name; the first line must name all columns.")
+def _refuse_nameless(name: str, column: pd.Series) -> None:
+    """Refuse a first column without a name, unless it counts the rows: an index of pandas does."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    if not len(column) or numbers.iloc[0] not in (0, 1) or (numbers.diff().iloc[1:] != 1).any():
+        raise ValueError(f"column 1 of {name} has no name; the first line must name all columns.")
 
 
 def with_decimal_points(table: Table) -> pd.DataFrame:

@@ -17,7 +17,6 @@ from softsplit.variables import CodedRows, Coding
 from softsplit.variables import learn as learn_coding
 from softsplit.variables.contents import distinct, number_of, read, text_of
 from softsplit.variables.dates import NotDates
-from softsplit.variables.kinds import DROP
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,7 @@ def learn(
     apart : collection of str
         Columns that are also kept as they are (``CodedRows.apart``).
     """
-    feature_types = {
-        name: kind
-        for name, kind in (feature_types or {}).items()
-        if kind != DROP or name not in table.left_out
-    }
+    feature_types = feature_types or {}
     frame, labels, kept = _labelled(table, target, feature_types)
     if target in feature_types:
         raise ValueError(f"target {shown(target)} cannot be a feature or be left out.")

@@ -15,9 +15,9 @@ from softsplit.support.options import late
 
 WRITERS = {
     "sql": "softsplit.exports.sql:export_sql",
-    "python": "softsplit.exports.python:export_python",
-    "javascript": "softsplit.exports.javascript:export_javascript",
-    "c": "softsplit.exports.c:export_c",
+    "python": "softsplit.exports.code:export_python",
+    "javascript": "softsplit.exports.code:export_javascript",
+    "c": "softsplit.exports.code:export_c",
     "excel": "softsplit.exports.excel:export_excel",
 }
 """What writes each language; it is loaded when it is asked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from softsplit.problem.penalties import BY_NAME, PenaltyPair, linear
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.settings.checks import is_auto
 from softsplit.solvers import Solver, registry
-from softsplit.support.arguments import positive_integer, positive_number
+from softsplit.support.arguments import is_integer, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import ParameterError, nearest, shown, unfit
@@ -51,8 +51,7 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
     """The tree for ``depth``; ``"auto"`` is the smallest with a leaf per class."""
     if is_auto(depth):
         return Topology.with_leaves(n_classes)
-    whole = isinstance(depth, Integral) and not isinstance(depth, bool)
-    if not whole or not 1 <= depth <= MAX_DEPTH:
+    if not is_integer(depth) or not 1 <= depth <= MAX_DEPTH:
         raise unfit("depth", depth, f"must be 'auto' or an integer between 1 and {MAX_DEPTH}")
     return Topology(int(depth))
 

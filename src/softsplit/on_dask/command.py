@@ -14,7 +14,6 @@ from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.cli.outputs import write_text
 from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters
-from softsplit.support.messages import shown
 
 
 def refuse(given: Mapping[str, Any], alone: Mapping[str, Any]) -> None:
@@ -55,6 +54,7 @@ def fit_dask(
     refuse(given, alone)
     began = time.perf_counter()
     with heartbeat(quiet, "loading Dask and the solver") as tell:
+        from softsplit.data.files import require_columns
         from softsplit.data.learning import split_names
         from softsplit.estimators.base import CutShortWarning
         from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV, dask_needed
@@ -64,16 +64,10 @@ def fit_dask(
         tell(f"reading {data}")
         frame = _frame(data)
     names = list(map(str, frame.columns))
-    if target not in names:
-        raise ValueError(
-            f"there is no column {shown(target)} in {data}; its columns are "
-            f"{', '.join(shown(name, 20) for name in names[:8])}{', ...' if names[8:] else ''}."
-        )
+    require_columns(frame, [target], "target")
     feature_types = parse_feature_types(given, names)
     apart = split_names(given["sensitive_only"] or (), names)
-    absent = [name for name in feature_types if name not in names]
-    if absent:
-        raise ValueError(f"there is no column {shown(absent[0])} in {data}.")
+    require_columns(frame, feature_types)
     features = frame[[n for n in names if n != target and feature_types.get(n) != "drop"]]
     feature_types = {name: kind for name, kind in feature_types.items() if kind != "drop"}
     parameters = tree_parameters(given, Known(names))

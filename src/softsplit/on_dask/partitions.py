@@ -27,9 +27,11 @@ from softsplit.support.inputs import (
     has_missing,
     holds_numbers,
     made_floats,
+    refuse_lengths,
     refuse_missing_labels,
     refuse_mixed_labels,
     refuse_twins,
+    refuse_weights,
 )
 from softsplit.support.messages import shown
 from softsplit.variables import Coding
@@ -302,8 +304,7 @@ def _matrix(X: Any, expected: Expected, coding: Coding | None) -> NDArray[np.flo
 def _labels(X: Any, y: Any) -> NDArray[Any]:
     refuse_missing_labels(y)
     labels: NDArray[Any] = np.asarray(column_or_1d(y))
-    if len(labels) != len(X):
-        raise ValueError(f"X has {len(X)} rows and y {len(labels)}.")
+    refuse_lengths(X, labels)
     return labels
 
 
@@ -311,8 +312,5 @@ def _weights(X: Any, weight: Any) -> NDArray[np.float64]:
     if weight is None:
         return np.ones(len(X))
     weights = np.asarray(parse.make_numbers("sample_weight", weight), dtype=np.float64)
-    if weights.shape != (len(X),):
-        raise ValueError(f"X has {len(X)} rows and sample_weight {len(weights)}.")
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("sample_weight must hold finite numbers >= 0.")
+    refuse_weights(weights, len(X))
     return parse.make_weights(weights)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from softsplit.support.arguments import MOST_RUNS, one_of, positive_integer, positive_number
+from softsplit.support.arguments import (
+    MOST_RUNS,
+    is_integer,
+    one_of,
+    positive_integer,
+    positive_number,
+)
 from softsplit.support.messages import ParameterError, shown
 
 # Efforts by the names of the estimator.
@@ -50,8 +56,7 @@ def effort_factor(name: str, value: Any) -> float:
 
 def job_count(name: str, value: Any) -> int:
     """A nonzero integer; scikit-learn's negative ones count from the number of cores."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not 0 < abs(value) <= MOST_JOBS:
+    if not is_integer(value) or not 0 < abs(value) <= MOST_JOBS:
         raise ParameterError(name, value, f"must be None or a nonzero integer, got {shown(value)}.")
     return int(value)
 
@@ -62,8 +67,7 @@ def knot_count(name: str, value: Any) -> int | None:
         return None
     if value is False:
         return 0
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not 0 <= value <= MOST_KNOTS:
+    if not is_integer(value) or not 0 <= value <= MOST_KNOTS:
         raise ParameterError(
             name,
             value,

@@ -76,20 +76,21 @@ def true_or_false(name: str, value: Any) -> bool:
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
     """``value`` as an int of at least ``least``."""
-    if not _is_integer(value) or value < least:
+    if not is_integer(value) or value < least:
         raise ParameterError(
             name, value, f"must be an integer of at least {least}, got {shown(value)}."
         )
     return int(value)
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
+    """Whether a value is a whole number, which truth values are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def positive_integer(name: str, value: Any, most: int = MOST_STEPS) -> int:
     """``value`` as an int, or a sentence that names the parameter."""
-    if not _is_integer(value) or int(value) < 1:
+    if not is_integer(value) or int(value) < 1:
         raise ParameterError(name, value, f"must be a positive integer, got {shown(value)}.")
     if int(value) > most:
         raise ParameterError(

@@ -411,25 +411,15 @@ def _columns(X: Any) -> list[Any]:
 
 
 OTHER_TYPES = (
-    "date",
-    "time",
-    "duration",
-    "period",
-    "<m8",
-    ">m8",
-    "str",
-    "utf8",
-    "enum",
-    "<u",
-    "|s",
-)
+    "date", "time", "duration", "period", "<m8", ">m8", "str", "utf8", "enum", "<u", "|s", "categor"
+)  # fmt: skip
 UNSURE_TYPES = ("object", "interval", "list", "struct", "array")
 
 
 def _is_numbers(column: Any) -> bool:
     """Whether a column holds numbers, by its type or, where that says nothing, by its cells."""
     name = str(getattr(column, "dtype", "")).lower()
-    if name.startswith(OTHER_TYPES) or name.startswith("categor"):
+    if name.startswith(OTHER_TYPES):
         return False
     if not name.startswith(UNSURE_TYPES):
         return True

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,9 +172,8 @@ def monotone_effects(
     return MonotoneEffects(tuple(signs), levels, columns, tuple(turned))
 
 
-def _refused(value: Any, what: str) -> ParameterError:
-    """The error for a value that ``monotone`` cannot have."""
-    return ParameterError("monotone", value, what)
+# The error for a value that ``monotone`` cannot have, of the value and the sentence.
+_refused = partial(ParameterError, "monotone")
 
 
 def _names_first(wanted: Mapping[Any, Any], classes: NDArray[Any]) -> bool:
