@@ -314,12 +314,14 @@ class Choice(NamedTuple):
 class HeldOut(NamedTuple):
     """What a tree of a fold says of the rows that the fold holds out.
 
-    ``deviance`` is that of each row, ``size`` its numbers of columns, coefficients and leaves.
+    ``truth`` are their targets, ``scores`` theirs with the offset, in the units of the table;
+    ``size`` are numbers of columns, coefficients and leaves.
     """
 
     predicted: FloatArray
     relative: FloatArray
-    deviance: FloatArray
+    truth: FloatArray
+    scores: FloatArray
     size: tuple[int, int, int]
 
 
@@ -379,8 +381,13 @@ def in_order(
 
 
 class Scale(NamedTuple):
-    """Weights of the held-out rows, deviance of a tree without features, price of a size."""
+    """Units of a comparison.
 
+    ``family`` is that of the units of the table, ``featureless`` the mean deviance of a tree
+    without features, ``weight`` that of the held-out rows, ``price`` that of a size.
+    """
+
+    family: LeafFamily
     weight: FloatArray
     featureless: float
     price: float
@@ -394,15 +401,19 @@ class Scale(NamedTuple):
         settings: NumberSettings,
     ) -> Scale:
         tested = np.concatenate([test for _, test in folds])
-        frame = Frame.of(rows.part(np.unique(tested)), family)
-        featureless = frame.problem(rows.part(tested)).featureless
+        part = rows.part(np.unique(tested))
+        frame, y, weight = Frame.of(part, family), part.targets.values, part.targets.totals
+        family = frame.family.scaled(frame.unit)
+        scores = part.targets.offset + family.start(y, weight, part.targets.offset)
+        featureless = float(np.average(family.deviance(y, scores), weights=weight))
         n_train = float(np.mean([rows.targets.totals[train].sum() for train, _ in folds]))
         price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
-        return cls(rows.targets.totals[tested], featureless, price)
+        return cls(family, rows.targets.totals[tested], max(featureless, 1e-300), price)
 
     def point(self, depth: int, strength: float, folds: list[HeldOut]) -> NumberPoint:
         """Return what a setting has reached."""
-        deviance = np.concatenate([fold.deviance for fold in folds]) / self.featureless
+        costs = [self.family.deviance(fold.truth, fold.scores) for fold in folds]
+        deviance = np.concatenate(costs) / self.featureless
         error = float(np.average(deviance, weights=self.weight))
         columns, coefficients, leaves = np.mean([fold.size for fold in folds], axis=0).tolist()
         price = self.price * (COLUMN_PRICE * columns + COEFFICIENT_PRICE * coefficients)
@@ -480,13 +491,8 @@ class _Fold:
         problem, frame = self.problem, self.frame
         walk = walk_of(problem, point.tree, self.settings.min_leaf_rows)
         scores, leaves = walk.scores(self.lines)
-        scores = scores + self.targets.offset
-        predicted = self._prediction(scores)
+        scores = frame.level + frame.unit * (scores + self.targets.offset)
+        predicted = frame.family.prediction(scores)
         truth = frame.level + frame.unit * self.targets.values
-        relative = (truth - predicted) / np.maximum(walk.scale, 1e-12)[leaves] / frame.unit
-        size = walk.size(problem)
-        deviance = frame.family.deviance(self.targets.values, scores)
-        return HeldOut(predicted, relative, deviance, size)
-
-    def _prediction(self, scores: FloatArray) -> FloatArray:
-        return self.frame.family.prediction(self.frame.level + self.frame.unit * scores)
+        relative = (truth - predicted) / np.maximum(frame.unit * walk.scale, 1e-300)[leaves]
+        return HeldOut(predicted, relative, truth, scores, walk.size(problem))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 
@@ -56,3 +57,19 @@ class LeafFunctions:
             for leaf in np.flatnonzero(self.slopes[j]):
                 scores[leaf] += self.slopes[j, leaf] * column
         return np.clip(scores, self.low[:, None], self.high[:, None])
+
+
+def proves_monotone(
+    weights: FloatArray, leaves: LeafFunctions, features: NDArray[np.intp], sign: int
+) -> bool:
+    """Return whether walks provably never fall (``sign`` 1), or never rise (-1), with a variable.
+
+    ``features`` are its value and then its hinges by ascending knots, as in X. The proof: no
+    question asks for it, so that it moves a row within a leaf alone, and there the slope between
+    any two knots, the sum of the coefficients of the value and of the hinges before, has the sign
+    or is zero up to rounding. Bounds of scores keep this. False says that this proof does not hold.
+    """
+    slopes = leaves.slopes[features]
+    rounding = 1e-12 * np.sum(np.abs(slopes), axis=0)
+    between = np.cumsum(slopes, axis=0)
+    return not np.any(weights[features]) and bool(np.all(sign * between >= -rounding))

@@ -98,7 +98,7 @@ class NumberProblem:
         """Mean deviance of the tree without features."""
         scores = self.targets.offset + self.start
         costs = self.family.deviance(self.targets.values, scores)
-        return max(float(self.targets.totals @ costs) / self.total, 1e-300)
+        return max(float(self.targets.totals @ costs) / self.total, 1e-9)
 
     def part(self, rows: NDArray[np.intp]) -> NumberProblem:
         """Return the problem on some rows, in the same units."""

@@ -74,7 +74,7 @@ class LeafBlock:
         self.inverse = self.inverse - self.inverse[:, out] @ gain
         kept = np.ones(len(self.theta), dtype=bool)
         kept[out] = False
-        self.columns = self.columns[kept[:-1]]
+        self.columns, self.hessian = self.columns[kept[:-1]], self.hessian[kept][:, kept]
         self.theta, self.inverse = self.theta[kept], self.inverse[kept][:, kept]
 
     def widened(self, columns: NDArray[np.intp]) -> tuple[FloatArray, NDArray[np.intp]]:
@@ -89,6 +89,7 @@ class Removal(NamedTuple):
     """A part that can be removed: coefficients, or a branch for one of its children.
 
     ``by`` is 0 for coefficients, -1 or 1 for the right or left child, 2 for both leaves as one.
+    ``in_leaves`` is the part of the cost that is due to leaves.
     """
 
     per_size: float
@@ -97,6 +98,7 @@ class Removal(NamedTuple):
     leaves: tuple[tuple[int, tuple[int, ...]], ...] = ()
     branch: int = -1
     by: int = 0
+    in_leaves: float = 0.0
 
 
 class Pruning:
@@ -183,19 +185,19 @@ class Pruning:
             for j, cost in zip(block.columns.tolist(), block.single_costs().tolist(), strict=True):
                 v = int(self.groups[j])
                 saved = 1.0 + self._price(v) * (places[v] == 1)
-                yield Removal(cost / saved, cost, leaves=((leaf, (j,)),))
+                yield Removal(cost / saved, cost, leaves=((leaf, (j,)),), in_leaves=cost)
             for v, count in zip(*np.unique(groups, return_counts=True), strict=True):
                 if count > 1:
                     out = np.flatnonzero(groups == v)
                     cost = block.cost(out)
                     saved = count + self._price(int(v)) * (places[int(v)] == count)
                     held = tuple(block.columns[out].tolist())
-                    yield Removal(cost / saved, cost, leaves=((leaf, held),))
+                    yield Removal(cost / saved, cost, leaves=((leaf, held),), in_leaves=cost)
 
     def _variables(self, places: dict[int, int]) -> Iterator[Removal]:
         """Removals of all coefficients of a variable that stands in several gates and leaves."""
         for v, count in places.items():
-            cost, change = 0.0, 0.0
+            cost, change, in_leaves = 0.0, 0.0, 0.0
             gates, leaves = [], []
             for t in self.gains:
                 out = np.flatnonzero(self.tree.free[t, :-1] & (self.groups == v))
@@ -206,11 +208,12 @@ class Pruning:
             for leaf, block in self.blocks.items():
                 out = np.flatnonzero(self.groups[block.columns] == v)
                 if len(out):
-                    cost += block.cost(out)
+                    in_leaves += block.cost(out)
                     leaves.append((leaf, tuple(block.columns[out].tolist())))
             if len(gates) + len(leaves) > 1:
-                cost += float(self.increase(change))
-                yield Removal(cost / (count + self._price(v)), cost, tuple(gates), tuple(leaves))
+                cost += float(self.increase(change)) + in_leaves
+                saved = count + self._price(v)
+                yield Removal(cost / saved, cost, tuple(gates), tuple(leaves), in_leaves=in_leaves)
 
     def _branches(self, places: dict[int, int]) -> Iterator[Removal]:
         """Removals of branches."""
@@ -273,32 +276,16 @@ class Pruning:
 
     def _current(self, step: Removal, free: NDArray[np.bool_], touched: set[int]) -> float | None:
         """Return the cost of a removal after others; None if it is no longer there."""
-        n, cost = self.tree.n_branches, step.cost
+        n, cost = self.tree.n_branches, step.cost - step.in_leaves
         for t, out in step.gates:
             if t in touched or not free[t, list(out)].all():
                 return None
-        cost -= sum(self._before(leaf, out) for leaf, out in step.leaves)
         for leaf, out in step.leaves:
             if not free[n + leaf, list(out)].all():
                 return None
             block = self.blocks[leaf]
             cost += block.cost(np.searchsorted(block.columns, out))
         return cost
-
-    def _before(self, leaf: int, out: tuple[int, ...]) -> float:
-        """Cost of coefficients of a leaf when the round began."""
-        n = self.tree.n_branches
-        block = self._first.get(leaf)
-        if block is None:
-            held = self.blocks[leaf].hessian
-            columns = np.flatnonzero(self.tree.free[n + leaf, :-1])
-            theta = self.tree.matrix[n + leaf, self.tree.free[n + leaf]]
-            block = self._first[leaf] = LeafBlock(columns, theta, held)
-        return block.cost(np.searchsorted(block.columns, out))
-
-    @property
-    def _first(self) -> dict[int, LeafBlock]:
-        return self.__dict__.setdefault("_begun", {})
 
     def _right_signs(self, leaf: int, block: LeafBlock, free: NDArray[np.bool_]) -> float:
         """Remove slopes of the wrong sign from a leaf, one after the other; return how many."""
