@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from experiment_parts import SMALL, contents, small
-from softsplit.experiments.runner import RunProgress, run_experiment
+from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError
 
 
@@ -134,18 +134,6 @@ def use_damaged(content: bytes, store: Path, whole: list[tuple[object, ...]]) ->
         return "refused"
     assert contents(store) == whole, "a damaged store gave wrong rows"
     return "unharmed"
-
-
-class KillAfter(RunProgress):
-    """Kills a process after so many rows."""
-
-    def __init__(self, count: int, pid: int) -> None:
-        self.count, self.pid, self.seen = count, pid, 0
-
-    def advance(self, row: object, work: float) -> None:
-        self.seen += 1
-        if self.seen == self.count:
-            os.kill(self.pid, signal.SIGKILL)
 
 
 LONG_WORK = """

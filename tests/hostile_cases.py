@@ -465,27 +465,6 @@ def check_tree(tree: SoftTreeClassifier, case: HostileCase) -> None:
     assert np.all(np.isin(said, tree.classes_))
     assert np.all(np.isfinite(tree.predict_log_proba(case.X)))
     check_reading(tree, case, chances)
-    if not hasattr(tree, "coding_"):
-        check_other_rows(tree)
-
-
-STRANGE = (0.0, -0.0, 1e300, -1e300, 1.7e308, -1.7e308, 5e-324, 1.0, -1.0)
-
-
-def check_other_rows(tree: SoftTreeClassifier) -> None:
-    """Rows that are nothing like those of training, all of one value or each column another."""
-    n = tree.n_features_in_
-    rows = np.array([np.full(n, value) for value in STRANGE])
-    rows = np.vstack([rows, np.resize(STRANGE, n), np.resize(STRANGE[::-1], n)])
-    if hasattr(tree, "feature_names_in_"):
-        rows = pd.DataFrame(rows, columns=tree.feature_names_in_)
-    chances = tree.predict_proba(rows)
-    assert np.all(np.isfinite(chances)) and np.all((chances >= 0) & (chances <= 1 + 1e-12))
-    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-9)
-    assert np.all(np.isin(tree.predict(rows), tree.classes_))
-    for i in (4, 5, 9):
-        text = str(tree.explain(rows[i : i + 1]))
-        assert not re.search(r"(?<!\w)(inf|nan)(?!\w)", text), text
 
 
 def check_feasible(tree: SoftTreeClassifier, case: HostileCase) -> None:

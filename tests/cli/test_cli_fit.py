@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -68,27 +67,6 @@ def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monke
     assert "on 50 of 200 rows drawn for that" in first
     assert "on all 200 rows with the chosen settings" in first
     assert invoke(*arguments, "--jobs", 2).stdout == first
-
-
-def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
-    options = ComparisonOptions(points=2, folds=2)
-    monkeypatch.setattr(comparison, "OPTIONS", options)
-    path, model, page = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "r.html"
-    quick = ["--depth", 1, "--strength", 2, "-q", "--jobs", 1]
-    fitted = invoke("fit", path, "-t", "risk", "-m", model, "-r", page, "--json", *quick)
-    works(fitted)
-    again = tmp_path / "again.html"
-    made = invoke("report", model, path, "-o", again, "--json", "-q", "--jobs", 1)
-    said, before = json.loads(made.stdout), json.loads(fitted.stdout)
-    assert said["accuracy"] == before["accuracy"]
-    assert said["majority"]["value"] < said["accuracy"]["value"]
-    pages = [
-        file.read_text().split("<main>")[1].split('id="provenance"')[0] for file in (page, again)
-    ]
-    # A file does not know why its tree was chosen, nor whether it was found by its settings alone.
-    unknown = r'<p id="rule">.*?</p>|<details class="anew">.*?</details>'
-    first, second = (re.sub(unknown, "", text, flags=re.DOTALL) for text in pages)
-    assert first == second
 
 
 def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):

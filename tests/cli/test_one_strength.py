@@ -13,9 +13,7 @@ from sklearn.datasets import load_wine
 
 from cli_runs import invoke
 from slow_cases import slow
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, dumps_model, load_model
-from softsplit.data import Table, learn
-from softsplit.report import walk_path
+from softsplit import dumps_model, load_model
 
 
 def same(tree, other):
@@ -52,35 +50,3 @@ def test_the_printed_settings_give_the_chosen_tree_again(table, tmp_path, option
     line = f"<code>softsplit fit DATA -t kind {escape(given)}</code>"
     assert line in page.read_text()
     assert float(strength) == (tree.global_strength or tree.local_strength)
-
-
-def test_the_stops_of_the_slider_and_of_path_are_the_trees_of_their_strengths(table, tmp_path):
-    path, frame = table
-    rows, model = learn(Table("wine", frame), "kind"), tmp_path / "m.json"
-    tree = SoftTreeClassifierCV(random_state=0).fit(*rows.part()).best_estimator_
-    walked = walk_path(tree, rows)
-    assert len(walked.trees) > 2
-    assert [not again for again in walked.repeatable].index(True) == walked.chosen
-    for i, stop in enumerate(walked.trees):
-        if i != walked.chosen:
-            same(stop, SoftTreeClassifier(**stop.get_params()).fit(*rows.part()))
-    listed = (
-        "path",
-        path,
-        "-t",
-        "kind",
-        "--points",
-        3,
-        "--drop",
-        "hue,proline",
-        "--effort",
-        "fast",
-    )
-    lines = json.loads(invoke(*listed, "--json", "-q").stdout)
-    for line in lines:
-        assert line["fit"].startswith("--drop hue,proline --effort fast --depth ")
-        fit = ("fit", path, "-t", "kind", "-q", "--json", "-m", model)
-        made = json.loads(invoke(*fit, *shlex.split(line["fit"])).stdout)
-        assert made["strength"] == line["strength"]
-        assert made["selected_features"] == line["selected_features"]
-        assert np.count_nonzero(load_model(model).weights_) == line["coefficients"]

@@ -10,9 +10,8 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -193,19 +192,6 @@ def test_bagging_votes_with_probabilities(max_features, scale):
     ]
     np.testing.assert_allclose(proba, np.mean(single, axis=0), atol=1e-12)
     assert len({tree.objective_ for tree in bag.estimators_}) == 8
-
-
-def test_boosting_and_voting():
-    X, y = load_iris(return_X_y=True)
-    # Boosting hands over weights that add up to one, and strengths count in the same unit.
-    weak = quick_of_ensembles(depth=2, global_strength=0.5 / len(y))
-    boosted = AdaBoostClassifier(weak, n_estimators=3, random_state=0).fit(X, y)
-    assert boosted.score(X, y) > 0.9
-    voters = [
-        ("tree", quick_of_ensembles(random_state=0)),
-        ("line", make_pipeline(StandardScaler(), LogisticRegression())),
-    ]
-    assert VotingClassifier(voters, voting="soft").fit(X, y).score(X, y) > 0.9
 
 
 # A fit that fails or is interrupted leaves the estimator as it was.

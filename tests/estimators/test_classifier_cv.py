@@ -129,26 +129,6 @@ def test_costs_and_rates_are_passed_on(small):
     assert np.mean(weighted.predict(X) == 0) > np.mean(plain.predict(X) == 0)
 
 
-@pytest.mark.parametrize("settings", [{}, {"loss": "cost", "steepnesses": [64.0]}], ids=str)
-def test_strengths_depths_and_scopes_of_the_callers_own(wine, settings):
-    chosen = SoftTreeClassifierCV(
-        depths=[3, 2],
-        scales=["standard"],
-        scopes=["local", "both"],
-        penalties=["l1"],
-        strengths=[4.0, 1.0],
-        cv=3,
-        random_state=0,
-        **settings,
-    ).fit(*wine)
-    frame = pd.DataFrame(chosen.cv_results_)
-    assert set(frame["param_scope"]) == {"local", "both"}
-    assert set(frame["param_scale"]) == {"standard"}
-    assert chosen.best_params_["penalty"] == "l1"
-    total = chosen.best_params_["local_strength"] + chosen.best_params_["global_strength"]
-    assert total == pytest.approx(4.0) or total == pytest.approx(1.0)
-
-
 def test_a_time_limit_leaves_the_best_so_far(wine):
     said = "the time limit was reached; (the choice is among|nothing was compared)"
     with pytest.warns(ConvergenceWarning, match=said):

@@ -117,19 +117,6 @@ def test_rates_given_the_class_hold(kind):
     assert len(tree.tree_.rates) == len(conditions)
 
 
-def test_several_classes_and_a_column_that_is_no_feature():
-    X, y = biased_rows(2, n_classes=3, seed=3)
-    features, group = X.drop(columns="group"), X["group"]
-    wanted = {"fairness": [Parity("group", 0.08)], "depth": 2}
-    tree = small_tree(**wanted).fit(features, y, sensitive=group)
-    assert list(tree.feature_names_in_) == ["a", "b", "c"]
-    for k in range(3):
-        rates = group_rates(tree.predict_proba(features)[:, k], group.to_numpy())
-        assert np.ptp(rates) <= 0.08 + 1e-6
-    again = small_tree(**wanted).fit(features, y, sensitive=X[["group"]])
-    assert_array_equal(again.weights_, tree.weights_)
-
-
 def test_missing_values_are_a_group_of_their_own():
     X, y = biased_rows(2, seed=4)
     X.loc[X.index % 3 == 0, "group"] = None

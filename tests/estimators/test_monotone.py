@@ -12,7 +12,6 @@ from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.advice.monotone_check import check_monotone
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.summary import FeatureSummary
-from softsplit.problem.order import MonotoneOrder
 from softsplit.reading.text import tree_text
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import LinearScaling
@@ -95,35 +94,6 @@ def test_proofs_and_contradictions_agree_with_dense_sampling():
         verdicts.append(found.holds)
     assert verdicts.count(True) >= 10 and verdicts.count(False) >= 10
     assert verdicts.count(None) <= 6
-
-
-def test_the_chart_is_consistent_with_its_derivatives():
-    rng = np.random.default_rng(2)
-    order = MonotoneOrder(
-        (np.array([0, 1, 2]),), (1,), np.array([2.0, 0.5, 1.0, 1.0]), np.array([0, 1, 1, 2])
-    )
-    used = rng.random((3, 4)) < 0.8
-    used[0] = True
-    chart = order.chart(used, np.zeros(3, dtype=int))
-    weights = np.where(used, rng.normal(size=(3, 4)), 0.0)
-    assert chart.weights_of(chart.slopes_of(weights)) == pytest.approx(weights)
-    steps = rng.normal(size=(6, 4))
-    steps[:2, 1:] = np.abs(steps[:2, 1:])
-    shares = np.exp(chart.log_shares_of(steps))
-    assert shares.sum(axis=0) == pytest.approx(np.ones(4))
-    for least in (1, 2):
-        assert np.all(np.diff(shares[order.levels >= least].sum(axis=0)) >= -1e-12)
-    assert chart.log_shares_of(chart.steps_of(np.log(shares))) == pytest.approx(np.log(shares))
-    by_shares = rng.normal(size=shares.shape)
-    mean = np.sum(shares * by_shares, axis=0)
-    found = chart.by_steps(steps, shares * (by_shares - mean))
-    for place in np.ndindex(*steps.shape):
-        moved = []
-        for change in (1e-6, -1e-6):
-            there = steps.copy()
-            there[place] += change
-            moved.append(np.sum(by_shares * np.exp(chart.log_shares_of(there))))
-        assert found[place] == pytest.approx((moved[0] - moved[1]) / 2e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
 
 from slow_cases import slow
 from softsplit import (
@@ -151,22 +150,6 @@ def test_on_dask(name, choice, client):
         make = partial(DaskSoftTreeClassifier, **SETTINGS)
     tree = make(client=client, **REQUIREMENTS[name]).fit(there, labels).to_local()
     assert_kept(name, tree, *rows())
-
-
-@pytest.mark.parametrize("name", ["monotone", "equalized_odds", *slow("parity", "constraints")])
-def test_on_dask_the_tree_is_that_of_rows_in_memory(name, client):
-    from softsplit import DaskSoftTreeClassifier
-
-    X, y = rows()
-    given = {**SETTINGS, **REQUIREMENTS[name]}
-    here = SoftTreeClassifier(**given).fit(X, y)
-    tree = DaskSoftTreeClassifier(client=client, **given).fit(*on_dask(X, y))
-    assert_allclose(tree.objective_, here.objective_, rtol=1e-9)
-    assert_allclose(tree.to_local().predict_proba(X), here.predict_proba(X), atol=1e-6)
-    for mine, theirs in zip(tree.tree_.rates, here.tree_.rates, strict=True):
-        assert mine.name == theirs.name and mine.groups == theirs.groups
-        assert_allclose(mine.decided, theirs.decided, atol=1e-9)
-        assert_allclose(mine.multiplier, theirs.multiplier, rtol=1e-3, atol=1e-3)
 
 
 def people(n_rows: int, n_classes: int = 2) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:

@@ -14,9 +14,7 @@ from helpers import SURROGATES, surrogate_id
 from likelihood_cases import random_problem
 from native_cases import make_problem
 from slow_cases import examples
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.estimators.base import model_settings
-from softsplit.estimators.training_rows import training_rows
+from softsplit import SoftTreeClassifier
 from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import Groups, PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength
@@ -24,7 +22,6 @@ from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.path import RIDGE, EliminationPath
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, ZERO_WEIGHT, SupportTree
-from softsplit.training.preparation import prepare
 
 partitions = st.lists(st.integers(0, 2), min_size=6, max_size=6).map(
     lambda homes: np.unique(homes, return_inverse=True)[1]
@@ -75,29 +72,6 @@ def test_elimination_with_groups_is_a_path_of_exact_trees(seed, depth):
         assert (point.tree.n_coefficients, point.price) == (np.count_nonzero(made.weights), in_use)
         assert point.tree.size == point.tree.n_coefficients + FEATURE_SIZE * in_use
         assert point.objective(0.7, 2.5) == pytest.approx(weighed.objective(made), rel=1e-9)
-
-
-def test_a_category_counts_once_in_a_tree_and_in_the_choice():
-    rng = np.random.default_rng(0)
-    town = rng.choice(list("ABCDEF"), 400)
-    effect = dict(zip("ABCDEF", [-2.0, -1.2, -0.4, 0.4, 1.2, 2.0], strict=True))
-    frame = pd.DataFrame({"town": town, "x": rng.normal(size=400), "z": rng.normal(size=400)})
-    score = np.array([effect[t] for t in town]) + 0.5 * frame["x"]
-    y = score + rng.logistic(size=400) > 0
-    model = SoftTreeClassifier(depth=1, random_state=0, curves=False, points=False)
-    rows = training_rows(model, frame, y, None)
-    assert rows.groups.tolist() == [0] * 6 + [1, 2]
-    problem = prepare(model_settings(model), rows).problem
-    tree = model.fit(frame, y)
-    assert np.count_nonzero(tree.weights_[:6]) >= 4  # one price for the town, whatever its levels
-    by_hand = problem.cost(tree.solution_.parameters)
-    local, global_ = problem.penalties.strengths
-    by_hand += local * np.count_nonzero(tree.weights_) + global_ * len(tree.selected_features_)
-    assert tree.objective_ == pytest.approx(by_hand)
-    chosen = SoftTreeClassifierCV(
-        depths=[1], scales=["standard"], ridges=[1.0], n_strengths=3, cv=3, random_state=0
-    ).fit(frame, y)
-    assert max(chosen.cv_results_["mean_n_features"]) <= 3
 
 
 @pytest.mark.parametrize(

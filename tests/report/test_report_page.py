@@ -106,21 +106,6 @@ def test_the_slider_moves_by_keyboard(opened):
     assert "the chosen tree" in page.locator("#headline").inner_text()
 
 
-def test_the_python_line_is_copied_and_is_python(opened):
-    from playwright.sync_api import expect
-
-    page = opened(permissions=["clipboard-read", "clipboard-write"])
-    page.locator("#slider").press("Home")
-    line = shown(page)["python"]
-    page.locator(".panel:visible .anew summary").click()
-    page.locator(".panel:visible .anew button.copy").first.click()
-    expect(page.locator(".panel:visible .anew button.copy").first).to_have_text("Copied")
-    assert page.locator("#headline").inner_text() == "The Python line is copied."
-    assert page.evaluate("navigator.clipboard.readText()") == line
-    assert re.fullmatch(r"SoftTreeClassifier\(.*\)\.fit\(X, y\)", line)
-    compile(line, "line", "eval")
-
-
 def test_hostile_names_stay_text(opened):
     page = opened("hostile")
     assert page.title() == "A tree for <!--"

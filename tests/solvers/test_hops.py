@@ -16,7 +16,7 @@ from slow_cases import examples
 from softsplit import SoftTreeClassifier
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers import BasinHoppingSolver, Budget, EliminationSolver, Solver, Status
+from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
 from softsplit.solvers.active_set.state import EVALUATE_ONLY, POLISH
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.basin_hopping.budget import IterationBudget
@@ -26,7 +26,6 @@ from softsplit.solvers.starts.plans import BOTH, draw_plan, sides_of, structure
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
-from softsplit.training.precompile import tiny_likelihoods
 from softsplit.tree.parameters import Topology
 
 
@@ -329,16 +328,6 @@ def test_more_effort_searches_longer_and_finds_no_worse_a_tree(iris):
     assert hops == sorted(hops)
     assert hops[0] < hops[2]
     assert np.all(np.diff(objectives) <= 1e-6 * objectives[0])  # the tolerance of a fit
-
-
-def test_by_likelihood_more_trees_race_and_the_usual_effort_changes_nothing(iris):
-    tree = SoftTreeClassifier(n_starts=2, random_state=0).fit(*iris)
-    told = tree.solution_.search
-    assert (told.n_starts, told.n_hops, told.stop) == (2, 0, Stop.NO_SEARCH)
-    problem = tiny_likelihoods()[0]
-    efforts = [0.01, 0.2, 1.0, 5.0, 1e9]
-    racing = [1 + EliminationSolver().with_effort(one).n_candidates(problem) for one in efforts]
-    assert racing == [1, 1, 2, 10, 100]
 
 
 def test_a_solver_that_does_not_search_takes_no_effort(iris):

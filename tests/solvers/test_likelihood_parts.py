@@ -255,32 +255,6 @@ def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     np.testing.assert_allclose(last.leaf_values, np.tile(shares[:, None], len(last.thresholds) + 1))
 
 
-@pytest.mark.parametrize("strength", [0.05, 0.3, 1.0, 4.0])
-def test_a_path_is_walked_until_no_later_tree_can_cost_less(strength):
-    problem, tree = random_problem(5, depth=2, n_classes=3, n_features=6, n_rows=80)
-    descents = descents_of(problem)
-    ridge = Shrinkage(RIDGE * descents.unit)  # from where a race ends: values then only cost
-    support, _, _ = descents.descend(SupportTree.of(tree, problem), ridge, 500, 1e-9)
-
-    def criterion(point):
-        return point.objective(strength, 4.0 * strength)
-
-    def bound(point):
-        return point.value + 5.0 * strength
-
-    whole = EliminationPath(descents, support, group_shares(problem)).all()
-    part = EliminationPath(descents, support, group_shares(problem))
-    ranked = part.up_to(criterion, bound)
-    prices = list(map(criterion, ranked))
-    assert prices == sorted(prices) and prices[0] == min(map(criterion, whole))
-    some, empty = part.points, criterion(whole[-1])
-    assert len(ranked) == min(len(some) + 1, len(whole))
-    if len(some) < len(whole):  # it stopped at the first tree after which none can cost less
-        least = [min([empty, *map(criterion, some[: n + 1])]) for n in range(len(some))]
-        further = [bound(point) <= cost for point, cost in zip(some, least, strict=True)]
-        assert further == [True] * (len(some) - 1) + [False]
-
-
 def weightless(seed, branch, intercept):
     """A problem, and a tree with a branch that has lost its coefficients."""
     problem, tree = random_problem(seed, depth=3, n_features=4)

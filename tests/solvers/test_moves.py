@@ -162,24 +162,3 @@ def test_a_refitted_stump_is_the_best_of_all_cuts_of_a_line():
     sharp = (found / np.max(np.abs(found)))[None, :]
     assert cost_by_hand(problem, sharp, leaves) <= min(cuts) + 1e-3
     assert min(cuts) == pytest.approx(0.1, abs=1e-3)
-
-
-def test_refit_sends_rows_where_the_rest_of_the_tree_serves_them_better():
-    """Depth 2 on a line: rows that do not reach the branch have no say, others go home.
-
-    The root sends x > 0.5 to the right. Branch 2 has leaves of class 1 and 0; it should send the
-    rows of class 1 among them left, whatever lies below 0.5.
-    """
-    X = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.65, 0.85, 0.95])
-    y = np.array([1, 0, 1, 0, 1, 1, 0, 0])
-    problem = line_problem(X, y, depth=2)
-    leaves = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
-    theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
-    engine = make_engine(problem)
-    engine.descend(theta, leaves, EVALUATE_ONLY)
-    found = refit(engine, theta, leaves, 2)
-    assert found[0] < 0
-    assert 0.65 < found[1] / found[0] < 0.85
-    better = theta.copy()
-    better[2] = found / np.max(np.abs(found))
-    assert cost_by_hand(problem, better, leaves) < cost_by_hand(problem, theta, leaves) - 0.9

@@ -15,7 +15,7 @@ from native_cases import make_engine, make_problem, solve
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.leaves import SMOOTHING
 from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import PenaltyPair, exponential, inverse_power
+from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.solvers.active_set.objective import expect, soften
@@ -179,24 +179,3 @@ def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
     engine.descend(theta, leaves, DescentLimits(5000, 0.0, 0.0, 1000, newton_from, 0.0))
     assert_describes(engine, theta, leaves)
     assert engine.ended
-
-
-def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
-    """Weights a hair from zero and from a tie, where every line search fails."""
-    tried = 0
-    for seed in range(6):
-        problem = make_problem(seed, surrogate=inverse_power(), local=0.5, global_=0.5)
-        start = draw_start("groups", problem, np.random.default_rng(seed)).parameters
-        theta, leaves = start.splits, start.leaf_values
-        engine = make_engine(problem)
-        engine.forget(problem.steepness)
-        engine.descend(theta, leaves, DescentLimits(300, 0.0, 0.0, 1000, 0, 0.0))
-        nonzero = np.abs(theta[:, :-1]) > 0
-        theta[:, :-1] += np.where(nonzero, 0.0, 3e-7)  # off the kink at zero
-        before = theta.copy()
-        engine.descend(theta, leaves, DescentLimits(300, 0.0, 0.0, 1000, 0, 0.0))
-        tried += not np.array_equal(before, theta)
-        assert_describes(engine, theta, leaves)
-        sizes = np.abs(theta[:, :-1])
-        assert not np.any((sizes > 0) & (sizes < 1e-12))
-    assert tried > 0

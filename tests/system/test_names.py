@@ -18,10 +18,7 @@ from readings import alter
 from softsplit import SoftTreeClassifier, dumps_model, export_markdown, export_text, loads_model
 from softsplit.cli import predict
 from softsplit.data.files import read_table
-from softsplit.plots.canvas import plain
-from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
-from softsplit.report.scales import questions_html
-from softsplit.support.messages import shortened, shown, visible
+from softsplit.support.messages import shown, visible
 
 FORGED = "a\nelse\n|   class SAFE"
 STEERING = "b\x1b[2J\r\x07\x9b31m"
@@ -122,17 +119,6 @@ def test_an_explanation_shows_escapes_and_holds_the_true_names(tree):
             term["name"] in X.columns for b in told["branches"] for term in b["contributions"]
         )
         assert all(change["name"] in X.columns for change in told["changes"])
-
-
-def test_drawings_and_the_page_show_escapes(tree):
-    made, X = tree
-    model = made.tree_
-    flow = rows_flow(model, model.table_coding.code(X).X, np.zeros(len(X), dtype=int))
-    questions = questions_html(model, "question-")
-    for part in (tree_svg(model, flow, "tree"), tree_outline(model), questions):
-        assert is_calm(part)
-    assert is_calm(made._repr_html_())
-    assert shortened(FORGED, 60) == plain(FORGED) == r"a\nelse\n| class SAFE"
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
 from slow_cases import examples
-from softsplit import SoftTreeClassifier, export_text
+from softsplit import SoftTreeClassifier
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import KINDS, LARGEST_END, QuantileScaling, fit_scaling, scaling_from
 
@@ -158,18 +157,3 @@ def test_the_estimator_takes_every_scaling(scale, settings):
     scores = tree.tree_.steepness * (read @ tree.coef_.T + tree.intercept_)
     left = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
     assert_allclose(tree.branch_proba(X), left, atol=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["log", "cost"])
-def test_a_split_on_one_rank_is_told_in_original_units(loss):
-    X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(
-        loss=loss, depth=1, scale="quantile", penalty="l0", global_strength=3.0, n_starts=2,
-        points=False, random_state=0,
-    ).fit(X[:100, 2:3], y[:100])  # fmt: skip
-    text = export_text(tree, ["petal length"])
-    sign, cut = re.match(r"if petal length ([<>]) (\S+) ", text).groups()
-    value = X[:100, 2]
-    expected = value > float(cut) if sign == ">" else value < float(cut)
-    assert_array_equal(expected, tree.decision_path(X[:100, 2:3]).toarray()[:, 1] > 0)
-    assert "rank" not in text

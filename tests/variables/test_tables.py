@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 import warnings
-from importlib.resources import files
 
-import jsonschema
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -21,12 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from slow_cases import examples
 from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model
-from softsplit.persistence import SKOPS_TYPES
 from softsplit.variables import ColumnsLeftOut, learn
 from softsplit.variables.contents import number_of, plain_numbers
 from softsplit.variables.kinds import kind_of
 
-SCHEMA = files("softsplit.persistence").joinpath("model-1.schema.json")
 QUICK = {"depth": 1, "n_starts": 1, "random_state": 0}
 
 
@@ -211,25 +204,6 @@ def test_a_rare_level_is_not_a_new_one(letters, many):
     assert np.flatnonzero(variable.unseen(other)).tolist() == [0]
     assert "was not seen" in variable.remark(other, 0) and "x" not in variable.levels
     assert "level 'x' is rare in training" in variable.remark(other, len(frame) - 1)
-
-
-@pytest.mark.parametrize("scale", ["standard", "quantile"])
-def test_files_pickles_and_skops_keep_the_table(table, scale):
-    frame, y = table
-    many = frame.assign(store=[f"S{i % 40}" for i in range(len(frame))])
-    tree = quiet_fit(many, pd.Series(y, name="leaves"), scale=scale)
-    assert tree.coding_.variables[-1].shares and "store (share of here there)" in (
-        tree.coding_.column_names
-    )
-    text = dumps_model(tree)
-    jsonschema.validate(json.loads(text), json.loads(SCHEMA.read_text()))
-    skopsed = skops.io.loads(skops.io.dumps(tree), trusted=list(SKOPS_TYPES))
-    for again in (loads_model(text), pickle.loads(pickle.dumps(tree)), skopsed):
-        assert again.coding_ == tree.coding_ and again.tree_.target == "leaves"
-        assert_array_equal(again.predict_proba(many), tree.predict_proba(many))
-        assert export_text(again) == export_text(tree)
-        assert str(again.explain(many.iloc[[3]])) == str(tree.explain(many.iloc[[3]]))
-    assert dumps_model(loads_model(text)) == text
 
 
 @pytest.mark.parametrize(
