@@ -12,11 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import machines
-import printed
 import pytest
 import typer
-from printed import Session, blocks, shell_commands
 
 from places import ROOT
 from slow_cases import slow
@@ -25,6 +22,9 @@ from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
 
 sys.path.insert(0, str(ROOT / "docs" / "site"))
+import machines
+import printed
+from printed import Session, blocks, shell_commands
 
 PAGES = printed.pages()
 NEEDS = {"skops": "skops", "onnxruntime": "onnxruntime", "matplotlib": "matplotlib"}
