@@ -14,10 +14,10 @@ import pytest
 
 from experiment_parts import SMALL, contents, small
 from softsplit.experiments.cells import WHOLE, chains_of, tree_protocol
-from softsplit.experiments.context import axis_seed, load_data, make_fold
+from softsplit.experiments.context import axis_seed, load_data, make_fold, versions
 from softsplit.experiments.runner import RunProgress, run_experiment, summarise
 from softsplit.experiments.spec import Folds
-from softsplit.experiments.store import Store, StoreError, versions
+from softsplit.experiments.store import Store, StoreError
 
 
 @pytest.fixture(autouse=True)

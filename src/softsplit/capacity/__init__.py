@@ -9,8 +9,6 @@ from softsplit.support.options import late_names
 if TYPE_CHECKING:
     from softsplit.capacity.bounds import (
         Bound,
-        GeneralisationBound,
-        generalisation_bound,
         lb_vc,
         vc_lower_bound,
         vc_upper_bound,
@@ -20,7 +18,12 @@ if TYPE_CHECKING:
         construct,
         required_steepness,
     )
-    from softsplit.capacity.growth import Growth, TreeSize
+    from softsplit.capacity.growth import (
+        GeneralisationBound,
+        Growth,
+        TreeSize,
+        generalisation_bound,
+    )
     from softsplit.capacity.shattering import Shattering, ShatteringCheck, shatter
     from softsplit.capacity.summary import Summary, compare, summarise
 

@@ -35,9 +35,9 @@ from softsplit.capacity.bounds import (
     ClusterPlan,
     Method,
     cluster_plan,
-    feature_levels,
     paper_plan,
 )
+from softsplit.capacity.growth import feature_levels
 from softsplit.support.arguments import open_interval, whole_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown

@@ -9,17 +9,13 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from softsplit.capacity.bounds import (
-    Bound,
-    GeneralisationBound,
-    feature_levels,
-    generalisation_bound,
-    vc_lower_bound,
-    vc_upper_bound,
-)
+from softsplit.capacity.bounds import Bound, vc_lower_bound, vc_upper_bound
 from softsplit.capacity.constructions import required_steepness
 from softsplit.capacity.growth import (
+    GeneralisationBound,
     TreeSize,
+    feature_levels,
+    generalisation_bound,
     hard_tree_growth,
     sigmoid_network_growth,
     threshold_network_growth,

@@ -16,9 +16,9 @@ from typing import Any
 
 import distributed
 
-from softsplit.experiments.context import Context
+from softsplit.experiments.context import Context, versions
 from softsplit.experiments.pools import Finished
-from softsplit.experiments.store import Row, versions
+from softsplit.experiments.store import Row
 from softsplit.experiments.work import ChainJob, run_job
 
 PATIENCE = 10.0

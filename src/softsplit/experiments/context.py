@@ -4,15 +4,19 @@ Random numbers are drawn by name (``axis_seed``): they depend on the named axes,
 else. Two methods that draw for the same axes see the same folds and the same starts, in whatever
 order and on whatever machine their cells run.
 
-The functions at the end measure a fitted method on the test fold, trees and peers alike.
+``versions`` says which software makes a row. The functions at the end measure a fitted method on
+the test fold, trees and peers alike.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +35,7 @@ from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.targets import Classes
 from softsplit.support.arrays import FloatArray
+from softsplit.support.version import __version__
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import mixed_values
 from softsplit.tree.scaling import LinearScaling
@@ -104,6 +109,38 @@ def split_rows(y: NDArray[np.int64], folds: Folds, fold: int) -> tuple[Rows, Row
     order = np.random.RandomState(folds.seed).permutation(len(y))
     test = np.sort(np.array_split(order, folds.count)[fold])
     return np.setdiff1d(np.arange(len(y)), test), test
+
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "casadi")
+NO_BEARING = ("experiments/", "cli/", "report/", "plots")
+"""Parts of the package that change no row, but for the files in ``ROW_MAKERS``."""
+
+ROW_MAKERS = ("experiments/context.py", "experiments/work.py")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Package -> version; packages that are not installed are left out."""
+    known = {"python": platform.python_version(), "softsplit": __version__}
+    for name in PACKAGES:
+        try:
+            known[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    known["code"] = code_digest()
+    return known
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the sources that a row depends on."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        if name in ROW_MAKERS or not name.startswith(NO_BEARING):
+            digest.update(name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 KEPT_FOLDS = 8

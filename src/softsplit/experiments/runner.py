@@ -27,11 +27,11 @@ from rich.progress import (
 
 from softsplit.data import Dataset
 from softsplit.experiments.cells import FRESH, WHOLE, Cell, Chain, chains_of
-from softsplit.experiments.context import Context, data_digest, load_data
+from softsplit.experiments.context import Context, data_digest, load_data, versions
 from softsplit.experiments.peers import reason_to_skip
 from softsplit.experiments.pools import Finished, in_processes, in_this_process
 from softsplit.experiments.spec import Spec
-from softsplit.experiments.store import Row, RunRecord, Store, versions
+from softsplit.experiments.store import Row, RunRecord, Store
 from softsplit.experiments.work import ChainJob, solver_named
 from softsplit.tree.parameters import Topology
 

@@ -8,21 +8,16 @@ Every row carries a checksum of its values, which is compared when the store is 
 was damaged on disk gives no tables. Whatever goes wrong with the file is said in one sentence.
 
 A ``Row`` is what one cell leaves behind: numbers, and the tree that the next cell starts from.
-``versions`` says which software made it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from functools import cache
-from importlib import metadata
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self, get_args, get_type_hints
@@ -32,40 +27,7 @@ import pandas as pd
 
 from softsplit.experiments.cells import Cell, Chain
 from softsplit.experiments.spec import Spec
-from softsplit.support.version import __version__
 from softsplit.tree.parameters import TreeParameters
-
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "casadi")
-NO_BEARING = ("experiments/", "cli/", "report/", "plots")
-"""Parts of the package that change no row, but for the files in ``ROW_MAKERS``."""
-
-ROW_MAKERS = ("experiments/context.py", "experiments/work.py")
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Package -> version; packages that are not installed are left out."""
-    known = {"python": platform.python_version(), "softsplit": __version__}
-    for name in PACKAGES:
-        try:
-            known[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    known["code"] = code_digest()
-    return known
-
-
-@cache
-def code_digest() -> str:
-    """Digest of the sources that a row depends on."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root).as_posix()
-        if name in ROW_MAKERS or not name.startswith(NO_BEARING):
-            digest.update(name.encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
-
 
 ERROR = "ERROR"
 """Status of a cell that raised instead of returning a tree; the message says what."""
