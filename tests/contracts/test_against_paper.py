@@ -6,9 +6,10 @@ from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
 import brute_force
-from helpers import SURROGATES, random_case, random_leaf_classes
+from helpers import SCOPES, SURROGATES, random_case, random_leaf_classes, surrogate_id
 from softsplit.problem.leaves import ASSIGNMENT, InfeasibleLeafStep
 from softsplit.problem.loss import LogLoss
+from softsplit.problem.penalties import PenaltyPair
 from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
 DEPTHS = [1, 2, 3, 4]
@@ -141,3 +142,15 @@ def test_every_surrogate_has_its_formulas_here():
     """Else a comparison with plain Python would leave one out, or break by chance."""
     names = {surrogate.name for surrogate in SURROGATES}
     assert names == set(brute_force.PAPER_SURROGATES)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
+def test_penalties_and_objective(surrogate, scope):
+    case = random_case(2, 2, penalties=PenaltyPair.of(surrogate, *SCOPES[scope]))
+    rows, tree = plain(case)
+    expected = brute_force.penalty(tree[0], surrogate, *SCOPES[scope])
+    assert_allclose(case.problem.penalties.value(case.tree.weights), expected, rtol=1e-13)
+    costs = case.problem.loss.costs.tolist()
+    expected += brute_force.expected_cost(*rows, *tree, costs, 2, 5.0)
+    assert_allclose(case.problem.objective(case.tree), expected, rtol=1e-12)

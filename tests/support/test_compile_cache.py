@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import pickle
 import pkgutil
@@ -197,3 +198,18 @@ def test_a_change_in_any_file_that_compiles_changes_the_stamp(copied, monkeypatc
         assert stamp() != before, path.name
         path.write_text(text)
         assert stamp() == before
+
+
+def test_a_full_disk_is_said_once_and_compiled_code_serves(doubled, monkeypatch, caplog):
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiling.CheckedFiles, "_write", full)
+    function = doubled()
+    with caplog.at_level(logging.WARNING):
+        assert function(3) == 6
+        assert function(1.5) == 3.0
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        "softsplit: compiled code cannot be kept on disk (No space left on device), and every new"
+    )

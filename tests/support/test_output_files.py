@@ -131,3 +131,15 @@ def test_outputs_must_not_be_one_another(tmp_path, monkeypatch):
         assert "--report" in said and "would overwrite the file of --model" in said
     check_outputs({"--model": None, "--report": None}, {"the table": None})
     assert names(tmp_path) == ["link"]
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    target, link, chain = tmp_path / "far" / "target", tmp_path / "link", tmp_path / "chain"
+    target.parent.mkdir()
+    target.write_bytes(OLD)
+    link.symlink_to("far/target")
+    chain.symlink_to(link)
+    write_file(chain, NEW)
+    assert chain.is_symlink() and link.is_symlink() and not target.is_symlink()
+    assert target.read_bytes() == NEW
+    assert names(tmp_path) == ["chain", "far", "link"] and names(target.parent) == ["target"]

@@ -170,3 +170,9 @@ def test_the_name_of_a_spec_leads_to_no_other_folder(name):
     ):
         with pytest.raises(ValueError, match="cannot name a file; use letters"):
             parse_spec(text, "s.toml")
+
+
+def test_a_spec_of_more_cells_than_can_be_run_is_refused():
+    text = SMALL.replace("starts = 2\nonly", "starts = 1000000000000\nonly")
+    with pytest.raises(ValueError, match=r"these are 2\.4e\+13 trainings, more than 1e\+08; lower"):
+        parse_spec(text, "s.toml")

@@ -199,3 +199,35 @@ def test_rows_in_any_order_and_copies_as_weights_change_no_bit(loss):
     model = tree(loss=loss)
     weighted = fingerprint(clone(model).fit(X, Y, sample_weight=weight))
     assert fingerprint(clone(model).fit(X[copies], Y[copies])) == weighted
+
+
+def single_precision_bound(fitted, rows):
+    """What rounding the rows to single precision may change of any class probability.
+
+    A gate moves by at most steepness / 4 times the change of its score, which is the mean change
+    of the scaled features, each times its weight; a row meets one gate on each level.
+    """
+    exact, rounded = rows, rows.astype(np.float32).astype(np.float64)
+    if hasattr(fitted, "coding_"):  # of effects that bend
+        exact, rounded = fitted.coding_.code(exact).X, fitted.coding_.code(rounded).X
+    change = np.abs(fitted.scaling_.transform(exact) - fitted.scaling_.transform(rounded))
+    by_branch = change @ np.abs(fitted.weights_) / exact.shape[1]
+    depth = np.log2(fitted.leaf_classes_.shape[1])
+    return 2 * depth * fitted.tree_.steepness / 4 * by_branch.max(axis=1) + 1e-12
+
+
+@pytest.mark.parametrize("name", ["defaults", "ranks, costs and rates"])
+def test_single_precision_rows_are_answered_within_the_bound(name):
+    fitted = tree(name).fit(X, Y)
+    change = np.abs(fitted.predict_proba(X.astype(np.float32)) - fitted.predict_proba(X))
+    bound = single_precision_bound(fitted, X)
+    assert np.all(change.max(axis=1) <= bound)
+    # Between two near neighbours ranks rise fast, so that rounding moves them further.
+    assert bound.max() < (1e-3 if fitted.scaling_.linear else 2e-2), "the bound says something"
+
+
+@pytest.mark.parametrize("name", ["defaults", "one penalty"])
+def test_training_on_single_precision_is_training_on_its_numbers(name):
+    single = X.astype(np.float32)
+    narrow, wide = tree(name).fit(single, Y), tree(name).fit(single.astype(float), Y)
+    assert fingerprint(narrow, single) == fingerprint(wide, single.astype(float))

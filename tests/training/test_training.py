@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib import cpu_count
 from sklearn.datasets import load_iris
 
+from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, Status
 from softsplit.solvers.starts.rules import RULES, draw_start
+from softsplit.support.parallel import n_workers
 from softsplit.training.multistart import best_solution, multistart
 from softsplit.tree.parameters import Topology, TreeParameters
 
@@ -102,3 +106,13 @@ def test_interruption_keeps_finished_starts(problem):
 def test_interruption_before_the_first_result_is_passed_on(problem):
     with pytest.raises(KeyboardInterrupt):
         multistart(problem, Scripted([], interrupt_at=0), n_starts=5)
+
+
+def test_there_are_no_more_workers_than_work():
+    assert n_workers(20_000, 3) == 3
+    assert n_workers(None, 3) == n_workers(1, 3) == 1
+    assert n_workers(100_000, 10**6) <= 8 * cpu_count()
+    before = threading.active_count()
+    X, y = load_iris(return_X_y=True)
+    SoftTreeClassifier(n_starts=3, n_jobs=20_000, random_state=0).fit(X, y)
+    assert threading.active_count() <= before + 3
