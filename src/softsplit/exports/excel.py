@@ -241,50 +241,48 @@ def _values(series: pd.Series, column: Column) -> list[Any]:
     return [str(v) if isinstance(v, date | datetime) else v for v in cells]
 
 
-def _outputs(program: TreeProgram) -> list[tuple[str, Expression]]:
-    classes = [
-        (f"p {label}", p) for label, p in zip(program.classes, program.probabilities, strict=True)
-    ]
-    return classes + [
-        (f"question {q}: {variable}", value) for q, variable, value, _ in program.reasons
-    ]
+def _titles(program: TreeProgram) -> list[str]:
+    """What the answers of a row are called."""
+    reasons = [f"question {reason.question}: {reason.variable}" for reason in program.reasons]
+    return ["class", *(f"p {label}" for label in program.classes), *reasons]
 
 
-def _class_formula(program: TreeProgram, tables: _Tables, printer: ExcelPrinter) -> str:
-    labels = tables.labels(program.classes)
-    return _formula(f"INDEX({labels},{printer(program.predicted)}+1)")
+def _answers(program: TreeProgram, tables: _Tables, printer: ExcelPrinter) -> list[str]:
+    """The formulas of these answers."""
+    values = [*program.probabilities, *(reason.value for reason in program.reasons)]
+    predicted = f"INDEX({tables.labels(program.classes)},{printer(program.predicted)}+1)"
+    return [_formula(text) for text in (predicted, *map(printer, values))]
 
 
-def _mark_day(cell: Any, column: Column) -> None:
+def _fill_in(cell: Any, value: Any, column: Column) -> None:
+    """Put a value of a column into its cell."""
+    _fill(cell, value)
     if column.kind == "day":
         cell.number_format = "yyyy-mm-dd"
 
 
 def _case_sheet(sheet: Any, program: TreeProgram, tables: _Tables, rows: list[list[Any]]) -> None:
     """One row to fill in: names in A, values in B; answers, then the steps."""
-    places: dict[str, str] = {}
-    _fill(sheet.cell(1, 1), "Fill in the values in column B; leave unknown ones empty.")
-    line = 2
-    for i, column in enumerate(program.columns):
-        _fill(sheet.cell(line, 1), column.name)
-        _fill(sheet.cell(line, 2), rows[0][i] if rows else None)
-        _mark_day(sheet.cell(line, 2), column)
-        places[f"in{column.place}"] = f"$B${line}"
-        line += 1
-    answers = line + 1
-    line = answers + 2 + len(_outputs(program))
-    for i, name in enumerate(program.definitions):
-        places[name] = f"$B${line + i}"
+    # 1. Lines of values, answers and steps, with a free line between.
+    titles = _titles(program)
+    first_answer = len(program.columns) + 3
+    first_step = first_answer + len(titles) + 1
+    places = {f"in{c.place}": f"$B${line}" for line, c in enumerate(program.columns, 2)}
+    places |= {name: f"$B${line}" for line, name in enumerate(program.definitions, first_step)}
     printer = ExcelPrinter(tables, places.__getitem__)
-    _fill(sheet.cell(answers, 1), "class")
-    sheet.cell(answers, 2).value = _class_formula(program, tables, printer)
-    for i, (title, expression) in enumerate(_outputs(program), start=1):
-        _fill(sheet.cell(answers + i, 1), title)
-        sheet.cell(answers + i, 2).value = _formula(printer(expression))
-    for i, (name, expression) in enumerate(program.definitions.items()):
-        _fill(sheet.cell(line + i, 1), name)
-        sheet.cell(line + i, 2).value = _formula(printer(expression))
-        sheet.row_dimensions[line + i].outlineLevel = 1
+    # 2. What they hold.
+    _fill(sheet.cell(1, 1), "Fill in the values in column B; leave unknown ones empty.")
+    for i, column in enumerate(program.columns):
+        _fill(sheet.cell(i + 2, 1), column.name)
+        _fill_in(sheet.cell(i + 2, 2), rows[0][i] if rows else None, column)
+    answers = zip(titles, _answers(program, tables, printer), strict=True)
+    for line, (title, formula) in enumerate(answers, first_answer):
+        _fill(sheet.cell(line, 1), title)
+        sheet.cell(line, 2).value = formula
+    for line, (name, expression) in enumerate(program.definitions.items(), first_step):
+        _fill(sheet.cell(line, 1), name)
+        sheet.cell(line, 2).value = _formula(printer(expression))
+        sheet.row_dimensions[line].outlineLevel = 1
     sheet.column_dimensions["A"].width, sheet.column_dimensions["B"].width = 50, 24
 
 
@@ -292,33 +290,33 @@ def _batch_sheet(sheet: Any, program: TreeProgram, tables: _Tables, rows: list[l
     """A line for each row: class, probabilities, reasons; values; then the steps."""
     from openpyxl.utils import get_column_letter
 
-    outputs = _outputs(program)
-    titles = ["class", *(title for title, _ in outputs), *(c.name for c in program.columns)]
-    first_step = len(titles) + 1
-    for j, title in enumerate([*titles, *program.definitions], start=1):
+    # 1. Columns of answers, values and steps.
+    titles = _titles(program)
+    first_value = len(titles) + 1
+    first_step = first_value + len(program.columns)
+    heads = [*titles, *(column.name for column in program.columns), *program.definitions]
+    for j, title in enumerate(heads, start=1):
         _fill(sheet.cell(1, j), title)
-    letters = {
-        f"in{c.place}": get_column_letter(len(outputs) + 2 + i)
-        for i, c in enumerate(program.columns)
-    }
-    letters |= {n: get_column_letter(first_step + i) for i, n in enumerate(program.definitions)}
+    names = [*(f"in{c.place}" for c in program.columns), *program.definitions]
+    letters = {name: get_column_letter(j) for j, name in enumerate(names, first_value)}
+    # 2. Line by line: values, answers (an empty line has none), steps.
     for line in range(2, 2 + (len(rows) or EMPTY_ROWS)):
-        printer = ExcelPrinter(tables, {n: f"${a}{line}" for n, a in letters.items()}.__getitem__)
+        places = {name: f"${letter}{line}" for name, letter in letters.items()}
+        printer = ExcelPrinter(tables, places.__getitem__)
         for i, column in enumerate(program.columns):
-            cell = sheet.cell(line, len(outputs) + 2 + i)
-            _fill(cell, rows[line - 2][i] if rows else None)
-            _mark_day(cell, column)
-        answers = [_class_formula(program, tables, printer)]
-        answers += [_formula(printer(expression)) for _, expression in outputs]
-        if not rows and program.columns:  # an empty line has no answer
-            ends = [f"${letters[f'in{c.place}']}{line}" for c in program.columns]
-            empty = f"COUNTA({ends[0]}:{ends[-1]})=0"
+            value = rows[line - 2][i] if rows else None
+            _fill_in(sheet.cell(line, first_value + i), value, column)
+        answers = _answers(program, tables, printer)
+        if not rows and program.columns:
+            ends = [places[f"in{program.columns[at].place}"] for at in (0, -1)]
+            empty = f"COUNTA({ends[0]}:{ends[1]})=0"
             answers = [_formula(f'IF({empty},"",{answer[1:]})') for answer in answers]
-        for j, answer in enumerate(answers, start=1):
-            sheet.cell(line, j).value = answer
-        for j, expression in enumerate(program.definitions.values(), start=first_step):
-            sheet.cell(line, j).value = _formula(printer(expression))
+        steps = [_formula(printer(expression)) for expression in program.definitions.values()]
+        for first, formulas in ((1, answers), (first_step, steps)):
+            for j, formula in enumerate(formulas, first):
+                sheet.cell(line, j).value = formula
+    # 3. Steps are folded away.
     if program.definitions:
-        last = get_column_letter(first_step + len(program.definitions) - 1)
-        sheet.column_dimensions.group(get_column_letter(first_step), last, hidden=True)
+        ends = [get_column_letter(first_step), letters[names[-1]]]
+        sheet.column_dimensions.group(*ends, hidden=True)
     sheet.freeze_panes = "B2"

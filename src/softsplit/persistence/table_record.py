@@ -84,48 +84,33 @@ class VariableRecord(Record):
     def read(self, where: str, names: tuple[str, ...]) -> Variable:
         """The variable, if its parts fit each other."""
 
-        def fits(holds: Any, what: str) -> None:
-            require(holds, f"{where}{what}.")
+        def fits(holds: Any, key: str, what: str) -> None:
+            require(holds, f"{where}{key} of the model file {what}.")
 
         (place,) = below([self.column], len(names), f"{where}.column")
-        levels, part, since = self.levels, self.part, self.since
-        fits(
-            len(set(levels)) == len(levels) and bool(levels) == (self.kind in (CATEGORY, ORDERED)),
-            ".levels of the model file do not fit its kind",
-        )
-        units = UNITS if since else DATE_PARTS[1:]
-        kind = CATEGORY if part in NAMES else NUMBER
-        fits(
-            (not part or (part in units and self.kind == kind)) and (not since or since in names),
-            ".part of the model file is no part of a date",
-        )
-        fits(
-            part or not (since or self.since_form),
-            ".since of the model file is of no part of a date",
-        )
-        fits(
-            self.kind == DATE or not (self.origin or (self.form and not part)),
-            " of the model file is no date",
-        )
-        fits(
-            part not in NAMES or set(levels) <= set(NAMES[part]),
-            f".levels of the model file are no {part}s",
-        )
-        fits(
-            not levels or self.middle in range(len(levels)),
-            ".middle of the model file is no level",
-        )
-        fits(
-            (not self.knots or self.kind == NUMBER) and all(a < b for a, b in pairwise(self.knots)),
-            ".knots of the model file are not those of a number",
-        )
-        fits(
-            self.rare is None
-            or (levels and not len(self.rare) % DIGITS and re.fullmatch("[0-9a-f]*", self.rare)),
-            f".rare of the model file must be checksums of {DIGITS} digits",
-        )
+        levels, part, since, rare = self.levels, self.part, self.since, self.rare
+        # 1. Levels and their order.
+        levelled = self.kind in (CATEGORY, ORDERED)
+        distinct = len(set(levels)) == len(levels)
+        fits(distinct and bool(levels) == levelled, ".levels", "do not fit its kind")
+        fits(not levels or self.middle in range(len(levels)), ".middle", "is no level")
+        sums = levels and not len(rare or "") % DIGITS and re.fullmatch("[0-9a-f]*", rare or "")
+        fits(rare is None or sums, ".rare", f"must be checksums of {DIGITS} digits")
         n_lines = len(levels) + 1 if self.classes else 0
         table(self.shares, (n_lines, len(self.classes)), f"{where}.shares")
+        # 2. Dates and their parts.
+        units = UNITS if since else DATE_PARTS[1:]
+        kind = CATEGORY if part in NAMES else NUMBER
+        known_part = not part or (part in units and self.kind == kind)
+        fits(known_part and (not since or since in names), ".part", "is no part of a date")
+        fits(part or not (since or self.since_form), ".since", "is of no part of a date")
+        dated = self.kind == DATE or not (self.origin or (self.form and not part))
+        fits(dated, "", "is no date")
+        fits(part not in NAMES or set(levels) <= set(NAMES[part]), ".levels", f"are no {part}s")
+        # 3. Knots and look-ups of numbers.
+        ascending = all(a < b for a, b in pairwise(self.knots))
+        numeric = self.kind == NUMBER or not self.knots
+        fits(ascending and numeric, ".knots", "are not those of a number")
         variable = Variable(
             name=part_name(part, names[place], since) if part else names[place],
             kind=self.kind,
@@ -136,10 +121,8 @@ class VariableRecord(Record):
         )
         n_levels = len(levels) + variable.places_others if self.kind == CATEGORY else 0
         lookups = tuple(own for lookup in self.lookups if (own := lookup.read(n_levels)))
-        fits(
-            len(lookups) == len(self.lookups) and not (lookups and self.knots),
-            ".lookups of the model file do not fit its kind",
-        )
+        whole = len(lookups) == len(self.lookups) and not (lookups and self.knots)
+        fits(whole, ".lookups", "do not fit its kind")
         return replace(variable, lookups=lookups)
 
 
