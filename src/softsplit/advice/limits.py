@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import ParameterError, nearest, shown, visible
+from softsplit.support.messages import ParameterError, nearest, shown, unfit, visible
 from softsplit.support.numbers import number
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import CATEGORY
@@ -80,13 +80,11 @@ class AdviceLimits:
     ) -> AdviceLimits:
         """Check what a user gives, apart from names and values."""
         if not isinstance(ranges, Mapping | None):
-            raise ParameterError(
-                "ranges", ranges, f"must map columns to (smallest, largest), got {shown(ranges)}."
-            )
+            raise unfit("ranges", ranges, "must map columns to (smallest, largest)")
         lists = {"fixed": fixed, "only_decrease": only_decrease, "only_increase": only_increase}
         for name, given in lists.items():
             if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-                raise ParameterError(name, given, f"must list columns, got {shown(given)}.")
+                raise unfit(name, given, "must list columns")
         listed = {name: tuple(given) for name, given in lists.items()}
         return cls(ranges=dict(ranges or {}), **listed)
 
@@ -189,9 +187,7 @@ def _moving_place(model: TreeModel, said_by: str, name: Any) -> int:
 def _ends(variable: Variable, name: Any, given: Any) -> tuple[float, float]:
     """Two ends of a range as numbers of the column, infinite where one is open."""
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable) or len(list(given)) != 2:
-        raise ParameterError(
-            "ranges", given, f"of {shown(name)} must be (smallest, largest), got {shown(given)}."
-        )
+        raise unfit("ranges", given, f"of {shown(name)} must be (smallest, largest)")
     ends = []
     for end, open_end in zip(given, (-np.inf, np.inf), strict=True):
         if end is None:

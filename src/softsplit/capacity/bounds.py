@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple
 
 from softsplit.capacity.growth import TreeSize, feature_levels, grid_degree, soft_tree_growth
 from softsplit.support.arguments import whole_number
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.tree.parameters import tree_depth
 
 Kind = Literal["exact", "lower", "upper"]
@@ -150,7 +150,7 @@ def vc_lower_bound(
     depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
     levels = feature_levels(binary, levels)
     if method not in METHODS:
-        raise ValueError(f"method must be 'best' or 'lb-vc', got {shown(method)}.")
+        raise unfit("method", method, "must be 'best' or 'lb-vc'")
     if depth == 1:
         return _half_spaces(n_features)
     if method == "lb-vc":

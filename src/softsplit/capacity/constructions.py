@@ -40,7 +40,7 @@ from softsplit.capacity.bounds import (
 from softsplit.capacity.growth import feature_levels
 from softsplit.support.arguments import open_interval, whole_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.tree.parameters import Topology, TreeParameters, tree_depth
 
 MOST_NUMBERS = 1e8
@@ -218,7 +218,7 @@ def required_steepness(
 
 def _chosen(depth: int, n_features: int, levels: int | None, method: Method) -> ClusterPlan:
     if method not in METHODS:
-        raise ValueError(f"method must be 'best' or 'lb-vc', got {shown(method)}.")
+        raise unfit("method", method, "must be 'best' or 'lb-vc'")
     if method == "lb-vc" and depth > 1:
         return paper_plan(depth, n_features)
     return cluster_plan(depth, n_features, levels is not None)

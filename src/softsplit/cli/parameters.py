@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from softsplit.cli.options import TABLE
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.support.parallel import n_threads
 
 # What was given, by the names of options.
@@ -269,14 +269,14 @@ def _number(option: str, text: str, least: float = 0.0) -> float:
         value = float("nan")
     if not math.isfinite(value) or value < least:
         which = f" of at least {least:g}" if math.isfinite(least) else ""
-        raise ValueError(f"{option} needs a number{which}, got {shown(text)}.")
+        raise unfit(option, text, f"needs a number{which}")
     return value
 
 
 def _share(option: str, text: str) -> float:
     value = _number(option, text)
     if value > 1:
-        raise ValueError(f"{option} needs a number from 0 to 1, got {shown(text)}.")
+        raise unfit(option, text, "needs a number from 0 to 1")
     return value
 
 

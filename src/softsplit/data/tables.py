@@ -17,7 +17,7 @@ from softsplit.data.files import (
     require_columns,
     typed,
 )
-from softsplit.support.messages import cut, shown
+from softsplit.support.messages import cut, shown, unfit
 from softsplit.variables.columns import listed_columns
 from softsplit.variables.variable import refuse_infinity
 
@@ -92,7 +92,7 @@ def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str])
 
 def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
     if missing not in ("refuse", "drop"):
-        raise ValueError(f"missing must be 'refuse' or 'drop', got {shown(missing)}.")
+        raise unfit("missing", missing, "must be 'refuse' or 'drop'")
     counts = frame.isna().sum()
     gaps = [cut(f"{column!r} ({count})") for column, count in counts[counts > 0].items()]
     incomplete = listed_columns(gaps, most=5)

@@ -45,7 +45,7 @@ from softsplit.solvers.basin_hopping.stages import Polish
 from softsplit.solvers.registry import make_solver
 from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 RESTORATION = 100
@@ -175,19 +175,16 @@ class NodeDecomposition(Solver, BaseEstimator):
         positive_number("proximal", self.proximal, zero=True)
         self._check_initialisation()
         if self.working_sets is not None and not _offers(self.working_sets, "blocks"):
-            raise ValueError(
-                "working_sets must be a rule such as SingleBranches(), got "
-                f"{shown(self.working_sets)}."
+            raise unfit(
+                "working_sets", self.working_sets, "must be a rule such as SingleBranches()"
             )
         if not isinstance(self.stopping, Sequence):
-            raise ValueError(f"stopping must be a sequence of rules, got {shown(self.stopping)}.")
+            raise unfit("stopping", self.stopping, "must be a sequence of rules")
         for rule in self.stopping:
             if not _offers(rule, "reached"):
-                raise ValueError(
-                    f"stopping must hold rules such as MacroIterations(5), got {shown(rule)}."
-                )
+                raise unfit("stopping", rule, "must hold rules such as MacroIterations(5)")
         if not isinstance(self.watch, EvaluationSet | None):
-            raise ValueError(f"watch must be an EvaluationSet(X, y), got {shown(self.watch)}.")
+            raise unfit("watch", self.watch, "must be an EvaluationSet(X, y)")
 
     def _check_initialisation(self) -> None:
         value = self.initialisation
@@ -196,10 +193,7 @@ class NodeDecomposition(Solver, BaseEstimator):
         else:
             good = isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
         if not good:
-            raise ValueError(
-                "initialisation must be a number of iterations >= 0 or 'neutral', got "
-                f"{shown(value)}."
-            )
+            raise unfit("initialisation", value, "must be a number of iterations >= 0 or 'neutral'")
 
     def _check_rows(self, problem: TrainingProblem) -> None:
         """Refuse rows to look at that do not fit the problem."""

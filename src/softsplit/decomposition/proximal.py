@@ -22,7 +22,7 @@ from softsplit.decomposition import NodeDecomposition
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 
 PAPER_PROXIMALS = (1.25e-3, 1.25e-4, 1.25e-5, 1.25e-6)
 
@@ -130,14 +130,12 @@ def _prepared(estimator: SoftTreeClassifier | None) -> SoftTreeClassifier:
     if base is None:
         base = SoftTreeClassifier(solver=NodeDecomposition(), loss="cost")
     if not isinstance(base, SoftTreeClassifier):
-        raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(base)}.")
+        raise unfit("estimator", base, "must be a SoftTreeClassifier")
     base = clone(base).set_params(n_starts=1)
     if isinstance(base.solver, str) and base.solver == "decomposition":
         base.set_params(solver=NodeDecomposition())
     if not isinstance(base.solver, NodeDecomposition):
-        raise ValueError(
-            f"estimator must have a NodeDecomposition as its solver, got {shown(base.solver)}."
-        )
+        raise unfit("estimator", base.solver, "must have a NodeDecomposition as its solver")
     return base
 
 

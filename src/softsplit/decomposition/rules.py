@@ -30,7 +30,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE
 from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 
@@ -104,7 +104,7 @@ class Subtrees:
 
     def __post_init__(self) -> None:
         if not isinstance(self.height, int) or self.height < 1:
-            raise ValueError(f"height must be a positive integer, got {shown(self.height)}.")
+            raise unfit("height", self.height, "must be a positive integer")
 
     def blocks(self, view: View) -> list[Block]:
         depth = view.topology.depth
@@ -133,7 +133,7 @@ class LargestViolation:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise ValueError(f"share must lie in [0, 1], got {shown(self.share)}.")
+            raise unfit("share", self.share, "must lie in [0, 1]")
 
     def blocks(self, view: View) -> list[Block]:
         residuals = branch_stationarity(view.problem, view.tree)

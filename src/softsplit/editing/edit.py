@@ -30,7 +30,7 @@ from softsplit.fitted.walk import CENTRE_STEP, Arriving
 from softsplit.fitted.walk_rounding import rounded_shares, shortest, significant
 from softsplit.reading.outline import OutlineNode, outline
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.support.numbers import number
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import LinearScaling
@@ -105,7 +105,7 @@ def find_question(model: TreeModel, number: Any) -> OutlineNode:
     questions = outline(model).questions()
     asking = [q for q in questions if q.split is not None and q.split.features]
     if not isinstance(number, int | np.integer) or isinstance(number, bool):
-        raise ValueError(f"question must be the number of a question, got {shown(number)}.")
+        raise unfit("question", number, "must be the number of a question")
     if not 1 <= number <= len(questions) or questions[number - 1] not in asking:
         size = f"has questions 1 to {len(questions)}" if questions else "is one leaf"
         raise ValueError(f"there is no question {number}; the tree {size}.")
@@ -116,7 +116,7 @@ def find_leaf(model: TreeModel, number: Any) -> OutlineNode:
     """The end with this number, counted from the top of the printed text."""
     ends = outline(model).ends()
     if not isinstance(number, int | np.integer) or isinstance(number, bool):
-        raise ValueError(f"leaf must be the number of a leaf, got {shown(number)}.")
+        raise unfit("leaf", number, "must be the number of a leaf")
     if not 1 <= number <= len(ends):
         raise ValueError(f"there is no leaf {number}; the tree has leaves 1 to {len(ends)}.")
     return ends[number - 1]
@@ -176,10 +176,10 @@ def find_term(model: TreeModel, node: OutlineNode, feature: Any) -> int:
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ValueError(f"{name} must be a number, got {shown(value)}.")
+        raise unfit(name, value, "must be a number")
     number = float(value)
     if not abs(number) <= 1e300:
-        raise ValueError(f"{name} must be a finite number, got {shown(value)}.")
+        raise unfit(name, value, "must be a finite number")
     return number
 
 
@@ -250,7 +250,7 @@ def round_weights(model: TreeModel, digits: Any, question: Any = None) -> TreeMo
         or not isinstance(digits, int | np.integer)
         or not 1 <= digits <= 15
     ):
-        raise ValueError(f"digits must be an integer from 1 to 15, got {shown(digits)}.")
+        raise unfit("digits", digits, "must be an integer from 1 to 15")
     if is_pointed(model):
         raise ValueError("the questions of this tree are sums of whole points: nothing to round.")
     if question is None:
@@ -523,7 +523,7 @@ def prune(model: TreeModel, question: Any, answer: Any = None) -> TreeModel:
     node = find_question(model, question)
     sides = {"yes": 1, "no": 2, True: 1, False: 2}
     if answer is not None and (not isinstance(answer, str | bool) or answer not in sides):
-        raise ValueError(f"answer must be 'yes', 'no' or None, got {shown(answer)}.")
+        raise unfit("answer", answer, "must be 'yes', 'no' or None")
     if answer is not None:
         return _without_side(model, node.node, sides[answer])[0]
     return _as_leaf(model, node.node)[0]

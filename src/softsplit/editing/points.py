@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from softsplit.fitted.model import TreeModel
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.variables import Variable
 from softsplit.variables.lookup import Lookup
 
@@ -34,9 +34,9 @@ def whole(name: str, value: Any) -> int:
     """Return a number as the whole number that it is."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if not number or isinstance(value, bool) or value != np.rint(value):
-        raise ValueError(f"{name} must be a whole number of points, got {shown(value)}.")
+        raise unfit(name, value, "must be a whole number of points")
     if abs(value) > MOST_POINTS:
-        raise ValueError(f"{name} must be at most {MOST_POINTS:,}, got {shown(value)}.")
+        raise unfit(name, value, f"must be at most {MOST_POINTS:,}")
     return int(value)
 
 

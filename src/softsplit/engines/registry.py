@@ -15,7 +15,7 @@ from softsplit.engines.samples import Samples
 from softsplit.support import options
 from softsplit.support.arrays import FloatArray
 from softsplit.support.hinged_table import HingedTable
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling, Scaling
 
@@ -53,9 +53,11 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
         maker = engine
     else:
         names = (*ENGINES, *options.provided("engines"))
-        raise ValueError(
-            f"engine must be {' or '.join(map(repr, names))}, or a function that makes an engine "
-            f"of training rows, got {shown(engine)}."
+        raise unfit(
+            "engine",
+            engine,
+            f"must be {' or '.join(map(repr, names))}, or a function that makes an engine "
+            "of training rows",
         )
     return maker
 

@@ -28,7 +28,7 @@ from softsplit.estimators.row_reading import (
 from softsplit.estimators.training_rows import checked_weights, training_rows
 from softsplit.fitted.edits import Edit, Edits
 from softsplit.fitted.model import TreeModel, holder_of
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import train
@@ -243,7 +243,7 @@ def with_tree(
 def checked_reason(reason: Any) -> str | None:
     """The reason of an edit, a text or None."""
     if reason is not None and not isinstance(reason, str):
-        raise ValueError(f"reason must be a text or None, got {shown(reason)}.")
+        raise unfit("reason", reason, "must be a text or None")
     return reason
 
 
@@ -253,7 +253,7 @@ def edited(estimator: Any, date: str | None = None) -> EditedTree:
         try:
             calendar.fromisoformat(date)
         except (TypeError, ValueError):
-            raise ValueError(f"date must be a day like '2026-11-18', got {shown(date)}.") from None
+            raise unfit("date", date, "must be a day like '2026-11-18'") from None
     holder = holder_of(estimator)
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in holder.get_params(deep=False).items() if n in names}
@@ -278,7 +278,7 @@ def refit(
 ) -> SoftTreeClassifier:
     """A copy of a fitted tree, or of the one that a search has chosen, trained again."""
     if keep not in KEEPS:
-        raise ValueError(f"keep must be one of {', '.join(map(repr, KEEPS))}, got {shown(keep)}.")
+        raise unfit("keep", keep, f"must be one of {', '.join(map(repr, KEEPS))}")
     holder, reason = holder_of(estimator), checked_reason(reason)
     tree: TreeModel = holder.tree_
     twin = edited(estimator, date or vars(estimator).get("date_"))

@@ -38,7 +38,7 @@ from softsplit.settings.checks import is_auto
 from softsplit.solvers import Budget, Solution
 from softsplit.support.arguments import MOST_RUNS, one_of, positive_integer
 from softsplit.support.interruption import never_lost
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.support.options import late
 from softsplit.support.parallel import one_blas_thread
 from softsplit.support.row_budgets import ROWS
@@ -149,12 +149,12 @@ def strength_path(
         Trees carried from one strength to the next; of no meaning where each start has a path.
     """
     if estimator is not None and not isinstance(estimator, SoftTreeClassifier):
-        raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(estimator)}.")
+        raise unfit("estimator", estimator, "must be a SoftTreeClassifier")
     base = clone(estimator) if estimator is not None else SoftTreeClassifier()
     if base.penalty is None:
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
-        raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
+        raise unfit("scope", scope, "must be 'local', 'global' or 'both'")
     if one_of("by", by, ("strength", "n_features")) == "n_features" and strengths is not None:
         raise ValueError("by='n_features' takes no strengths; set those of the estimator.")
     settings.make_scale(base.scale, auto=True)

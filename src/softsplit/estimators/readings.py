@@ -32,7 +32,7 @@ from softsplit.reading.shapley import ShapleyValues, shapley_values
 from softsplit.solvers import Budget
 from softsplit.support.arguments import positive_integer
 from softsplit.support.inputs import refuse_masked
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.support.options import late
 from softsplit.variables import CodedRows
 from softsplit.variables.columns import Columns, column_costs
@@ -132,7 +132,7 @@ class ReadableTree(FittedTree):
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
         listed = list(columns) if isinstance(columns, list | tuple) else [columns]
         if not 1 <= len(listed) <= 2:
-            raise ValueError(f"columns must name one or two columns of X, got {shown(columns)}.")
+            raise unfit("columns", columns, "must name one or two columns of X")
         # For each column: the values it is set to, and the features that it becomes for them.
         known = Columns(list(map(str, frame.columns)))
         rows, grids, settings = checked_rows(self, X), [], []
@@ -237,7 +237,7 @@ class ReadableTree(FittedTree):
             At most one; raise it with ``X`` to remove branches that hardly matter.
         """
         if not isinstance(tol, int | float) or not 0 <= tol <= 1:
-            raise ValueError(f"tol must be a number from 0 to 1, got {shown(tol)}.")
+            raise unfit("tol", tol, "must be a number from 0 to 1")
         rows = None if X is None else checked_rows(self, X)
         twin = copy.copy(holder_of(self))
         twin.tree_ = simplified_model(twin.tree_, float(tol), rows)

@@ -17,7 +17,7 @@ from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import outline
 from softsplit.reading.points_text import pointed_lines
 from softsplit.support.lines import WIDTH
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.support.output_files import PathName
 
 
@@ -53,7 +53,7 @@ def export_sql(
     str
     """
     if dialect not in DIALECTS:
-        raise ValueError(f"dialect must be one of {', '.join(DIALECTS)}, got {shown(dialect)}.")
+        raise unfit("dialect", dialect, f"must be one of {', '.join(DIALECTS)}")
     model = model_in(tree)
     printer = DIALECTS[dialect]()
     if isinstance(printer, Postgres):

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import AdvisedError, counted, shown
+from softsplit.support.messages import AdvisedError, counted, unfit
 from softsplit.variables.contents import text_of
 
 MOST_SCORES = 1000
@@ -126,7 +126,7 @@ def checked_confidence(value: object, name: str = "confidence") -> float:
     """A confidence between 0 and 1; one sentence if it is none."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not 0.0 < float(value) < 1.0:  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be a number between 0 and 1, got {shown(value)}.")
+        raise unfit(name, value, "must be a number between 0 and 1")
     return float(value)  # type: ignore[arg-type]
 
 

@@ -25,7 +25,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.rates import RateGroup, RateLimits, RateRequirement, minimum_rate
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown, visible
+from softsplit.support.messages import shown, unfit, visible
 
 MOST_GROUPS = 20
 """Groups of a column: every two are compared."""
@@ -419,9 +419,7 @@ def as_requirements(constraints: Any, fairness: Any) -> list[Requirement]:
             raise ValueError(f"{name} is empty; state a requirement, or leave it out.")
         for requirement in () if given is None else listed:
             if not isinstance(requirement, kind) or type(requirement) is GroupFairness:
-                raise ValueError(
-                    f"{name} must be {wanted} or a list of them, got {shown(requirement)}."
-                )
+                raise unfit(name, requirement, f"must be {wanted} or a list of them")
             requirements.append(requirement)
     return requirements
 
@@ -510,7 +508,7 @@ def _share(name: str, value: Any, default: float) -> float:
         return default
     number = _number(value)
     if number is None or not 0 <= number <= 1:
-        raise ValueError(f"{name} must be a number in [0, 1], got {shown(value)}.")
+        raise unfit(name, value, "must be a number in [0, 1]")
     return number
 
 

@@ -28,7 +28,7 @@ from softsplit.on_dask.partitions import is_dask, one_block_wide, partitions
 from softsplit.on_dask.table import stored_table
 from softsplit.settings.checks import knot_count
 from softsplit.support.arguments import precision
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.support.row_budgets import ROWS
 from softsplit.support.version import __version__
 from softsplit.training.rows import Rows, TrainingRows
@@ -79,7 +79,7 @@ def working_client(client: Any, n_jobs: int | None) -> Iterator[Any]:
 
 def _check_client(client: Any, distributed: Any) -> None:
     if not isinstance(client, distributed.Client):
-        raise ValueError(f"client must be a distributed.Client, got {shown(client)}.")
+        raise unfit("client", client, "must be a distributed.Client")
     if client.asynchronous:
         raise ValueError("client is asynchronous, and fit waits for it; give a plain Client.")
     if client.status != "running":

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 
 
 class DeviceError(RuntimeError):
@@ -29,7 +29,7 @@ def torch_library() -> Any:
 def find_device(name: Any) -> Any:
     """The device of that name, "cuda", "cuda:1" or "cpu", if it is there."""
     if not isinstance(name, str) or not re.fullmatch(r"cpu|cuda(:\d{1,4})?", name):
-        raise ValueError(f"device must be None, 'cuda' or 'cpu', got {shown(name)}.")
+        raise unfit("device", name, "must be None, 'cuda' or 'cpu'")
     torch = torch_library()
     device = torch.device(name)
     if device.type == "cpu":

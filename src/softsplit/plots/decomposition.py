@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from softsplit.plots.canvas import axes
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 
 GREEN, BLUE, YELLOW, INK = "#3f8f4f", "#3b6fb6", "#f2c230", "#333333"
 
@@ -58,13 +58,11 @@ def decomposition_trace(
     if not runs or any(len(run) == 0 for run in runs):
         raise ValueError("decomposition_trace needs at least one trace with a row.")
     if accuracy not in ("test_accuracy", "train_accuracy"):
-        raise ValueError(
-            f"accuracy must be 'test_accuracy' or 'train_accuracy', got {shown(accuracy)}."
-        )
+        raise unfit("accuracy", accuracy, "must be 'test_accuracy' or 'train_accuracy'")
     if len({run.initialised for run in runs}) > 1:
         raise ValueError("traces with and without an initialisation cannot be averaged.")
     if baseline_seconds is not None and not 0 < baseline_seconds < np.inf:
-        raise ValueError(f"baseline_seconds must be a number > 0, got {shown(baseline_seconds)}.")
+        raise unfit("baseline_seconds", baseline_seconds, "must be a number > 0")
     first = 0 if runs[0].initialised else 1
     if all(len(run) <= first for run in runs):
         raise ValueError("decomposition_trace needs at least one macro-iteration.")

@@ -12,7 +12,7 @@ from softsplit.estimators.path import StrengthPathResult
 from softsplit.plots.canvas import INK, SEQUENTIAL, axes, plain, stacked_axes
 from softsplit.reading.palette import COLOURS
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 
 BLUE, ORANGE, GREEN, VERMILLION = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[5]
 MOST_FEATURES = 40
@@ -209,7 +209,7 @@ class StrengthGridDisplay:
         """
         value = value or ("cost" if X is None else "accuracy")
         if value not in GRID_VALUES:
-            raise ValueError(f"value must be one of {', '.join(GRID_VALUES)}, got {shown(value)}.")
+            raise unfit("value", value, f"must be one of {', '.join(GRID_VALUES)}")
         if value == "accuracy" and X is None:
             raise ValueError("the accuracy needs rows: give X and y.")
         frame = path.to_frame()

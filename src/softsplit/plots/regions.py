@@ -13,7 +13,7 @@ from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.fitted.summary import NUMBER
 from softsplit.plots.canvas import INK, axes, class_colours, plain
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.variables import CodedRows
 from softsplit.variables.variable import CATEGORY
 
@@ -85,7 +85,7 @@ class DecisionRegionsDisplay:
         numbers = _numbers(read) if isinstance(read, CodedRows) else read
         rows = np.clip(numbers.astype(np.float64, copy=False), -FURTHEST, FURTHEST)
         if not isinstance(resolution, int) or resolution < 2:
-            raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
+            raise unfit("resolution", resolution, "must be an integer >= 2")
         first, second = _pair(tree, features)
         grid = _range(model, rows, first, resolution), _range(model, rows, second, resolution)
         plane = np.repeat(np.median(rows, axis=0)[None, :], len(grid[0]) * len(grid[1]), axis=0)
@@ -205,7 +205,7 @@ def _pair(tree: Any, features: Any) -> tuple[int, int]:
     for feature in features:
         column = names.index(feature) if feature in names else feature
         if not isinstance(column, int | np.integer) or not 0 <= column < len(names):
-            raise ValueError(f"features must name two columns of X, got {shown(feature)}.")
+            raise unfit("features", feature, "must name two columns of X")
         pair.append(int(columns[column]))
     if len(pair) != 2 or pair[0] == pair[1]:
         raise ValueError("features must name two different columns of X.")

@@ -9,7 +9,7 @@ import numpy as np
 
 from softsplit.plots.canvas import PALE, axes, class_colours, plain
 from softsplit.support.arrays import FloatArray, wilson
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 
 MARKERS = "osD^vP*X"
 
@@ -164,9 +164,9 @@ class ReliabilityDisplay:
             As in ``from_estimator``.
         """
         if kind not in ("auto", "classes", "confidence"):
-            raise ValueError(f"kind must be 'auto', 'classes' or 'confidence', got {shown(kind)}.")
+            raise unfit("kind", kind, "must be 'auto', 'classes' or 'confidence'")
         if not isinstance(n_bins, int) or n_bins < 1:
-            raise ValueError(f"n_bins must be an integer >= 1, got {shown(n_bins)}.")
+            raise unfit("n_bins", n_bins, "must be an integer >= 1")
         proba, y = np.asarray(probabilities, dtype=float), np.asarray(y)
         labels = np.asarray(classes).tolist()
         if proba.shape != (len(y), len(labels)) or y.ndim != 1:

@@ -18,7 +18,7 @@ from softsplit.reading.points_text import pointed_lines
 from softsplit.reading.term_curves import term_curves
 from softsplit.support.arrays import FloatArray
 from softsplit.support.lines import wrapped
-from softsplit.support.messages import shown, visible
+from softsplit.support.messages import unfit, visible
 from softsplit.support.numbers import number, percentage
 
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
@@ -376,13 +376,11 @@ def export_markdown(
 
 def _at_least_one(name: str, value: int | None) -> int | None:
     if value is not None and (not isinstance(value, int) or value < 1):
-        raise ValueError(f"{name} must be an integer >= 1 or None, got {shown(value)}.")
+        raise unfit(name, value, "must be an integer >= 1 or None")
     return value
 
 
 def _digits(precision: int | None) -> int | None:
     if precision is not None and (not isinstance(precision, int) or not 1 <= precision <= 17):
-        raise ValueError(
-            f"precision must be an integer from 1 to 17 or None, got {shown(precision)}."
-        )
+        raise unfit("precision", precision, "must be an integer from 1 to 17 or None")
     return precision

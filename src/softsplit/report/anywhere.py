@@ -28,7 +28,7 @@ from softsplit.report.report_data import PAGE_ROWS, ReportData
 from softsplit.report.study import check_training_rows, rows_of
 from softsplit.solvers import Budget
 from softsplit.support.interruption import never_lost
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, unfit
 from softsplit.support.output_files import write_file
 from softsplit.training.run import watched
 from softsplit.variables import CodedRows
@@ -127,7 +127,7 @@ def report(
         ``report.save(path)``; a notebook shows it by itself.
     """
     if not isinstance(page_rows, int) or page_rows < 0:
-        raise ValueError(f"page_rows must be an integer >= 0, got {shown(page_rows)}.")
+        raise unfit("page_rows", page_rows, "must be an integer >= 0")
     table = X
     if isinstance(by, str) and hasattr(X, "columns") and not _asks(model, by) and by in X.columns:
         X = X.drop(columns=by)  # a column to compare by, and no feature

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, Stratified
 
 from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.training.rows import Rows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -120,8 +120,8 @@ def _checked(splits: Any, n_rows: int) -> list[Split]:
         try:
             train, test = (np.asarray(part).ravel() for part in pair)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"cv must give pairs of positions to train and to test on, got {shown(pair)}."
+            raise unfit(
+                "cv", pair, "must give pairs of positions to train and to test on"
             ) from None
         both = np.concatenate([train, test])
         if len(train) == 0 or len(test) == 0 or both.dtype.kind not in "iu":

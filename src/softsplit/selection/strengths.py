@@ -23,7 +23,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import max_strength
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import ParameterError, nearest, shown
+from softsplit.support.messages import ParameterError, nearest, shown, unfit
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import with_strengths
 from softsplit.training.rows import Rows
@@ -108,10 +108,10 @@ def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:
         return None
     if isinstance(strengths, str):
         if strengths != "paper":
-            raise ValueError(f"strengths must be numbers or 'paper', got {shown(strengths)}.")
+            raise unfit("strengths", strengths, "must be numbers or 'paper'")
         return np.array(PAPER_STRENGTHS)
     if not np.iterable(strengths):
-        raise ValueError(f"strengths must be a sequence of numbers, got {shown(strengths)}.")
+        raise unfit("strengths", strengths, "must be a sequence of numbers")
     values = sorted(positive_number("strengths", s, zero=True) for s in strengths)
     if not values:
         raise ValueError("strengths is empty; name at least one strength.")
@@ -181,9 +181,7 @@ def make_axes(
             raise ValueError(f"penalties holds {shown(penalty)}, which has no strength to choose.")
     for scope in values["scopes"]:
         if scope not in SHARES:
-            raise ValueError(
-                f"scopes must be of {', '.join(map(repr, SHARES))}, got {shown(scope)}."
-            )
+            raise unfit("scopes", scope, f"must be of {', '.join(map(repr, SHARES))}")
     gammas = [formulation.check_steepness("steepnesses", s) for s in values["steepnesses"]]
     return {
         "scale": values["scales"],
@@ -218,7 +216,7 @@ def make_depths(
             )
         return values
     if depths != "auto":
-        raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
+        raise unfit("depths", depths, "must be 'auto' or a sequence of integers")
     leaves = n_rows / choice.rows_per_leaf
     if n_rows > ROWS.halved:
         most = max(choice.most_coefficients, CLASS_COEFFICIENTS * n_classes)
@@ -274,11 +272,11 @@ def different_scales(scales: Sequence[str], rows: Rows) -> Sequence[str]:
 def _values(name: str, given: Any) -> list[Any]:
     """Return a nonempty list of distinct values."""
     if isinstance(given, str) or not np.iterable(given):
-        raise ValueError(f"{name} must be a sequence, got {shown(given)}.")
+        raise unfit(name, given, "must be a sequence")
     try:
         values = list(dict.fromkeys(given))
     except TypeError:  # a list or an array in a place of one value
-        raise ValueError(f"{name} must be a flat sequence, got {shown(given)}.") from None
+        raise unfit(name, given, "must be a flat sequence") from None
     if not values:
         raise ValueError(f"{name} is empty; name at least one value.")
     return values

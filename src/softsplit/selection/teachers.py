@@ -38,7 +38,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from softsplit.selection.folds import Split
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 from softsplit.support.parallel import in_threads
 from softsplit.training.rows import Rows
 from softsplit.training.run import Run
@@ -126,9 +126,11 @@ def make_teacher(teacher: Any, seed: int) -> Any:
             max_iter=BOOSTING_ROUNDS, early_stopping=False, random_state=seed
         )
     if not hasattr(teacher, "predict_proba") or not is_classifier(teacher):
-        raise ValueError(
-            "teacher must be None, 'auto', 'forest', 'boosting', a classifier with predict_proba, "
-            f"or class probabilities (n_samples, n_classes), got {shown(teacher)}."
+        raise unfit(
+            "teacher",
+            teacher,
+            "must be None, 'auto', 'forest', 'boosting', a classifier with "
+            "predict_proba, or class probabilities (n_samples, n_classes)",
         )
     return teacher
 

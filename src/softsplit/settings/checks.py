@@ -15,7 +15,7 @@ from softsplit.support.arguments import (
     positive_integer,
     positive_number,
 )
-from softsplit.support.messages import ParameterError, shown
+from softsplit.support.messages import ParameterError, shown, unfit
 
 # Efforts by the names of the estimator.
 EFFORTS = {"fast": 0.2, "balanced": 1.0, "thorough": 5.0}
@@ -47,9 +47,7 @@ def effort_factor(name: str, value: Any) -> float:
     if isinstance(value, str):
         if value not in EFFORTS:
             words = ", ".join(map(repr, EFFORTS))
-            raise ParameterError(
-                name, value, f"must be one of {words} or a number > 0, got {shown(value)}."
-            )
+            raise unfit(name, value, f"must be one of {words} or a number > 0")
         return EFFORTS[value]
     return positive_number(name, value)
 
@@ -57,7 +55,7 @@ def effort_factor(name: str, value: Any) -> float:
 def job_count(name: str, value: Any) -> int:
     """A nonzero integer; scikit-learn's negative ones count from the number of cores."""
     if not is_integer(value) or not 0 < abs(value) <= MOST_JOBS:
-        raise ParameterError(name, value, f"must be None or a nonzero integer, got {shown(value)}.")
+        raise unfit(name, value, "must be None or a nonzero integer")
     return int(value)
 
 
@@ -80,7 +78,5 @@ def knot_count(name: str, value: Any) -> int | None:
 def truth(name: str, value: Any) -> bool:
     """Whether to tell how far training is: a number or a truth value."""
     if value is not None and not isinstance(value, Real | np.bool_):
-        raise ParameterError(
-            name, value, f"must be an integer or a truth value, got {shown(value)}."
-        )
+        raise unfit(name, value, "must be an integer or a truth value")
     return bool(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from softsplit.solvers.base import Solver
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 from softsplit.support import options
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 
 SOLVERS: dict[str, Callable[[], Solver]] = {"native": BasinHoppingSolver}
 """Solvers of the core by name; ``options`` names further ones. Where the loss is known, its
@@ -28,8 +28,9 @@ def make_solver(solver: str | Solver, *, excluded: Collection[str] = ()) -> Solv
     if isinstance(solver, type):
         raise ValueError(f"solver must be an object, not a class; pass {solver.__name__}().")
     if not isinstance(solver, Solver):
-        raise ValueError(
-            "solver must be a name or an object of a subclass of softsplit.solvers.Solver, got "
-            f"{shown(solver)}."
+        raise unfit(
+            "solver",
+            solver,
+            "must be a name or an object of a subclass of softsplit.solvers.Solver",
         )
     return solver

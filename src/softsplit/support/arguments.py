@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.support.messages import ParameterError, shown
+from softsplit.support.messages import ParameterError, shown, unfit
 
 MOST_STEPS = 1_000_000_000
 """The largest number of steps: more could not be made in a lifetime."""
@@ -22,7 +22,7 @@ def positive_number(name: str, value: Any, zero: bool = False) -> float:
     number = _as_float(value)
     if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         least = ">= 0" if zero else "> 0"
-        raise ParameterError(name, value, f"must be a finite number {least}, got {shown(value)}.")
+        raise unfit(name, value, f"must be a finite number {least}")
     return number
 
 
@@ -40,9 +40,7 @@ def open_interval(name: str, value: Any, low: float, high: float) -> float:
     """``value`` as a float strictly between ``low`` and ``high``."""
     number = _as_float(value)
     if not low < number < high:
-        raise ParameterError(
-            name, value, f"must be a number between {low:g} and {high:g}, got {shown(value)}."
-        )
+        raise unfit(name, value, f"must be a number between {low:g} and {high:g}")
     return number
 
 
@@ -50,7 +48,7 @@ def share(name: str, value: Any) -> float:
     """``value`` as a float in [0, 1]."""
     number = _as_float(value)
     if not 0.0 <= number <= 1.0:
-        raise ParameterError(name, value, f"must be a number from 0 to 1, got {shown(value)}.")
+        raise unfit(name, value, "must be a number from 0 to 1")
     return number
 
 
@@ -61,25 +59,21 @@ def precision(name: str, value: Any) -> np.dtype[Any]:
     except TypeError:
         kind = np.dtype(object)
     if kind not in (np.float64, np.float32):
-        raise ParameterError(
-            name, value, f"must be numpy's float64 or float32, got {shown(value)}."
-        )
+        raise unfit(name, value, "must be numpy's float64 or float32")
     return kind
 
 
 def true_or_false(name: str, value: Any) -> bool:
     """``value`` as a bool: a stray number in its place would silently change the question."""
     if not isinstance(value, bool):
-        raise ParameterError(name, value, f"must be True or False, got {shown(value)}.")
+        raise unfit(name, value, "must be True or False")
     return value
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
     """``value`` as an int of at least ``least``."""
     if not is_integer(value) or value < least:
-        raise ParameterError(
-            name, value, f"must be an integer of at least {least}, got {shown(value)}."
-        )
+        raise unfit(name, value, f"must be an integer of at least {least}")
     return int(value)
 
 
@@ -91,11 +85,9 @@ def is_integer(value: Any) -> bool:
 def positive_integer(name: str, value: Any, most: int = MOST_STEPS) -> int:
     """``value`` as an int, or a sentence that names the parameter."""
     if not is_integer(value) or int(value) < 1:
-        raise ParameterError(name, value, f"must be a positive integer, got {shown(value)}.")
+        raise unfit(name, value, "must be a positive integer")
     if int(value) > most:
-        raise ParameterError(
-            name, value, f"must be a positive integer of at most {most:,}, got {shown(value)}."
-        )
+        raise unfit(name, value, f"must be a positive integer of at most {most:,}")
     return int(value)
 
 
@@ -122,4 +114,4 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
         return value
     words = [repr(word) for word in known]
     listed = f"{', '.join(words[:-1])} or {words[-1]}"
-    raise ParameterError(name, value, f"must be {listed}, got {shown(value)}.")
+    raise unfit(name, value, f"must be {listed}")

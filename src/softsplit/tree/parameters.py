@@ -15,7 +15,7 @@ import numpy as np
 
 from softsplit.support.arguments import whole_number
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import unfit
 
 MAX_DEPTH = 16
 """Deepest tree: 65,535 branches, more than any table supports."""
@@ -36,9 +36,7 @@ class Topology:
 
     def __post_init__(self) -> None:
         if not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_DEPTH:
-            raise ValueError(
-                f"depth must be an integer between 1 and {MAX_DEPTH}, got {shown(self.depth)}."
-            )
+            raise unfit("depth", self.depth, f"must be an integer between 1 and {MAX_DEPTH}")
 
     @classmethod
     def with_leaves(cls, n_groups: int) -> Topology:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import ParameterError, nearest, shown
+from softsplit.support.messages import ParameterError, nearest, shown, unfit
 
 # Larger costs lose all others in rounding.
 LARGEST_COST = 1e9
@@ -61,7 +61,7 @@ class Columns:
     def listed(self, name: str, given: Any, more: Sequence[int] = ()) -> list[int]:
         """Return the positions of the columns in a list, none of them twice or among ``more``."""
         if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-            raise ParameterError(name, given, f"must list columns of X, got {shown(given)}.")
+            raise unfit(name, given, "must list columns of X")
         places = [self.place(name, column) for column in self.filled(name, list(given))]
         every = [*more, *places]
         twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
@@ -76,7 +76,7 @@ class Columns:
         ``to`` says to what columns are mapped.
         """
         if not isinstance(given, Mapping):
-            raise ParameterError(name, given, f"must map columns of X to {to}, got {shown(given)}.")
+            raise unfit(name, given, f"must map columns of X to {to}")
         pairs: dict[int, tuple[Any, Any]] = {}
         for column, value in given.items():
             place = self.place(name, column)
@@ -150,7 +150,7 @@ class Columns:
 def _lists(name: str, given: Any, what: str) -> list[Any]:
     """Return the lists of columns that a parameter holds."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise ParameterError(name, given, f"must list {what} of columns, got {shown(given)}.")
+        raise unfit(name, given, f"must list {what} of columns")
     lists = list(given)
     for members in lists:
         if isinstance(members, str | bytes | Mapping) or not isinstance(members, Iterable):
