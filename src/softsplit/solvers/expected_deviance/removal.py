@@ -3,8 +3,8 @@
     gate coefficients    exact, all else kept: E' = E + sum_i v_i R_it (p' - p)(V_left - V_right)
     branch, to a side    the same with p' = 1 or 0
     leaf coefficients S  1/2 th_S' [(H^-1)_SS]^-1 th_S, the leaf refitted (exact for squares)
-    a branch above two   1/2 (th_a - th_b)' (H_a^-1 + H_b^-1)^-1 (th_a - th_b) over the columns of
-    leaves, to one leaf  either: both fitted by one function
+    a branch above two   both fitted by one function of the columns of either (exact for squares)
+    leaves, to one leaf
     a variable           its gates together, plus each of its leaves
 
 with H the Hessian of a leaf at the gates as they are (descent.py). A change of E costs
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.solvers.expected_deviance.descent import leaf_hessian
+from softsplit.solvers.expected_deviance.descent import gram, leaf_hessian
 from softsplit.solvers.expected_deviance.problem import (
     BRANCH_SIZE,
     VARIABLE_SIZE,
@@ -34,6 +34,10 @@ from softsplit.solvers.expected_deviance.problem import (
     routed,
 )
 from softsplit.support.arrays import FloatArray
+
+CHEAP = 0.3
+"""Units of log-likelihood for a coefficient that a round may always spend: less than any strength
+that is compared."""
 
 
 @dataclass
@@ -77,19 +81,11 @@ class LeafBlock:
         self.columns, self.hessian = self.columns[kept[:-1]], self.hessian[kept][:, kept]
         self.theta, self.inverse = self.theta[kept], self.inverse[kept][:, kept]
 
-    def widened(self, columns: NDArray[np.intp]) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Return theta over more columns, and the places of one's own among them."""
-        theta = np.zeros(len(columns) + 1)
-        places = np.append(np.searchsorted(columns, self.columns), len(columns))
-        theta[places] = self.theta
-        return theta, places
-
 
 class Removal(NamedTuple):
     """A part that can be removed: coefficients, or a branch for one of its children.
 
     ``by`` is 0 for coefficients, -1 or 1 for the right or left child, 2 for both leaves as one.
-    ``in_leaves`` is the part of the cost that is due to leaves.
     """
 
     per_size: float
@@ -98,7 +94,6 @@ class Removal(NamedTuple):
     leaves: tuple[tuple[int, tuple[int, ...]], ...] = ()
     branch: int = -1
     by: int = 0
-    in_leaves: float = 0.0
 
 
 class Pruning:
@@ -185,19 +180,19 @@ class Pruning:
             for j, cost in zip(block.columns.tolist(), block.single_costs().tolist(), strict=True):
                 v = int(self.groups[j])
                 saved = 1.0 + self._price(v) * (places[v] == 1)
-                yield Removal(cost / saved, cost, leaves=((leaf, (j,)),), in_leaves=cost)
+                yield Removal(cost / saved, cost, leaves=((leaf, (j,)),))
             for v, count in zip(*np.unique(groups, return_counts=True), strict=True):
                 if count > 1:
                     out = np.flatnonzero(groups == v)
                     cost = block.cost(out)
                     saved = count + self._price(int(v)) * (places[int(v)] == count)
                     held = tuple(block.columns[out].tolist())
-                    yield Removal(cost / saved, cost, leaves=((leaf, held),), in_leaves=cost)
+                    yield Removal(cost / saved, cost, leaves=((leaf, held),))
 
     def _variables(self, places: dict[int, int]) -> Iterator[Removal]:
         """Removals of all coefficients of a variable that stands in several gates and leaves."""
         for v, count in places.items():
-            cost, change, in_leaves = 0.0, 0.0, 0.0
+            cost, change = 0.0, 0.0
             gates, leaves = [], []
             for t in self.gains:
                 out = np.flatnonzero(self.tree.free[t, :-1] & (self.groups == v))
@@ -208,12 +203,12 @@ class Pruning:
             for leaf, block in self.blocks.items():
                 out = np.flatnonzero(self.groups[block.columns] == v)
                 if len(out):
-                    in_leaves += block.cost(out)
+                    cost += block.cost(out)
                     leaves.append((leaf, tuple(block.columns[out].tolist())))
             if len(gates) + len(leaves) > 1:
-                cost += float(self.increase(change)) + in_leaves
+                cost += float(self.increase(change))
                 saved = count + self._price(v)
-                yield Removal(cost / saved, cost, tuple(gates), tuple(leaves), in_leaves=in_leaves)
+                yield Removal(cost / saved, cost, tuple(gates), tuple(leaves))
 
     def _branches(self, places: dict[int, int]) -> Iterator[Removal]:
         """Removals of branches."""
@@ -228,9 +223,10 @@ class Pruning:
                 yield Removal(cost / saved, cost, branch=t, by=by)
             ends = [tree.only_leaf(child) for child in children]
             if None not in ends:
-                a, b = (self.blocks[leaf] for leaf in ends if leaf is not None)
-                cost, _, columns = merged(a, b)
-                held = len(a.columns) + len(b.columns) - len(columns)
+                a, b = (leaf for leaf in ends if leaf is not None)
+                cost, line, _ = self.as_one(a, b)
+                support = tree.support[tree.n_branches :]
+                held = int(support[a].sum() + support[b].sum()) - (len(line) - 1)
                 saved = BRANCH_SIZE + float(tree.free[t, :-1].sum()) + held
                 gone = tree.free[t, :-1]
                 for v in np.unique(self.groups[gone]).tolist():
@@ -238,51 +234,87 @@ class Pruning:
                     saved += self._price(v) * (rest == 0)
                 yield Removal(cost / saved, cost, branch=t, by=2)
 
+    def as_one(self, a: int, b: int) -> tuple[float, FloatArray, NDArray[np.bool_]]:
+        """Return the cost of one function in place of two leaves, the function, and its columns."""
+        tree, n = self.tree, self.tree.n_branches
+        free = tree.free[n + a] | tree.free[n + b]
+        ridge = np.full(int(free.sum()), self.problem.ridges.leaves)
+        ridge[-1] = 1e-6
+        slope = self.problem.slope(self.route.expected)
+        hessian, pull, cost = np.zeros((len(ridge),) * 2), np.zeros(len(ridge)), 0.0
+        for leaf in (a, b):
+            theta = tree.matrix[n + leaf, free]
+            weight = slope * self.problem.targets.totals * self.route.reach[n + leaf]
+            bends = gram(self.lines, weight * self.route.terms.curvature[leaf], free)
+            by_score = weight * self.route.terms.slope[leaf]
+            slopes = np.append(self.lines[free[:-1]] @ by_score, by_score.sum())
+            # the model s (th - th_l) + 1/2 (th - th_l) H (th - th_l) of what the leaf costs
+            hessian += bends
+            pull += bends @ theta - slopes
+            cost += 0.5 * float(theta @ bends @ theta) - float(slopes @ theta)
+            cost -= 0.5 * float(ridge @ theta**2)
+        theta = np.linalg.solve(hessian + np.diag(ridge), pull)
+        return cost - 0.5 * float(theta @ pull), theta, free
+
     # --- removing -------------------------------------------------------------------------------
 
     def pruned(self, wanted: float) -> SoftTree:
         """Return the tree after removals of about the size ``wanted``.
 
         1. Slopes of leaves that have the wrong sign.
-        2. The cheapest removals: a branch alone, or coefficients, at most one set a gate.
+        2. The cheapest removals: a branch alone, or coefficients for as long as they are CHEAP or
+           cost little more than the first.
         3. Branches that are left without coefficients.
         """
+        # 1. Signs.
         free, matrix = self.tree.free.copy(), self.tree.matrix.copy()
-        n, gone, touched = self.tree.n_branches, 0.0, set[int]()
-        for leaf, block in self.blocks.items():
-            gone += self._right_signs(leaf, block, free)
-        for step in self.removals():
+        n = self.tree.n_branches
+        gone = sum(self._right_signs(leaf, block, free) for leaf, block in self.blocks.items())
+        # 2. The cheapest removals.
+        steps = self.removals()
+        most = max(CHEAP, 2.0 * steps[0].per_size) if steps else 0.0
+        out_of: dict[int, list[int]] = {}
+        for step in steps:
+            if gone and (gone >= wanted or step.per_size > most):
+                break
             if step.branch >= 0:
                 if gone == 0.0:
                     return self._without_branch(step)
                 continue
-            if gone >= wanted:
-                break
-            current = self._current(step, free, touched)
-            if current is None or (gone and current > 1.5 * step.cost + 0.5):
+            size = step.cost / step.per_size if step.per_size else 1.0
+            if gone and not self._cost_after(step, free, out_of) <= most * size:
                 continue
             for t, out in step.gates:
                 free[t, list(out)] = False
-                touched.add(t)
+                out_of.setdefault(t, []).extend(out)
             for leaf, out in step.leaves:
                 block = self.blocks[leaf]
                 block.remove(np.searchsorted(block.columns, out))
                 free[n + leaf, list(out)] = False
                 self._right_signs(leaf, block, free)
-            gone += step.cost / step.per_size if step.per_size else 1.0
+            gone += size
+        # 3. What is left.
         for leaf, block in self.blocks.items():
             matrix[n + leaf, free[n + leaf]] = block.theta
         return without_idle(SoftTree(self.tree.columns, matrix, free).with_free(free))
 
-    def _current(self, step: Removal, free: NDArray[np.bool_], touched: set[int]) -> float | None:
-        """Return the cost of a removal after others; None if it is no longer there."""
-        n, cost = self.tree.n_branches, step.cost - step.in_leaves
+    def _cost_after(
+        self, step: Removal, free: NDArray[np.bool_], out_of: dict[int, list[int]]
+    ) -> float:
+        """Return the cost of a removal after those ``out_of`` gates, and of leaves; infinite if a
+        part of it is gone already or a gate would lose its last coefficient."""
+        n, cost = self.tree.n_branches, 0.0
         for t, out in step.gates:
-            if t in touched or not free[t, list(out)].all():
-                return None
+            if not free[t, list(out)].all() or free[t, :-1].sum() == len(out):
+                return np.inf
+            before = out_of.get(t, [])
+            both = [np.array(some, dtype=np.intp) for some in ([*before, *out], before)]
+            changes = self.increase(self.gate_changes(t, both))
+            cost += float(np.diff(np.atleast_1d(changes)[::-1])[0])
+            cost -= self.saved_ridge(t, np.array(out))
         for leaf, out in step.leaves:
             if not free[n + leaf, list(out)].all():
-                return None
+                return np.inf
             block = self.blocks[leaf]
             cost += block.cost(np.searchsorted(block.columns, out))
         return cost
@@ -305,28 +337,12 @@ class Pruning:
             return without_idle(self.tree.replaced(step.branch, step.by > 0))
         tree, n = self.tree, self.tree.n_branches
         ends = [tree.only_leaf(2 * step.branch + 1 + side) for side in (0, 1)]
-        a, b = (self.blocks[leaf] for leaf in ends if leaf is not None)
-        _, theta, columns = merged(a, b)
+        a, b = (leaf for leaf in ends if leaf is not None)
         matrix, free = tree.matrix.copy(), tree.free.copy()
-        line = n + (ends[0] or 0)
-        matrix[line], free[line] = 0.0, False
-        held = np.append(columns, len(tree.columns))
-        matrix[line, held], free[line, held] = theta, True
+        _, theta, free[n + a] = self.as_one(a, b)
+        matrix[n + a] = 0.0
+        matrix[n + a, free[n + a]] = theta
         return without_idle(SoftTree(tree.columns, matrix, free).replaced(step.branch, True))
-
-
-def merged(a: LeafBlock, b: LeafBlock) -> tuple[float, FloatArray, NDArray[np.intp]]:
-    """Return the cost of one function in place of two, the function and its columns."""
-    columns = np.union1d(a.columns, b.columns)
-    size = len(columns) + 1
-    hessian, pull, cost = np.zeros((size, size)), np.zeros(size), 0.0
-    for block in (a, b):
-        _, places = block.widened(columns)
-        hessian[np.ix_(places, places)] += block.hessian
-        pull[places] += block.hessian @ block.theta
-        cost += 0.5 * float(block.theta @ block.hessian @ block.theta)
-    theta = np.linalg.solve(hessian, pull)
-    return max(cost - 0.5 * float(theta @ pull), 0.0), theta, columns
 
 
 def without_idle(tree: SoftTree) -> SoftTree:
