@@ -250,12 +250,14 @@ def rate_constraints(texts: Sequence[str], known: Known) -> list[Any]:
                 f"--rate {shown(text)} is not understood; write it as 'CLASS on COLUMN=VALUE <= "
                 "NUMBER' or 'CLASS on COLUMN > NUMBER <= NUMBER'."
             )
+        # 1. The rows: those of a value, those on one side of a number, or all.
         rows: tuple[Any, ...] | None = None
         if parts["where"] == "=":
             rows = parts["column"], parts["value"]
         elif parts["where"] is not None:
             number = _number("--rate", parts["value"], -math.inf)
             rows = parts["column"], parts["where"], number
+        # 2. The bound.
         side = "at_most" if parts["side"] == "<=" else "at_least"
         bound = _share("--rate", parts["bound"])
         bounds.append(RateConstraint(rows, parts["of"], given=parts["given"], **{side: bound}))

@@ -35,17 +35,17 @@ BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\
 DECIMAL_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
 
 
+# The separator and the column names are searched in this many leading characters.
 HEADER_BYTES = 1 << 20
-"""The separator and the column names are searched in this many leading characters."""
 
+# Largest ratio of the unpacked to the packed size of a compressed file.
 MOST_EXPANSION = 200
-"""Largest ratio of the unpacked to the packed size of a compressed file."""
 
+# Bytes that are unpacked whatever the ratio.
 ALWAYS_UNPACKED = 1 << 26
-"""Bytes that are unpacked whatever the ratio."""
 
+# Longest column name; a longer one is due to a quotation mark that was never closed.
 NAME_CHARACTERS = 500
-"""Longest column name; a longer one is due to a quotation mark that was never closed."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from softsplit.data.openml import fetch_openml
 
 Coding = PlainCoding | Literal["table", "reported"]
 
+# Data sets bundled with scikit-learn, and their names there.
 BUNDLED = {"iris": "iris", "wine": "wine", "wdbc": "breast_cancer", "digits": "digits"}
-"""Data sets bundled with scikit-learn, and their names there."""
 
 
 @cache

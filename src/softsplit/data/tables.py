@@ -127,8 +127,9 @@ def _check_features(
     for column in frame.columns:
         if column == target:
             continue
+        # 1. Numbers: dates have no natural zero and no unit, infinity no scale.
         values = frame[column]
-        if pd.api.types.is_datetime64_any_dtype(values.dtype):  # no natural zero and no unit
+        if pd.api.types.is_datetime64_any_dtype(values.dtype):
             raise ValueError(
                 f"column {shown(column)} holds dates; turn it into numbers, such as days since a "
                 "day."
@@ -136,6 +137,7 @@ def _check_features(
         if column not in categorical:
             refuse_infinity(column, values.to_numpy(dtype=float))
             continue
+        # 2. Categories: of nearly as many texts as rows each is a name.
         levels = values.nunique()
         if levels > max(most_levels, len(frame) // 2):
             raise ValueError(

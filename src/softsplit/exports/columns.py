@@ -45,11 +45,11 @@ from softsplit.variables.dates import (
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import BOOLEAN, DATE, NUMBER
 
+# Gives the name of a cell.
 Read = Callable[[Column], Name]
-"""Gives the name of a cell."""
 
+# Gives a name to an expression.
 Define = Callable[[str, Expression], Expression]
-"""Gives a name to an expression."""
 
 
 def coded(coding: Coding, i: int, read: Read, define: Define) -> list[Expression]:

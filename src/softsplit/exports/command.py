@@ -13,6 +13,7 @@ from softsplit.cli.inputs import load_stored
 from softsplit.cli.outputs import check_files
 from softsplit.support.options import late
 
+# What writes each language; it is loaded when it is asked for.
 WRITERS = {
     "sql": "softsplit.exports.sql:export_sql",
     "python": "softsplit.exports.code:export_python",
@@ -20,7 +21,6 @@ WRITERS = {
     "c": "softsplit.exports.code:export_c",
     "excel": "softsplit.exports.excel:export_excel",
 }
-"""What writes each language; it is loaded when it is asked for."""
 
 Language = Literal["sql", "python", "javascript", "c", "excel"]
 DialectName = Literal["postgres", "sqlite", "duckdb", "mssql", "bigquery"]

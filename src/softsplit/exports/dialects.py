@@ -20,8 +20,8 @@ from softsplit.exports.program import SATURATION
 from softsplit.persistence.records import has_halves
 from softsplit.support.messages import shown
 
+# Knots of one CASE of an interpolation; more are halved, so that few are looked at.
 HELD = 2
-"""Knots of one CASE of an interpolation; more are halved, so that few are looked at."""
 
 
 class Dialect(Printer):
@@ -34,41 +34,41 @@ class Dialect(Printer):
     signs: ClassVar[Mapping[str, str]] = {"greater": ">", "at least": ">=", "equal": "="}
     words: ClassVar[Mapping[str, str]] = {"all": "AND", "any": "OR"}
     compound = tuple(kind for kind in Printer.compound if kind != "if")
+    # Functions that are not called as in capitals.
     called: ClassVar[Mapping[str, str]] = {}
-    """Functions that are not called as in capitals."""
 
     double, text_type, materialized = "REAL", "TEXT", "MATERIALIZED "
     truths = ("0", "1")
+    # Before a name, after it, and for the latter within a name.
     quotes = ('"', '"', '""')
-    """Before a name, after it, and for the latter within a name."""
+    # What ``trim`` removes.
     blanks = f"char({', '.join(str(ord(c)) for c in BLANKS)})"
-    """What ``trim`` removes."""
+    # The character that no literal can hold.
     zero = "char(0)"
-    """The character that no literal can hold."""
+    # Whether numbers have an exponent, as others are decimals of few digits.
     exponents = False
-    """Whether numbers have an exponent, as others are decimals of few digits."""
 
     trim = "TRIM({text}, {blanks})"
     number_cell = "CASE WHEN typeof({cell}) = 'text' AND {bare} = '' THEN NULL ELSE {double} END"
+    # The text of a level that may be a number: 1.0 is written as 1.
     level_cell = (
         "CASE WHEN typeof({cell}) = 'real' AND {cell} = CAST({cell} AS INTEGER) "
         "THEN CAST(CAST({cell} AS INTEGER) AS TEXT) ELSE {text} END"
     )
-    """The text of a level that may be a number: 1.0 is written as 1."""
+    # A text, compared letter by letter.
     exactly = "{text} COLLATE BINARY"
-    """A text, compared letter by letter."""
+    # A date, as the database has it.
     moment = "{text}"
-    """A date, as the database has it."""
+    # The same, if dates may also be written in a ``form``: what ``date_form`` makes of it.
     formed = "CASE WHEN {text} GLOB '????-??-??*' THEN {text} ELSE {form} END"
-    """The same, if dates may also be written in a ``form``: what ``date_form`` makes of it."""
+    # Days since 1970-01-01.
     days = (
         "(CAST(strftime('%s', {moment}) AS REAL) + (CAST(strftime('%f', {moment}) AS REAL) "
         "- CAST(strftime('%S', {moment}) AS REAL))) / 86400.0"
     )
-    """Days since 1970-01-01."""
 
+    # Of a function; the limit of SQLite is 127, or less where it was built so.
     most_arguments = 50
-    """Of a function; the limit of SQLite is 127, or less where it was built so."""
     saturation = SATURATION
     prefix = "ss_"
 
@@ -309,8 +309,8 @@ class SQLServer(Dialect):
     truths, exponents = ("CAST(0 AS bit)", "CAST(1 AS bit)"), True
     quotes = ("[", "]", "]]")
     trim, number_cell, level_cell = "TRIM({blanks} FROM {text})", "{double}", "{text}"
+    # The mark at the end: blanks there would not count.
     exactly = "(({text}) COLLATE Latin1_General_100_BIN2 + N'|')"
-    """The mark at the end: blanks there would not count."""
     moment, formed = "CAST({cell} AS datetime2)", "CONVERT(datetime2, {cell}, {form})"
     days = "DATEDIFF_BIG(microsecond, '1970-01-01', {moment}) / 86400000000E0"
 
@@ -336,11 +336,11 @@ class SQLServer(Dialect):
         return super().call(function, args)
 
 
+# Numbers of date formats in Transact-SQL.
 STYLES = {
     "%d.%m.%Y": 104, "%d/%m/%Y": 103, "%m/%d/%Y": 101, "%Y/%m/%d": 111, "%d-%m-%Y": 105,
     "%Y%m%d": 112,
 }  # fmt: skip
-"""Numbers of date formats in Transact-SQL."""
 
 DIALECTS: dict[str, type[Dialect]] = {
     "postgres": Postgres,
@@ -358,8 +358,8 @@ def _escaped(text: str) -> str:
     )
 
 
+# Parts of date formats in PostgreSQL.
 FORMAT_WORDS = {"%d": "DD", "%m": "MM", "%Y": "YYYY", "%H": "HH24", "%M": "MI", "%S": "SS"}
-"""Parts of date formats in PostgreSQL."""
 
 
 def _iso_text(text: str, form: str) -> str:

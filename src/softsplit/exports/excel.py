@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Lines of the batch sheet if no rows are given.
 EMPTY_ROWS = 200
-"""Lines of the batch sheet if no rows are given."""
 
+# Lines of the batch sheet at most: each has a cell for every step of the tree.
 MOST_ROWS = 100_000
-"""Lines of the batch sheet at most: each has a cell for every step of the tree."""
 
+# Characters of a cell.
 LONGEST_TEXT = 32_767
-"""Characters of a cell."""
 
+# Characters of a formula.
 LONGEST_FORMULA = 8_192
-"""Characters of a formula."""
 
+# 1970-01-01 as Excel counts days.
 EPOCH = 25_569
-"""1970-01-01 as Excel counts days."""
 
 SPECIAL = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)|[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 

@@ -57,8 +57,8 @@ class Column:
     form: str = ""
 
 
+# Positions of a text that is none of the levels, and of a missing one.
 UNLISTED, MISSING = -1, -2
-"""Positions of a text that is none of the levels, and of a missing one."""
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from softsplit.exports.printing import Printer, model_in
 from softsplit.exports.program import TreeProgram, program_of
 from softsplit.support.output_files import PathName, write_file
 
+# Versions of the operators, of those for texts, and of the format.
 OPSET, TEXT_OPSET, FORMAT = 17, 2, 8
-"""Versions of the operators, of those for texts, and of the format."""
 
 OPERATORS = {
     "sum": "Sum", "product": "Mul", "minus": "Sub", "divide": "Div", "negative": "Neg",
@@ -39,8 +39,8 @@ OPERATORS = {
     "all": "And", "any": "Or",
 }  # fmt: skip
 
+# Operators that take two arguments where expressions have more.
 OF_TWO = ("product", "all", "any")
-"""Operators that take two arguments where expressions have more."""
 
 
 def export_onnx(tree: Any, path: PathName | None = None) -> Any:

@@ -15,11 +15,11 @@ from softsplit.persistence.saved import SavedTree
 from softsplit.support.output_files import PathName, write_file
 from softsplit.support.version import __version__
 
+# What ``str.strip`` removes: a text of nothing else is missing.
 BLANKS = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-"""What ``str.strip`` removes: a text of nothing else is missing."""
 
 COMPOUND = ("sum", "product", "minus", "divide", "negative", "greater", "at least", "equal")
 
@@ -134,15 +134,15 @@ class CodePrinter(Printer):
     ``curves`` says whether some of the constants are knots.
     """
 
+    # A table of numbers.
     listed = "[{}]"
-    """A table of numbers."""
+    # The number of a table at a position from -2 on.
     picked = "{table}[{at} + 2]"
-    """The number of a table at a position from -2 on."""
     ranked = "rank({at}, {knots}, {ranks})"
+    # Positions of levels by their texts, and one of them.
     levels, level = "{{{}}}", "{}: {}"
-    """Positions of levels by their texts, and one of them."""
+    # The file of the language, and how a reason is written of its question, variable and value.
     template, reason = "", ""
-    """The file of the language, and how a reason is written of its question, variable and value."""
 
     def __init__(self) -> None:
         self.constants: list[str] = []

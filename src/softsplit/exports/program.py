@@ -39,11 +39,11 @@ from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 
+# Log-odds are cut here: exp overflows beyond, and the gate is shut long before.
 SATURATION = 700.0
-"""Log-odds are cut here: exp overflows beyond, and the gate is shut long before."""
 
+# Leaves whose shares add up to one within this are not divided by their sum.
 SHARES_OFF = 1e-12
-"""Leaves whose shares add up to one within this are not divided by their sum."""
 
 
 class Reason(NamedTuple):

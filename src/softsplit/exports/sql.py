@@ -73,16 +73,19 @@ def _comment(model: TreeModel) -> str:
 
 
 def _statement(program: TreeProgram, sql: Dialect, table: list[str], kept: list[str]) -> str:
+    # 1. Names of the steps, none of which hides the table.
     source = ".".join(map(sql.identifier, table))
     step = "softsplit"
     while any(part.casefold().startswith(step) for part in table):
         step += "_step"
+    # 2. What each level must still hand on, from the last one back to the first.
     outputs = _outputs(program, kept)
     needed = {name for _, expression in outputs for name in names_in(expression)}
     levels = program.levels() or [{}]
-    wanted = [needed]  # what is used after each level, from the last one on
+    wanted = [needed]
     for level in reversed(levels[1:]):
         wanted.insert(0, wanted[0] | {n for e in level.values() for n in names_in(e)})
+    # 3. A common table expression for each level: what is handed on, then what is computed.
     steps, have = [], set[str]()
     for number, (level, after) in enumerate(zip(levels, wanted, strict=True)):
         keys = [sql.name(f"k{i}") for i in range(len(kept))]
@@ -95,11 +98,13 @@ def _statement(program: TreeProgram, sql: Dialect, table: list[str], kept: list[
             f"{sql.as_double(sql(e))} AS {sql.name(n)}" for n, e in level.items() if n in after
         ]
         have = (have | set(level)) & after
+        # A tree without features needs a row for each one of the table, and nothing of it.
         lines = ",\n    ".join([*handed, *values] or ["1 AS ss_row"])
         before = f"{source} AS t" if not number else f"{step}_{number}"
         steps.append(
             f"{step}_{number + 1} AS {sql.materialized}(\n  SELECT\n    {lines}\n  FROM {before}\n)"
         )
+    # 4. The answer.
     chosen = ",\n  ".join(_final(program, sql, kept, outputs))
     return f"WITH {', '.join(steps)}\nSELECT\n  {chosen}\nFROM {step}_{len(steps)}\n"
 

@@ -23,15 +23,15 @@ from softsplit.formulations.rates import Grouped, RatedRows, RatedTable, Require
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
+# Columns, with where they are cut; as of ``asked_columns``.
 Asked = Mapping[Any, tuple[float, ...] | None]
-"""Columns, with where they are cut; as of ``asked_columns``."""
 
+# A class, and the value of each column: None where it is missing, else a flag and the value. The
+# flag keeps True apart from 1, which Python calls equal.
 Combination = tuple[Any, ...]
-"""A class, and the value of each column: None where it is missing, else a flag and the value. The
-flag keeps True apart from 1, which Python calls equal."""
 
+# Values of a column in a partition of which each is told apart.
 MOST_VALUES = 1_000
-"""Values of a column in a partition of which each is told apart."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.support.version import __version__
 from softsplit.training.rows import Rows, TrainingRows
 
+# Parameters of the local estimators that say where rows are.
 PLACES = ("engine", "device")
-"""Parameters of the local estimators that say where rows are."""
 
 
 def dask_needed() -> Any:

@@ -23,24 +23,24 @@ from typing import Any
 from softsplit.on_dask.parts import Part
 from softsplit.support.parallel import one_blas_thread
 
+# Makes a delayed (Part, facts) of the number of a part and the name of the table's folder.
 Store = Callable[[int, str], Any]
-"""Makes a delayed (Part, facts) of the number of a part and the name of the table's folder."""
 
 
+# Times that lost parts are read again for one question.
 ROUNDS = 20
-"""Times that lost parts are read again for one question."""
 
+# Seconds after which we look whether the workers that are asked are still there.
 LOOK = 2.0
-"""Seconds after which we look whether the workers that are asked are still there."""
 
+# Seconds to wait for a worker when none is left.
 PATIENCE = 60.0
-"""Seconds to wait for a worker when none is left."""
 
+# Times that files are looked for at the end, and seconds in between.
 CLEARED, SETTLED = 10, 0.3
-"""Times that files are looked for at the end, and seconds in between."""
 
+# Seconds to wait for the scheduler's answer at the beginning.
 ANSWER = 10.0
-"""Seconds to wait for the scheduler's answer at the beginning."""
 
 
 class ClusterLost(ValueError):

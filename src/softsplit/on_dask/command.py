@@ -51,6 +51,7 @@ def fit_dask(
 
     ``given`` are options of parameters, by their names, ``alone`` others that need one table.
     """
+    # 1. What a cluster cannot do is said before anything is loaded.
     refuse(given, alone)
     began = time.perf_counter()
     with heartbeat(quiet, "loading Dask and the solver") as tell:
@@ -63,6 +64,7 @@ def fit_dask(
         dask_needed()
         tell(f"reading {data}")
         frame = _frame(data)
+    # 2. Columns, of which workers are sent only those in use.
     names = list(map(str, frame.columns))
     require_columns(frame, [target], "target")
     feature_types = parse_feature_types(given, names)
@@ -70,6 +72,7 @@ def fit_dask(
     require_columns(frame, feature_types)
     features = frame[[n for n in names if n != target and feature_types.get(n) != "drop"]]
     feature_types = {name: kind for name, kind in feature_types.items() if kind != "drop"}
+    # 3. Parameters; the search takes lists of what options give one by one.
     parameters = tree_parameters(given, Known(names))
     del parameters["curves"], parameters["loss"]
     singles = {"depth": "depths", "scale": "scales", "ridge": "ridges", "steepness": "steepnesses"}
@@ -81,6 +84,7 @@ def fit_dask(
         **{name: [value] for name, value in chosen.items() if value is not None},
         **parameters,
     )
+    # 4. Training; warnings are kept until the line of progress is gone.
     if not quiet:
         where = "a cluster in this process" if address == ON_THIS_MACHINE else address
         say(f"{frame.npartitions} partitions of {data} go to {where}")
@@ -97,6 +101,7 @@ def fit_dask(
     cut = [w.message for w in caught if isinstance(w.message, CutShortWarning)]
     for warning in cut:
         say(warning.reason)
+    # 5. The file comes first: it is kept whatever happens to the output.
     tree = search.best_estimator_
     if model is not None:
         write_text(model, dumps_model(tree))

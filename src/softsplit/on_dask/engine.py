@@ -32,11 +32,11 @@ from softsplit.on_dask.parts import (
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 
+# Rows of the sample in this process: so many cells over the columns, within these limits.
 MOST_DRAWN, LEAST_DRAWN, DRAWN_CELLS = 100_000, 20_000, 20_000_000
-"""Rows of the sample in this process: so many cells over the columns, within these limits."""
 
+# More rows are asked of a part than its share, by this many standard deviations of it.
 SPREAD = 4.0
-"""More rows are asked of a part than its share, by this many standard deviations of it."""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from softsplit.support.inputs import (
 from softsplit.support.messages import shown
 from softsplit.variables import Coding
 
+# What labels are, by the kind of their array; text otherwise.
 LABELS = {"b": "truth values", "i": "numbers", "u": "numbers", "f": "numbers"}
-"""What labels are, by the kind of their array; text otherwise."""
 
 
 class Expected(NamedTuple):

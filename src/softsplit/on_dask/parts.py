@@ -40,8 +40,8 @@ from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import DEVIATIONS, SMALLEST_SPAN, LinearScaling, Scaling
 
+# Weight, means and squares of a class.
 Moment = tuple[float, FloatArray, FloatArray]
-"""Weight, means and squares of a class."""
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ from softsplit.training.rows import EngineRows, Rows
 from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects, column_groups, learn, monotone_effects
 
+# Rows of a table from which its coding is learned, where it is more than numbers.
 LEARNED_ROWS = 50_000
-"""Rows of a table from which its coding is learned, where it is more than numbers."""
 
 
 @dataclass(frozen=True)

@@ -59,17 +59,18 @@ if TYPE_CHECKING:
 
 FORMAT = "softsplit-tree"
 
+# Number n makes a document of version n + 1 one of the next version.
 UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = ()
-"""Number n makes a document of version n + 1 one of the next version."""
 
 VERSION = len(UPGRADES) + 1
 
+# Of both estimators, which need not be loaded to read a tree.
 PARAMETERS = [parameter.name for parameter in parameters(*CLASSIFIER, *REGRESSOR)]
-"""Of both estimators, which need not be loaded to read a tree."""
 
 # --- classes --------------------------------------------------------------------------------------
 
 
+# The type of labels in a file and in an array.
 LABEL_TYPES: dict[str, tuple[Any, Any]] = {
     "string": (str, None),
     "object": (str, object),  # Python strings in an array of objects
@@ -77,7 +78,6 @@ LABEL_TYPES: dict[str, tuple[Any, Any]] = {
     "number": (int | float, np.float64),
     "boolean": (bool, np.bool_),
 }
-"""The type of labels in a file and in an array."""
 
 
 class Labels(Record):
@@ -337,10 +337,12 @@ def _read_model(record: Document) -> TreeModel:
         (record.classes is None) != (record.numbers is None),
         "the model file must hold classes or numbers.",
     )
+    # 1. The tree, by what it predicts and of which features.
     classes = np.zeros(0) if record.classes is None else record.classes.read()
     names, summary = record.features.read()
     scaling = record.scaling.read(len(names))
     model = record.tree.read(scaling, classes, names, summary)
+    # 2. What is known of its training.
     parts: dict[str, Any] = {
         "objective": record.training.objective,
         "n_iter": record.training.n_iter,
@@ -354,6 +356,7 @@ def _read_model(record: Document) -> TreeModel:
         importances = np.array(record.features.importances)
         used = model.parameters.weights if model.numbers is None else model.columns_in_use[:, None]
         parts["importances"] = used_shares(importances, used)
+    # 3. The table that its features were made of.
     if record.table is not None:
         parts["target"] = record.table.target
         coding = record.table.read()
@@ -365,6 +368,7 @@ def _read_model(record: Document) -> TreeModel:
             parts |= {"coding": coding, "feature_names": coding.column_names}
             if coding.pointed and model.monotone is not None:
                 parts["monotone"] = model.monotone.on(coding)
+    # 4. What is stored of rows, which needs the parts before.
     if record.held_out is not None:
         parts["held_out"] = record.held_out.read(len(classes))
     if record.edits is not None:

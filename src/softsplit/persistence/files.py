@@ -12,8 +12,8 @@ from softsplit.persistence.saved import SavedTree
 from softsplit.support.messages import PACKAGES
 from softsplit.support.output_files import write_file
 
+# Larger files are refused before they are parsed, unless the caller allows more.
 MAX_BYTES = 64 * 2**20
-"""Larger files are refused before they are parsed, unless the caller allows more."""
 
 
 def dumps_model(estimator: Any, *, max_bytes: int = MAX_BYTES) -> str:
@@ -158,6 +158,7 @@ def _content(path: str | os.PathLike[str], max_bytes: int) -> bytes:
 # --- skops ---------------------------------------------------------------------------------------
 
 
+# Types to name as ``trusted`` when a tree is loaded with skops: all hold arrays and no more.
 SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.estimators.classifier.SoftTreeClassifier",
     "softsplit.estimators.classifier_cv.SoftTreeClassifierCV",
@@ -194,4 +195,3 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.variables.lookup.Lookup",
     "softsplit.variables.variable.Variable",
 )
-"""Types to name as ``trusted`` when a tree is loaded with skops: all hold arrays and no more."""

@@ -26,23 +26,23 @@ from msgspec import Meta
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
 
+# As large as in any fitted tree; differences of two such numbers stay finite.
 LARGEST = 8e307
-"""As large as in any fitted tree; differences of two such numbers stay finite."""
 
+# Trees by likelihood have no bounds on weights and thresholds.
 LARGEST_WEIGHT = 1e12
-"""Trees by likelihood have no bounds on weights and thresholds."""
 
+# How far the class shares of a leaf may be from adding up to one.
 SHARE_ERROR = 1e-3
-"""How far the class shares of a leaf may be from adding up to one."""
 
+# Features times branches.
 MOST_COEFFICIENTS = 50_000_000
-"""Features times branches."""
 
+# Classes times the longest label: an array of strings gives every label that much room.
 LABEL_CHARACTERS = 50_000_000
-"""Classes times the longest label: an array of strings gives every label that much room."""
 
+# Lists in lists among the training parameters; a cost matrix has two.
 NESTING = 20
-"""Lists in lists among the training parameters; a cost matrix has two."""
 
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, Meta(ge=1e-300, le=LARGEST)]
@@ -51,8 +51,8 @@ Weight = Annotated[float, Meta(ge=-LARGEST_WEIGHT, le=LARGEST_WEIGHT)]
 Part = Annotated[float, Meta(ge=0.0, le=1.0)]
 Share = Annotated[float, Meta(ge=-SHARE_ERROR, le=1.0 + SHARE_ERROR)]
 Place = Annotated[int, Meta(ge=0, le=2**31)]
+# Text that can be written and shown: JSON also has escapes for halves of a character.
 Text = Annotated[str, Meta(pattern=r"^[^\ud800-\udfff]*$")]
-"""Text that can be written and shown: JSON also has escapes for halves of a character."""
 
 HALVES = "an unpaired surrogate character"
 

@@ -126,8 +126,8 @@ class VariableRecord(Record):
         return replace(variable, lookups=lookups)
 
 
+# Fields that a record shares with ``Variable``.
 CODED = VariableRecord.__struct_fields__[4:-1]
-"""Fields that a record shares with ``Variable``."""
 
 
 class TableRecord(Record):

@@ -10,11 +10,11 @@ import numpy as np
 
 from softsplit.support.messages import ParameterError, shown, unfit
 
+# The largest number of steps: more could not be made in a lifetime.
 MOST_STEPS = 1_000_000_000
-"""The largest number of steps: more could not be made in a lifetime."""
 
+# Runs, or points of a path, that are planned before the first of them starts.
 MOST_RUNS = 100_000
-"""Runs, or points of a path, that are planned before the first of them starts."""
 
 
 def positive_number(name: str, value: Any, zero: bool = False) -> float:

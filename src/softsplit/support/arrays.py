@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+# Up to here, double precision holds every whole number.
 LARGEST_WHOLE = 2.0**53
-"""Up to here, double precision holds every whole number."""
 
 
 def mean_and_error(values: FloatArray, weights: FloatArray) -> tuple[float, float]:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 
+# Cells that are computed at a time, two megabytes: small beside any table that is large.
 CHUNK_CELLS = 250_000
-"""Cells that are computed at a time, two megabytes: small beside any table that is large."""
 
 
 @dataclass(frozen=True, eq=False)

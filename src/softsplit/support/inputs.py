@@ -15,11 +15,11 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, shown
 from softsplit.support.options import provided
 
+# Integer labels beyond which they are counted; none of them lies that far from another.
 MANY_LABELS = 100_000
-"""Integer labels beyond which they are counted; none of them lies that far from another."""
 
+# Rows without a label that an error names.
 MOST_ROWS_NAMED = 5
-"""Rows without a label that an error names."""
 
 
 @contextmanager
@@ -88,8 +88,8 @@ def _has_mask(values: Any) -> bool:
     return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
+# A sparse matrix with no more cells and columns than this is made dense.
 DENSE_CELLS, DENSE_COLUMNS = 4_000_000, 1_000
-"""A sparse matrix with no more cells and columns than this is made dense."""
 
 
 def is_sparse(X: Any) -> bool:
@@ -241,8 +241,8 @@ def _missing(y: Any) -> NDArray[np.bool_]:
     return np.array([v is None or (isinstance(v, float) and v != v) for v in labels], dtype=bool)
 
 
+# Squares of larger numbers overflow.
 LARGEST_TARGET = 1e150
-"""Squares of larger numbers overflow."""
 
 
 def number_targets(y: NDArray[Any], weight: FloatArray) -> FloatArray:

@@ -14,8 +14,8 @@ from typing import Any
 
 logger = logging.getLogger("softsplit")
 
+# Unicode's categories of control, format and half characters, and of ends of lines.
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode's categories of control, format and half characters, and of ends of lines."""
 
 JOINER = "\N{ZERO WIDTH JOINER}"
 
@@ -181,8 +181,8 @@ def counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
+# Similarity from which on a name may be what a misspelt one means.
 LIKE = 0.65
-"""Similarity from which on a name may be what a misspelt one means."""
 
 
 def nearest(word: Any, known: Iterable[Any]) -> str | None:
@@ -204,8 +204,8 @@ def cut(text: str, length: int = 60) -> str:
     return text if len(text) <= length else f"{text[:length]}..."
 
 
+# Names on the package index of modules that are called otherwise.
 PACKAGES = {"sklearn": "scikit-learn"}
-"""Names on the package index of modules that are called otherwise."""
 
 
 def without_package(error: ModuleNotFoundError, user: str = "training") -> str | None:

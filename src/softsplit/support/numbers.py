@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import numpy as np
 
+# What lies beyond is shown as this: no value reaches it, and rounding leaves it finite.
 LARGEST = 1e308
-"""What lies beyond is shown as this: no value reaches it, and rounding leaves it finite."""
 
 
 def number(value: float, digits: int | None = 4) -> str:

@@ -48,6 +48,7 @@ def late_names(
     return getattribute, listed
 
 
+# Folders that are options, one per line, in the order in which users see what they provide.
 OPTIONS = (
     "ipopt",
     "decomposition",
@@ -58,7 +59,6 @@ OPTIONS = (
     "experiments",
     "exports",
 )
-"""Folders that are options, one per line, in the order in which users see what they provide."""
 
 Kind = Literal["names", "solvers", "engines", "commands", "services", "requires"]
 

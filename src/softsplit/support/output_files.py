@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 PathName = str | os.PathLike[str]
 
+# Links to links that are followed, as many as Linux does.
 MOST_LINKS = 40
-"""Links to links that are followed, as many as Linux does."""
 
 
 def write_file(path: PathName, content: bytes) -> None:

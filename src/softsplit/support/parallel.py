@@ -20,8 +20,8 @@ from softsplit.support.row_budgets import ROWS
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
+# Workers beyond the cores bring nothing; thousands of them exhaust the system.
 MOST_PER_CORE = 8
-"""Workers beyond the cores bring nothing; thousands of them exhaust the system."""
 
 Task = TypeVar("Task")
 

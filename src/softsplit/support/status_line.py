@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+# Seconds between two lines of progress where a line cannot be rewritten.
 SILENCE = 10.0
-"""Seconds between two lines of progress where a line cannot be rewritten."""
 
+# Looks in a second at what runs now.
 LOOKS = 2.0
-"""Looks in a second at what runs now."""
 
 
 class Activity(NamedTuple):

@@ -190,9 +190,11 @@ def _with_shares(
     shown_classes = (1,) if len(classes) == 2 else tuple(range(len(classes)))
     counted = weight > 0
     for i, (variable, read) in enumerate(zip(variables, cells, strict=True)):
+        # 1. All but categories of many levels are coded at once.
         if not needs_shares(variable):
             blocks.append(variable.coded(read))
             continue
+        # 2. Shares of the classes by level; of two classes the second says all.
         if folds is None:
             folds = fold_of_rows(np.column_stack([part.numbers for part in cells]))
         variable = replace(variable, classes=tuple(str(classes[k]) for k in shown_classes))
@@ -202,6 +204,7 @@ def _with_shares(
             variable,
             shares=tuple(tuple(map(float, line)) for line in category.table(labels, weight)),
         )
+        # 3. A training row is coded by rows of other folds: its own class must not leak into it.
         block = variables[i].coded(read)
         block[counted, : len(shown_classes)] = category.held_out(labels, weight)[counted]
         blocks.append(block)

@@ -144,15 +144,18 @@ def monotone_effects(
     pairs = table.filled(
         "monotone", table.mapped("monotone", given, "'+' or '-', as in {'age': '+'}")
     )
-    # All columns must speak of the same levels of classes, or of the same in reverse.
+    # All columns must speak of the same levels of classes, or of the same in reverse: a tree has
+    # one order of its classes.
     signs: list[tuple[int, int]] = []
     turned: list[int] = []
     levels: tuple[int, ...] | None = None
     first: Any = None
     for place, (column, wanted) in pairs.items():
+        # 1. The column has an order, and the effect a sign.
         table.refuse_left_out("monotone", place)
         _refuse_unordered(coding, place, names)
         sign, own = _wanted(column, wanted, classes.tolist())
+        # 2. The levels are those of the first column, or of the same in reverse.
         if levels is None:
             levels, first = own, column
         elif own != levels:
@@ -165,6 +168,7 @@ def monotone_effects(
                 )
             sign = -sign
         signs.append((place, sign))
+        # 3. Texts speak of the class that the user named.
         if len(classes) == 2 and isinstance(wanted, Mapping) and _names_first(wanted, classes):
             turned.append(place)
     assert levels is not None
