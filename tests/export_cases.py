@@ -104,8 +104,7 @@ def case(name: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
         settings |= {
             "cost_matrix": 5.0 * (1 - np.eye(n_classes)) * np.arange(1, n_classes + 1)[:, None]
         }
-    if "points" in kind:
-        settings |= {"points": True}
+    settings |= {"points": "points" in kind}
     if "straight" in kind:
         settings |= {"curves": False}
     if "odd" in kind:
@@ -155,7 +154,9 @@ def dated(part: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
         "since": (ended - known).dt.days > 40,
     }[part]
     kinds = {"start": f"date: {part}"} if part != "since" else {"end": "date: since start"}
-    tree = SoftTreeClassifier(n_starts=1, random_state=0, depth=1, feature_types=kinds)
+    tree = SoftTreeClassifier(
+        n_starts=1, random_state=0, depth=1, points=False, feature_types=kinds
+    )
     columns = ["start", "end"] if part == "since" else ["start"]
     return tree.fit(X[columns], said.to_numpy()), rows[columns]
 

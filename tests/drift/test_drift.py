@@ -30,7 +30,7 @@ def drawn_table(seed: int, rows: int) -> tuple[pd.DataFrame, pd.Series]:
 @pytest.fixture(scope="module")
 def tree() -> SoftTreeClassifier:
     frame, classes = drawn_table(0, 500)
-    return SoftTreeClassifier(depth=2, random_state=0).fit(frame, classes)
+    return SoftTreeClassifier(depth=2, points=False, random_state=0).fit(frame, classes)
 
 
 def test_the_tests_are_those_of_scipy() -> None:

@@ -42,7 +42,7 @@ def case(name):
             "mixture": {"decision": "mixture"},
             "cost": {"loss": "cost", "effort": "fast", "global_strength": 0.01},
         }[name]
-    tree = SoftTreeClassifier(n_starts=1, random_state=0, **kind)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, points=False, **kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tree.fit(X, y), X, y

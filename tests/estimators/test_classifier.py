@@ -65,7 +65,7 @@ def test_parameters_are_those_of_the_table_and_documented(estimator, tables):
 @both_losses
 def test_fitted_attributes_fit_together(iris, loss):
     X, y = iris
-    tree = quick(loss=loss, depth=2, global_strength=1.0, curves=False).fit(X, y)
+    tree = quick(loss=loss, depth=2, global_strength=1.0, curves=False, points=False).fit(X, y)
     assert tree.weights_.shape == (4, 3)
     assert tree.thresholds_.shape == (3,)
     assert tree.leaf_classes_.shape == (3, 4)

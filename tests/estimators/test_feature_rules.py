@@ -85,7 +85,8 @@ def test_objective_has_the_price_of_every_feature():
     X, y = rows(2, 150)
     y = y + (X[:, 0] > X[:, 2])
     costs = {0: 0.5, 2: 4.0, 3: 2.0, 4: 0.0}
-    tree = small(curves=False, feature_costs=costs, global_strength=0.5, local_strength=0.1)
+    given = {"curves": False, "points": False, "global_strength": 0.5, "local_strength": 0.1}
+    tree = small(feature_costs=costs, **given)
     tree.fit(X, y)
     found = tree.solution_.parameters
     scores = tree.scaling_.transform(X) @ found.weights / X.shape[1] - found.thresholds

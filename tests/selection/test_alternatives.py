@@ -30,7 +30,7 @@ def twins(n_rows: int = 300, seed: int = 2) -> tuple[pd.DataFrame, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def search():
-    return SoftTreeClassifierCV(random_state=0).fit(*twins())
+    return SoftTreeClassifierCV(points=False, random_state=0).fit(*twins())
 
 
 def looks_of(tree):

@@ -97,6 +97,7 @@ def test_after_ctrl_c_no_further_tree_is_judged(monkeypatch):
 
     monkeypatch.setattr(held_out.TestRows, "judged", interrupting)
     with pytest.warns(CutShortWarning, match="interrupted"):
-        found = SoftTreeClassifierCV(depths=[1, 2], cv=3, random_state=0, n_jobs=1).fit(X, y)
+        tuned = SoftTreeClassifierCV(depths=[1, 2], cv=3, points=False, random_state=0, n_jobs=1)
+        found = tuned.fit(X, y)
     assert known.count(1) > 3 and known.count(2) == 1
     assert found.best_params_["depth"] == 1

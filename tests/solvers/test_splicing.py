@@ -138,7 +138,7 @@ def test_the_choice_keeps_to_the_limits():
 
 def test_a_path_by_numbers_of_features():
     X, y = correlated(0)
-    base = SoftTreeClassifier(depth=1, random_state=0, n_starts=2)
+    base = SoftTreeClassifier(depth=1, random_state=0, n_starts=2, points=False)
     path = strength_path(X, y, estimator=base, by="n_features", n_points=4)
     frame = path.to_frame()
     assert frame["n_features"].tolist() == [4, 3, 2, 1]

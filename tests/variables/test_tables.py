@@ -20,7 +20,7 @@ from softsplit.variables import ColumnsLeftOut, learn
 from softsplit.variables.contents import number_of, plain_numbers
 from softsplit.variables.kinds import kind_of
 
-QUICK = {"depth": 1, "n_starts": 1, "random_state": 0}
+QUICK = {"depth": 1, "n_starts": 1, "random_state": 0, "points": False}
 
 
 def customers(n_rows: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:

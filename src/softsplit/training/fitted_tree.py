@@ -153,7 +153,7 @@ def _pointed_tree(
     costs: FloatArray | None,
     zero_threshold: float,
 ) -> TreeModel | None:
-    """Return the fitted tree in whole points; None where it misses a requirement on rates.
+    """Return the fitted tree in whole points; None where it misses a requirement.
 
     1. The walk on some rows, without questions that decide nothing; then counts of all rows.
     2. Leaves and walk within requirements on rates.
@@ -167,6 +167,8 @@ def _pointed_tree(
     tree, walk = points.decisive_walk(parts, few, steepness, gains)
     walk = _counted_in_points(prepared, parts, walk, gains)
     tree, walk = parts.in_order(tree, walk, gains)
+    if not points.allowed(prepared, parts, tree):
+        return None  # a question that decides nothing had a required variable
     # 2. Rates.
     rates: tuple[RateRecord, ...] = ()
     if prepared.problem.rated:

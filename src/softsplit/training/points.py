@@ -206,7 +206,7 @@ def in_points(
         return None
     # 3. The tree on look-ups.
     parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
-    return parts if _allowed(prepared, parts) else None
+    return parts if allowed(prepared, parts, parts.parameters) else None
 
 
 def _options(most_terms: int | None) -> SearchOptions:
@@ -238,10 +238,10 @@ def _directions(
     return directions
 
 
-def _allowed(prepared: Prepared, parts: PointedParts) -> bool:
-    """Whether a tree in points is within limits and rules, which speak of columns of training."""
-    marks = parts.marks(parts.parameters.weights)
-    return prepared.problem.allows(replace(parts.parameters, weights=marks))
+def allowed(prepared: Prepared, parts: PointedParts, tree: TreeParameters) -> bool:
+    """Whether a tree on the look-ups is within limits and rules, which speak of columns of
+    training."""
+    return prepared.problem.allows(replace(tree, weights=parts.marks(tree.weights)))
 
 
 def decisive_walk(
