@@ -220,7 +220,7 @@ REFUSALS = {
         ("version", True, "version True of the model file is no version"),
         ("version", 0, "is no version"),
         ("extra", 1, "the top level of the model file: object contains unknown field 'extra'"),
-        ("classes", [], "classes of the model file: expected 'object', got 'array'"),
+        ("classes", [], "classes of the model file: expected 'object | null', got 'array'"),
         ("classes.values", ["a"], "classes.values .* expected 'array' of length >= 2"),
         ("classes.values", ["b", "a", "c"], "must be distinct and in order"),
         ("classes.values", ["a", "a", "c"], "must be distinct and in order"),

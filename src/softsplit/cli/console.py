@@ -1,6 +1,8 @@
 """Output of all commands: results, progress and errors.
 
 While a command works, ``heartbeat`` shows on standard error what it does (support/status_line.py).
+Errors are said with options in place of parameters of Python; what Typer says of a wrong call
+depends on its version, and ``usage`` makes the same sentences of all.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -18,9 +20,15 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from softsplit.cli.options import ON_THIS_MACHINE
-from softsplit.cli.wording import in_options, usage
-from softsplit.support.messages import visible, without_package
+from softsplit.cli.options import ON_THIS_MACHINE, SPELLINGS
+from softsplit.support.messages import (
+    AdvisedError,
+    ParameterError,
+    nearest,
+    shown,
+    visible,
+    without_package,
+)
 
 # Exit code of all errors.
 USAGE = 2
@@ -126,7 +134,8 @@ def sentence(error: Exception, user: str = "training") -> str:
     if isinstance(error, ModuleNotFoundError):
         return _one_line(without_package(error, user) or str(error))
     if isinstance(error, ValueError | OSError | ImportError):
-        return _one_line(in_options(error))
+        advised = isinstance(error, ParameterError | AdvisedError)
+        return _one_line(error.spelled(SPELLINGS) if advised else str(error))
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; use fewer rows or columns."
     kind = type(error).__name__
@@ -167,3 +176,79 @@ def heartbeat(
 
     with status_line(describe):
         yield tell
+
+
+# --- wrong calls ----------------------------------------------------------------------------------
+
+# What versions of Typer say of a value, and what it must be.
+NEEDED = (
+    (r"Input should be less than or equal to (\S+)", r"at most \1"),
+    (r"Input should be greater than or equal to (\S+)", r"at least \1"),
+    (r"Input should be less than (\S+)", r"less than \1"),
+    (r"Input should be greater than (\S+)", r"more than \1"),
+    (r"Input should be a valid number\b.*", "a number"),
+    (r"Input should be a valid integer\b.*", "a whole number"),
+    (r".* is not a valid float(?: range)?", "a number"),
+    (r".* is not a valid integer(?: range)?", "a whole number"),
+    (r".* is not in the range x?>=?(\S+)", r"at least \1"),
+    (r".* is not in the range x?<=?(\S+)", r"at most \1"),
+)
+
+
+def usage(error: Any) -> str:
+    """The sentence for a wrong call: a value, an option or an argument; "" if there is none."""
+    text = " ".join(error.format_message().split()).rstrip(".")
+    path = getattr(getattr(error, "ctx", None), "command_path", "softsplit")
+    if match := re.match(r"Invalid value for '([^']+)'[^:]*: (?:Value error, )?(.*)", text):
+        return _wrong_value(match[1], match[2], _given(error))
+    if match := re.match(
+        r"Missing (?:option|argument) '([^']+)'[^.]*(?:\. Choose from: (.*))?", text
+    ):
+        if match[2]:
+            return f"{match[1]} is missing; choose {_either(match[2].split(', '))}."
+        return f"{match[1]} is missing; {path} --help says what to give."
+    if match := re.match(r"No such option:? '?(-[^\s'(]+)", text):
+        known = [name for option in error.ctx.command.params for name in option.opts]
+        near = _nearest_name(match[1], known)
+        hint = f"did you mean {near}?" if near else f"{path} --help lists the options."
+        return f"there is no option {match[1]}; {hint}"
+    if match := re.match(r"No such command '(.*?)'", text):
+        near = _nearest_name(match[1], error.ctx.command.list_commands(error.ctx))
+        hint = f"did you mean {near}?" if near else f"{path} --help lists all."
+        return f"there is no command {shown(match[1])}; {hint}"
+    if match := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):
+        return f"{shown(match[1])} is more than was expected; {path} --help shows the arguments."
+    return f"{text}." if text else ""
+
+
+def _nearest_name(word: str, known: Iterable[str]) -> str:
+    """The name that a misspelt option or command is most like; "" if there is none."""
+    return (nearest(word, known) or "").strip("'\"")
+
+
+def _wrong_value(name: str, why: str, given: str | None) -> str:
+    got = "" if given is None else f", got {shown(given)}"
+    if match := re.match(r"'?(.*?)'? is not one of (.*)", why):
+        listed = _either(re.findall("'(.*?)'", match[2]))
+        return f"{name} must be {listed}, got {shown(match[1])}."
+    if match := re.fullmatch(r"(\S+) is not in the range (\S+?)<=x<=(\S+)", why):
+        value, low, high = map(float, match.groups())
+        bound = f"x>={low:g}" if value < low else f"x<={high:g}"
+        why = f"{value:g} is not in the range {bound}"
+    for pattern, needed in NEEDED:
+        if match := re.fullmatch(pattern, why):
+            own = re.match(r"'?(.*?)'? is not ", why)
+            got = f", got {shown(own[1])}" if own else got
+            return f"{name} must be {match.expand(needed)}{got}."
+    return f"{why}." if why.startswith(f"{name} ") else f"{name}: {why}."
+
+
+def _given(error: Any) -> str | None:
+    """The value that was given, where the error holds it."""
+    problems = getattr(error.__cause__, "errors", None)
+    errors = problems() if callable(problems) else []
+    return str(errors[0]["input"]) if errors and "input" in errors[0] else None
+
+
+def _either(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from softsplit.settings.parameter import DATA, RUN, TREE, Option, options
+from softsplit.settings.parameter import DATA, RUN, TREE, Option, options, spellings
 from softsplit.settings.regression import NUMBER_SEARCH
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import ParameterError
@@ -23,6 +23,21 @@ ON_THIS_MACHINE = "here"
 TABLE = {
     option.name: (parameter, option)
     for parameter, option in options(*CLASSIFIER, *SEARCH, *NUMBER_SEARCH)
+}
+
+
+# What the command line calls otherwise than Python does.
+SPELLINGS = spellings(*CLASSIFIER, *SEARCH, *NUMBER_SEARCH) | {
+    "feature_types": "--kind",
+    "fixed": "--fixed",
+    "ranges": "--range",
+    "only_decrease": "--only-decrease",
+    "only_increase": "--only-increase",
+    "penalty='count'": "--scope size",
+    "X": "the table",
+    "column of X": "column of the table",
+    "columns of X": "columns of the table",
+    "class of y": "class of the target",
 }
 
 
