@@ -170,7 +170,7 @@ class ReadableTree(FittedTree):
         per_row : bool, default=False
             Return the cost of each row, (n_samples,), instead of the mean.
         """
-        rows, tree = checked_rows(self, X), tree_of(self)
+        rows, tree = checked_rows(self, X), tree_of(self, numbers=True)
         if feature_costs is not None:
             tree = replace(tree, column_costs=column_costs(feature_costs, tree.column_names))
         costs = arriving_shares(tree, rows) @ CaseCosts.of(tree).of_leaves
