@@ -90,7 +90,8 @@ def fitted_numbers(solved: NumberTree, rows: TargetRows, decision: str) -> TreeM
     deviation = float(np.sqrt(np.average((rows.y - centre) ** 2, weights=rows.weight)))
     errors = np.maximum(solved.leaf_scale, LEAST * deviation)
     functions = solved.mixed_leaves if mixed else solved.leaves
-    printed = printed_functions(functions, X, shares * weight, errors, rows.coding)
+    curved = [] if rows.monotone is None else [own for _, own, _ in rows.monotone.features]
+    printed = printed_functions(functions, X, shares * weight, errors, rows.coding, curved)
     numbers = LeafNumbers(printed, solved.family, errors, errors)
     shell = TreeModel(
         parameters=tree,

@@ -13,8 +13,12 @@ of its scores. ``predict`` computes with the result.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.fitted.walk_rounding import of_one_sign
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.leaf_functions import LeafFunctions
 from softsplit.variables import Coding
@@ -34,6 +38,7 @@ def printed_functions(
     weights: FloatArray,
     errors: FloatArray,
     coding: Coding | None,
+    monotone: Sequence[NDArray[np.intp]] = (),
 ) -> LeafFunctions:
     """Return the functions with the coefficients that are printed.
 
@@ -47,6 +52,9 @@ def printed_functions(
     errors : array of shape (n_leaves,)
         Typical errors of the leaves, none of them zero.
     coding : Coding, optional
+    monotone : sequence of int arrays
+        Features of each monotone variable, its value and its hinges: rounding keeps the sign of
+        all slopes.
     """
     constants, slopes = functions.constants.copy(), functions.slopes.copy()
     low, high = functions.low.copy(), functions.high.copy()
@@ -58,7 +66,8 @@ def printed_functions(
             constant = _settled(constant, own, rows, coding)
             used = np.flatnonzero(own)
             known = rows[:, used], weights[leaf, here]
-            constant, own[used] = _rounded(constant, own[used], *known, allowed)
+            curved = [np.flatnonzero(np.isin(used, features)) for features in monotone]
+            constant, own[used] = _rounded(constant, own[used], *known, allowed, curved)
             scores = constant + rows[:, used] @ own[used]
         else:
             own[:], scores = 0.0, np.array([constant])
@@ -88,7 +97,12 @@ def _settled(constant: float, slopes: FloatArray, X: FloatArray, coding: Coding 
 
 
 def _rounded(
-    constant: float, slopes: FloatArray, columns: FloatArray, weight: FloatArray, allowed: float
+    constant: float,
+    slopes: FloatArray,
+    columns: FloatArray,
+    weight: FloatArray,
+    allowed: float,
+    curved: Sequence[NDArray[np.intp]],
 ) -> tuple[float, FloatArray]:
     """Return the constant and slopes of a leaf with few digits, from its rows (n_rows, n_terms)."""
     means = np.average(columns, axis=0, weights=weight)
@@ -97,6 +111,7 @@ def _rounded(
     for halvings in range(10):
         tolerances = allowed / 2.0**halvings / max(np.sqrt(len(slopes)), 1.0) / deviations
         few = np.array([_few_digits(*pair) for pair in zip(slopes, tolerances, strict=True)])
+        few = of_one_sign(few, slopes, curved)
         moved = np.sqrt(np.average((around @ (few - slopes)) ** 2, weights=weight))
         if moved <= allowed:
             break

@@ -29,6 +29,7 @@ from softsplit.fitted.leaf_shares import decision_gains
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.walk import Walk
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.leaf_functions import LeafFunctions, proves_monotone
 from softsplit.tree.parameters import Topology
 from softsplit.variables import MonotoneEffects, effect_changes, effect_columns
 from softsplit.variables.columns import listed_columns
@@ -209,12 +210,7 @@ def required_effects(model: TreeModel) -> list[MonotoneEffect]:
 def monotone_lines(model: TreeModel) -> list[str]:
     """A line about each required effect of a column in use, and one about all other columns."""
     if model.numbers is not None:
-        signs = () if model.monotone is None else model.monotone.signs
-        return [
-            f"{model.answers[0]} never {'falls' if sign > 0 else 'rises'} when "
-            f"{model.column_names[place]} rises"
-            for place, sign in signs
-        ]
+        return _number_lines(model, model.numbers.functions)
     lines, unused = [], []
     for effect in required_effects(model):
         if effect.used:
@@ -225,6 +221,23 @@ def monotone_lines(model: TreeModel) -> list[str]:
     if unused:
         holds = "requirement holds" if len(unused) == 1 else "requirements hold"
         lines.append(f"{listed_columns(unused)}: not used, so the {holds}")
+    return lines
+
+
+def _number_lines(model: TreeModel, functions: LeafFunctions) -> list[str]:
+    """The same of a tree that predicts a number."""
+    lines = []
+    effects = model.monotone
+    for (place, sign), columns in (
+        () if effects is None else zip(effects.signs, effects.columns, strict=True)
+    ):
+        features = np.array(columns, dtype=np.intp)
+        proved = proves_monotone(model.parameters.weights, functions, features, sign)
+        lines.append(
+            f"{model.answers[0]} never {'falls' if sign > 0 else 'rises'} when "
+            f"{model.column_names[place]} rises ({'' if proved else 'not '}proved"
+            f"{' for all inputs' if proved else ''})"
+        )
     return lines
 
 

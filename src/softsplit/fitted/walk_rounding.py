@@ -236,7 +236,7 @@ def _question(
     for digits in DIGITS_TRIED:
         # 1. Coefficients.
         coefficients = np.array([significant(c, digits) for c in exact])
-        coefficients = _of_one_sign(coefficients, exact, curved)
+        coefficients = of_one_sign(coefficients, exact, curved)
         coefficients = np.where(np.isnan(fixed), coefficients, fixed)
         rounded = coefficients @ values
         # 2. Where coefficients were rounded, sums have moved, and so have threshold and centre.
@@ -261,7 +261,7 @@ def _question(
     )
 
 
-def _of_one_sign(
+def of_one_sign(
     coefficients: FloatArray, exact: FloatArray, columns: Sequence[NDArray[np.intp]]
 ) -> FloatArray:
     """Rounded coefficients of a question whose slopes keep the sign of the exact ones.

@@ -250,7 +250,7 @@ def fit_numbers(
     tree = descend(problem, tree, FINAL_STEPS, 1e-3, check).tree
     # 4. The walk.
     walk = walk_of(problem, tree, settings.min_leaf_rows)
-    fitted = in_units(frame, columns, tree, walk)
+    fitted = in_units(frame, columns, walk)
     fitted = replace(fitted, family=frame.family.scaled(frame.unit), depth=depth, strength=strength)
     if choice is None:
         return fitted
@@ -274,13 +274,13 @@ def drawn(rows: NumberRows, most: int, seed: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng([seed, most]).choice(every, most, replace=False))
 
 
-def in_units(frame: Frame, columns: NDArray[np.intp], tree: SoftTree, walk: Walk) -> NumberTree:
-    """Return a soft tree and its walk in the units of the table."""
+def in_units(frame: Frame, columns: NDArray[np.intp], walk: Walk) -> NumberTree:
+    """Return a walk and its soft tree in the units of the table."""
     hard, n = walk.tree, walk.tree.n_branches
     held = columns[hard.columns]
     weights, constants = frame.in_units(hard.matrix[:n], held)
     leaves = _functions(frame, hard, held, (walk.low, walk.high))
-    mixed = _functions(frame, tree, columns[tree.columns], walk.mixed_bounds)
+    mixed = _functions(frame, walk.mixed, columns[walk.mixed.columns], walk.mixed_bounds)
     return NumberTree(
         frame.family, weights, -constants, leaves, mixed, walk.rows * frame.row_unit,
         walk.deviance, walk.scale * frame.unit, 0, 0.0,

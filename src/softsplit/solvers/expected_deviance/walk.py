@@ -31,7 +31,8 @@ class Walk:
 
     ``low`` and ``high`` bound the scores of each leaf, ``rows`` is the weight of its rows,
     ``deviance`` their mean deviance and ``scale`` the root of the mean squared difference of target
-    and prediction; arrays (n_leaves,). ``mixed_bounds`` are bounds of the scores of the soft tree.
+    and prediction; arrays (n_leaves,). ``mixed`` is the soft tree with the same branches, and
+    ``mixed_bounds`` are bounds of its scores.
     """
 
     tree: SoftTree
@@ -40,6 +41,7 @@ class Walk:
     rows: FloatArray
     deviance: FloatArray
     scale: FloatArray
+    mixed: SoftTree
     mixed_bounds: tuple[FloatArray, FloatArray]
 
     def size(self, problem: NumberProblem) -> tuple[int, int, int]:
@@ -59,7 +61,6 @@ class Walk:
 
 def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walk:
     """Return the walk of a soft tree."""
-    bounds = _bounds(problem, tree)
     tree = with_enough_rows(problem, tree, least_rows)
     n, targets = tree.n_branches, problem.targets
     lines = problem.lines[tree.columns]
@@ -81,7 +82,8 @@ def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walk:
         deviance[leaf] = part.weight @ costs / rows[leaf]
         away = part.y - problem.family.prediction(scores + part.offset)
         scale[leaf] = np.sqrt(part.weight @ away**2 / rows[leaf])
-    return Walk(SoftTree(tree.columns, matrix, free), low, high, rows, deviance, scale, bounds)
+    hard = SoftTree(tree.columns, matrix, free)
+    return Walk(hard, low, high, rows, deviance, scale, tree, _bounds(problem, tree))
 
 
 def _bounds(problem: NumberProblem, tree: SoftTree) -> tuple[FloatArray, FloatArray]:
