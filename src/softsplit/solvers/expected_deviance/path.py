@@ -23,7 +23,8 @@ REFIT_STEPS = 12
 REFIT_DECREASE = 0.05
 """A refit ends when a step lowers the objective by less: a coefficient costs some units."""
 
-LEAF_STEPS = 30
+PATHS = 2
+"""Starts from which trees are pruned: the best of a race need not give the best small tree."""
 
 
 @dataclass(frozen=True)
@@ -64,20 +65,22 @@ def elimination_path(
     limits: TreeLimits | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> list[PathPoint]:
-    """Return the points of a path that begins with a tree of ``depth`` levels."""
+    """Return the points of the paths from the best starts with ``depth`` levels."""
     limits, problem = limits or TreeLimits(), starts.problem
-    tree = starts.race(depth, check).tree
     points: list[PathPoint] = []
-    while True:
-        check()
-        # 1. Refit, and keep the point.
-        tree, value = descend(problem, tree, REFIT_STEPS, REFIT_DECREASE, check)
-        size = tree.size(problem)
-        points.append(PathPoint(tree, value, size, limits.allow(problem, tree)))
-        # 2. Remove the cheapest parts.
-        if not tree.support.any():
-            return points
-        tree = Pruning(problem, tree).pruned(max(1.0, _share(size) * size))
+    for start in starts.race(depth, check)[:PATHS]:
+        tree = start.tree
+        while True:
+            check()
+            # 1. Refit, and keep the point.
+            tree, value = descend(problem, tree, REFIT_STEPS, REFIT_DECREASE, check)
+            size = tree.size(problem)
+            points.append(PathPoint(tree, value, size, limits.allow(problem, tree)))
+            # 2. Remove the cheapest parts.
+            if not tree.support.any():
+                break
+            tree = Pruning(problem, tree).pruned(max(1.0, _share(size) * size))
+    return points
 
 
 def _share(size: float) -> float:

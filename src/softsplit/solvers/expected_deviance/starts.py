@@ -9,7 +9,7 @@ the weights v of its rows asks by one of
                  Z' diag(v e) Z against Z' diag(v) Z with the residual e of the ridge regression
     clusters     the linear discriminant of two means of (Z, r)
 
-``Starts.race`` descends from each for some steps and returns the best tree.
+``Starts.race`` descends from each for some steps and puts them in order.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ class Starts:
         rules = RULES if depth and len(self.given.gated) else ()
         self.gates = [questions(self.given, depth, rule, generator) for rule in rules]
 
-    def race(self, depth: int, check: Callable[[], None] = lambda: None) -> Descended:
-        """Return the best of the starts of a depth after some steps of a descent."""
+    def race(self, depth: int, check: Callable[[], None] = lambda: None) -> list[Descended]:
+        """Return the starts of a depth after some steps of a descent, the best first."""
         gates = [gates[: 2**depth - 1] for gates in self.gates] if depth else []
         trees = [with_leaves(self.problem, self.given, some) for some in gates]
         trees = trees or [with_leaves(self.problem, self.given, np.zeros((0, 0)))]
         ends = [descend(self.problem, tree, RACE_STEPS, check=check) for tree in trees]
-        return min(ends, key=lambda end: end.value)
+        return sorted(ends, key=lambda end: end.value)
 
 
 def questions(given: Working, depth: int, rule: str, generator: np.random.Generator) -> FloatArray:
