@@ -51,6 +51,8 @@ def opened(browser, tmp_path):
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(path.as_uri())
         page.wait_for_selector("html.ready")
+        for part in page.locator("details.part").all():
+            part.evaluate("(e) => { e.open = true; }")
         pages.append(page)
         return page
 

@@ -59,33 +59,34 @@ class PrintedPoints:
         self.lines, self.questions = lines, {}
         self.chances: dict[str, list[tuple[Fraction, Fraction, str]]] = {}
         self.table: list[list[str]] = []
+        places: list[tuple[Fraction, Fraction]] = []
         for i, line in enumerate(lines):
             if found := re.match(r"question (\d+): (.*)", line):
                 at = int(found[1])
-                self.questions[at] = (found[2], [], [])
-            elif line.startswith("by "):
-                heads = [0, *(m.end() for m in re.finditer(r" {3,}(?=\S)", line))]
+                self.questions[at] = (found[2].removesuffix("?"), [], [])
+            elif not self.questions and re.match(rf"  {self.name} +class\b", line):
                 end = next(k for k in range(i + 1, len(lines)) if lines[k].startswith("  class "))
-                cuts = [slice(a, b) for a, b in zip(heads, [*heads[1:], None], strict=True)]
-                self.table = [[row[c].strip() for c in cuts] for row in lines[i:end]]
+                self.table = [re.split(r" {3,}", row.strip()) for row in lines[i:end]]
             elif line.startswith("    ") and self.questions:
                 self.questions[at][1].append(
                     re.match(rf" {{4}}({self.name}) {{3,}}(.*)", line).groups()
                 )
-            elif found := re.match(r"  chance of (.*) in %, (?:by|at) points: (.*)", line):
-                self.chances[found[1]] = [self._places(part) for part in found[2].split(", ")]
+            elif line.startswith("  points  "):
+                places = [self._place(cell) for cell in line.split("  ")[2:] if cell]
+            elif found := re.match(r"  chance of (.*), %  (.*)", line):
+                own = [(*ends, c) for ends, c in zip(places, found[2].split(), strict=True)]
+                self.chances.setdefault(found[1], []).extend(own)
             elif found := re.match(r"  class (.*) \(.*\) in any case$", line):
                 self.questions[at] = (*self.questions[at][:2], found[1])
             elif line.startswith("  ") and self.questions:
-                self.questions[at][2].extend(
-                    re.match(r"(.*?): (.*)", part).groups() for part in line.strip().split("; ")
-                )
+                self.questions[at][2].append(re.match(r"  (.*?): (.*)", line).groups())
 
     @staticmethod
-    def _places(part: str) -> tuple[Fraction, Fraction, str]:
-        places, chance = part.split(": ")
-        low, _, high = places.partition(" to ")
-        return Fraction(low), Fraction(high or low), chance
+    def _place(text: str) -> tuple[Fraction, Fraction]:
+        low, _, high = (
+            text.strip().replace(" to ", "~").replace("-", "~", text[0] != "-").partition("~")
+        )
+        return Fraction(low), Fraction(high or low)
 
     # --- the walk ---------------------------------------------------------------------------------
 
@@ -120,8 +121,8 @@ class PrintedPoints:
     def chance_of(self, row: dict) -> dict[str, str]:
         """Printed per cents of classes for a row."""
         if self.table:
-            names = re.match(r"chance of (.*) in %", self.table[0][2])[1].split(" / ")
-            return dict(zip(names, self._line(row)[2].split(" / "), strict=True))
+            names = [re.match(r"chance of (.*), %", head)[1] for head in self.table[0][2:]]
+            return dict(zip(names, self._line(row)[2:], strict=True))
         total = self.total(1, row)
         return {
             name: next((c for low, high, c in places if low <= total <= high), "")
@@ -129,8 +130,7 @@ class PrintedPoints:
         }
 
     def _line(self, row: dict) -> list[str]:
-        name = self.table[0][0].removeprefix("by ")
-        cell = self.cell(name, row)
+        cell = self.cell(self.table[0][0], row)
         lines = {words: line for line in self.table[1:] for words in [line[0]]}
         ranged = any(re.match(r"(.* to )?(below|before) |.* or (more|later)$", w) for w in lines)
         for words, line in lines.items():

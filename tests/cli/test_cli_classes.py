@@ -88,7 +88,8 @@ def test_a_column_of_numbers_is_cut_and_named_by_value(loans, tmp_path, apart):
     options = ["--parity", "age>40=0.1", "--rate", "good on grade=2 <= 0.5", "--min-rate", "0.2"]
     others = ["good on b > -1.5 >= 0.2", "good on b <= 0.5 given bad <= 0.4"]
     options += [word for one in others for word in ("--rate", one)]
-    said = fit_loans(loans, *options, *apart, "--effort", "fast", "--model", model)
+    shown = ["--effort", "fast", "--model", model, "--text", "full"]
+    said = fit_loans(loans, *options, *apart, *shown)
     tree = load_model(model)
     proba = tree.predict_proba(rows.drop(columns="credit"))[:, 1]
     assert abs(proba[rows.age > 40].mean() - proba[rows.age <= 40].mean()) <= 0.1 + 1e-6

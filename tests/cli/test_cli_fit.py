@@ -37,7 +37,7 @@ def compare_cells(monkeypatch, count):
 
 def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
     path, model = written(tmp_path, "plain"), tmp_path / "m.json"
-    result = invoke("fit", path, "-t", "risk", "-m", model, "--jobs", 1)
+    result = invoke("fit", path, "-t", "risk", "-m", model, "--jobs", 1, "--text", "full")
     words = " ".join(works(result).split())
     assert "class high" in words and "cross-validated accuracy" in words
     assert "chosen by 5-fold cross-validation among" in words
@@ -62,7 +62,7 @@ def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monke
     monkeypatch.setattr(fitting, "OPTIONS", StudyOptions(fewest_rows=50))
     path = tmp_path / "t.csv"
     people(200).to_csv(path, index=False)
-    arguments = ["fit", path, "-t", "risk", "--depth", 1, "-q"]
+    arguments = ["fit", path, "-t", "risk", "--depth", 1, "-q", "--text", "full"]
     first = invoke(*arguments, "--jobs", 1).stdout
     assert "on 50 of 200 rows drawn for that" in first
     assert "on all 200 rows with the chosen settings" in first

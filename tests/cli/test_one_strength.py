@@ -38,10 +38,11 @@ OF_TABLE = ("--drop", "proline", "--class-weight", "light=2", "--effort", "fast"
 def test_the_printed_settings_give_the_chosen_tree_again(table, tmp_path, options):
     path, _ = table
     first, second, page = tmp_path / "1.json", tmp_path / "2.json", tmp_path / "r.html"
-    fit = ("fit", path, "-t", "kind", *options, "--jobs", 1, "--time-limit", 0)
+    shown = ("--jobs", 1, "--text", "full")
+    fit = ("fit", path, "-t", "kind", *options, *shown, "--time-limit", 0)
     made = invoke(*fit, "-m", first, "-r", page)
     given = re.search(r"the same tree +softsplit fit with (.*)", made.stdout)[1]
-    again = invoke("fit", path, "-t", "kind", "-m", second, "--jobs", 1, *shlex.split(given))
+    again = invoke("fit", path, "-t", "kind", "-m", second, *shown, *shlex.split(given))
     tree, other = load_model(first), load_model(second)
     same(tree, other)
     strength = re.search(r"--strength (\S+)", given)[1]

@@ -81,8 +81,9 @@ def test_printed_chances_are_those_of_predict_proba(fitted):
     for row, chances in zip(X.to_dict("records"), tree.predict_proba(X), strict=True):
         for name, text in (printed.chance_of(row) if len(printed.questions) < 2 else {}).items():
             at = [str(label) for label in tree.classes_].index(name)
-            if text.startswith(("under", "over")):
-                assert (100 * chances[at] < 0.1) or (100 * chances[at] > 99.9)
+            if text[:1] in ("<", ">"):
+                limit = float(text[1:])
+                assert 100 * chances[at] < limit if text[0] == "<" else 100 * chances[at] > limit
             elif text:  # of sums that are not whole only some are printed
                 digit = 10.0 ** -len(text.partition(".")[2])
                 assert abs(100 * chances[at] - float(text)) <= 0.51 * digit
@@ -128,7 +129,7 @@ PORT = Lookup((0, 3, 3, 0))  # the last of other levels
         (1, {"sex": SEX, "port": PORT}, "sex is male, or port is B or C"),
         (4, {"sex": SEX, "port": PORT}, "sex is male, and port is B or C"),
         (2, {"sex": SEX, "age": Lookup((0, 3), (30.0,))}, "age is 30 or more"),
-        (2, {"port": Lookup((3, 0, 0, 3))}, "port is none of B or C"),
+        (2, {"port": Lookup((3, 0, 0, 3))}, "port is B or C"),
         (3, {"age": AGE, "sex": SEX}, "age by sex: 30 or more if male; 50 or more if female"),
         (1, {"flag": Lookup((2, 0), (1.0,)), "age": AGE}, "flag is 0 or age is 30 or more"),
         (1, {"age": Lookup(slopes=(1,), unit=20.0)}, "age is above 20"),
@@ -140,6 +141,14 @@ PORT = Lookup((0, 3, 3, 0))  # the last of other levels
 )  # fmt: skip
 def test_a_question_is_said_without_points_where_it_can_be(limit, lookups, said):
     assert question(limit, **lookups).statement == said
+
+
+def test_the_opposite_is_said_where_that_is_shorter():
+    """Of a question that holds for the young, the old and the unknown, or in all ports but one."""
+    age = Lookup((3, 0, 3), (25.0, 55.0), unknown=3)
+    asked = question(2, age=age, port=Lookup((3, 0, 3, 3)))
+    assert asked.denied and asked.statement == "age is 25 to below 55, and port is B"
+    assert asked.sides(("yes", "no")) == ("no", "yes")
 
 
 def test_levels_that_could_be_misread_stand_in_quotation_marks():

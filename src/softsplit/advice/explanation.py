@@ -318,7 +318,8 @@ def _reading(
     total, answers = finite(sum(amounts.values())), tuple[str, ...]()
     if points is not None:
         holds = total > points.limit if points.statement else None
-        answers = answer_words(model.labels) if points.statement else points.answers_in_full
+        words = points.sides(answer_words(model.labels))
+        answers = words if points.statement else points.answers_in_full
     elif split.lefts is not None:
         holds = bool(x[split.features[0]]) == (split.sign == ">")
     sides = side_classes(model, branch)

@@ -1,4 +1,5 @@
-"""``softsplit demo``: a tree and its report on a bundled data set."""
+"""``softsplit demo``: a tree and its report on loans made up from a seed, or on a data set of
+scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
-from softsplit.cli.outputs import as_object, check_files, write_report
+from softsplit.cli.outputs import as_object, check_files, opening, write_report
 from softsplit.support.messages import visible
 from softsplit.support.parallel import n_threads
 
@@ -18,15 +19,16 @@ EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
 
 
 class DemoData(StrEnum):
-    """Data sets bundled with scikit-learn."""
+    """Loans made up from a seed, and data sets bundled with scikit-learn."""
 
+    loans = "loans"
     iris = "iris"
     wine = "wine"
     wdbc = "wdbc"
 
 
 def demo(
-    data: Annotated[DemoData, typer.Option("--data", help="Which data set.")] = DemoData.wine,
+    data: Annotated[DemoData, typer.Option("--data", help="Which data set.")] = DemoData.loans,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report.")] = Path(
         "softsplit-demo.html"
     ),
@@ -35,9 +37,10 @@ def demo(
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit a tree to a bundled data set, print it and write its report.
+    """Fit a tree to a small table, print it and write its report.
 
-    The last line is the path of the report: open it in a browser and move the slider.
+    The table is of loan applications made up from a seed. The last line is the path of the report:
+    open it in a browser.
     """
     check_files({"--out": out})
     if not quiet:
@@ -45,11 +48,14 @@ def demo(
     with heartbeat(quiet, "loading the solver"):
         from softsplit.data.files import Table
         from softsplit.data.learning import learn
+        from softsplit.data.made_up import loans
         from softsplit.data.named import bundled_frame
         from softsplit.reading.text import export_text
         from softsplit.report.study import FitOptions, fit_tree
 
-        rows = learn(Table(data.value, bundled_frame(data.value)), "class")
+        made_up = data is DemoData.loans
+        frame = loans() if made_up else bundled_frame(data.value)
+        rows = learn(Table(data.value, frame), "repaid" if made_up else "class")
     # The tree, its report, and what is printed of both.
     with heartbeat(quiet, "fitting") as tell:
         fitted = fit_tree(
@@ -62,13 +68,13 @@ def demo(
     if as_json:
         print_json({"report": str(out.absolute()), "accuracy": as_object(accuracy)})
     else:
-        echo(export_text(fitted.tree) + "\n")
-        if accuracy is not None:
-            echo(
-                f"accuracy on held-out rows: {100 * accuracy.value:.1f} % "
-                f"({100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}), "
-                f"{len(fitted.tree.selected_features_)} of {rows.coding.n_candidates} features"
-            )
+        if made_up:
+            echo(f"{len(rows.y):,} loan applications (made up): which are repaid?")
+        n_used = len(fitted.tree.selected_features_)
+        for line in opening(fitted, rows, n_used):
+            echo(line)
+        echo(f"\n{export_text(fitted.tree)}\n")
+        echo(f"columns used: {n_used} of {rows.coding.n_candidates}")
         echo(f"the report, to open in a browser:\n{visible(out.absolute())}")
     if fitted.interrupted or report_data.interrupted:
         raise typer.Exit(INTERRUPTED)

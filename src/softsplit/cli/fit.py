@@ -19,6 +19,7 @@ from softsplit.cli.outputs import (
     check_files,
     figures_object,
     figures_text,
+    opening,
     write_report,
     write_text,
 )
@@ -174,33 +175,29 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _opening(
-    fitted: Fitted, rows: LabelledRows, training_accuracy: float, n_used: int
-) -> list[str]:
-    """Say how often the tree is right, and what the columns that it does without are worth."""
-    import numpy as np
+def _numbering(fitted: Fitted, rows: LabelledRows) -> list[str]:
+    """Return columns of a table of numbers that the tree uses and that look like identifiers."""
+    from softsplit.variables.kinds import looks_like_identifier
+    from softsplit.variables.variable import NUMBER
 
-    search = fitted.search
-    held_out = None if search is None or search.scoring is not None else fitted.score
-    right = training_accuracy if held_out is None else held_out
-    labels, counts = np.unique(rows.y, return_counts=True)
-    often = visible(labels[np.argmax(counts)])
-    lines = [
-        f"right on {100 * right:.0f} of 100 {'training' if held_out is None else 'new'} cases; "
-        f"always guessing {often}: {100 * counts.max() / counts.sum():.0f} of 100"
-    ]
-    if search is None or held_out is None or "mean_test_log_loss" not in search.cv_results_:
-        return lines
-    compared = search.cv_results_
-    finished = compared["n_splits_done"] == compared["n_splits_done"].max()
-    best = np.argmin(np.where(finished, compared["mean_test_log_loss"], np.inf))
-    most, score = round(float(compared["mean_n_features"][best])), compared["mean_test_score"][best]
-    if most > n_used:
-        lines.append(
-            f"{most} columns: {100 * score:.0f} of 100; {n_used}: {100 * right:.0f} of 100; "
-            f"this is the tree of {n_used}"
+    model = fitted.tree.tree_
+    used = [(model.table_coding.variables[i], rows.rows.cells[i]) for i in model.selected_variables]
+    return [
+        variable.name
+        for variable, cells in used
+        if variable.kind == NUMBER and not variable.part and not cells.missing.any()
+        and looks_like_identifier(variable.name, cells.numbers)
+    ]  # fmt: skip
+
+
+def _details(fitted: Fitted, training_accuracy: float) -> dict[str, str]:
+    """Return how the tree came about."""
+    facts = {"training accuracy": f"{100 * training_accuracy:.1f} %"}
+    if fitted.score is not None:
+        facts["cross-validated accuracy"] = (
+            f"{100 * fitted.score:.1f} % (used to choose the tree: slightly optimistic)"
         )
-    return lines
+    return facts | {name.lower(): value for name, value in fitted.provenance}
 
 
 def _show(
@@ -215,6 +212,7 @@ def _show(
     import numpy as np
 
     from softsplit.reading.case_costs import CaseCosts, arriving_shares
+    from softsplit.reading.notes import turning_columns
     from softsplit.report.same_tree import strength_of
 
     tree = fitted.tree
@@ -252,15 +250,11 @@ def _show(
         )
         return
     from softsplit.reading.text import export_text
+    from softsplit.support.lines import wrapped
 
-    facts = {"training accuracy": f"{100 * training_accuracy:.1f} %"}
+    facts = {"columns used": f"{len(names)} of {rows.coding.n_candidates}"}
     if report_data is not None and accuracy is not None:
         facts |= figures_text(report_data)
-    elif fitted.score is not None:
-        facts["cross-validated accuracy"] = (
-            f"{100 * fitted.score:.1f} % (used to choose the tree: slightly optimistic)"
-        )
-    facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
     of_leaves = set(tree.tree_.leaf_predictions.tolist())
     never = [visible(label) for k, label in enumerate(tree.classes_) if k not in of_leaves]
     if never:
@@ -272,11 +266,24 @@ def _show(
         facts["costs"] = costs.sentence(shares)
     if rows.dropped_rows:
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
-    for name, value in fitted.provenance:
-        facts[name.lower()] = value
-    for line in _opening(fitted, rows, training_accuracy, len(names)):
+    if turns := turning_columns(tree.tree_):
+        facts["beware"] = f"{turns}; --monotone COLUMN=+ or =- lets it only grow or only fall"
+    for name in _numbering(fitted, rows):
+        facts["beware"] = (
+            f"{name} numbers the rows, as an identifier does; --drop {name} leaves it out"
+        )
+    if (search := tree.solution_.search) is not None and 2 < search.n_ends == search.n_starts:
+        others = "the report shows others as good" if files["report"] else "--report shows others"
+        facts["stability"] = f"{search.n_starts} starts gave {search.n_ends} trees; {others}"
+    told = _details(fitted, training_accuracy)
+    facts |= told if text == "full" else {k: v for k, v in told.items() if k == "training"}
+    if text != "full" and files["model"] is None and files["report"] is None:
+        facts["next"] = "--report tree.html for a page, --model tree.json to predict and explain"
+    for line in opening(fitted, rows, len(names)):
         echo(line)
     echo("\n" + export_text(tree, detail=text == "full") + "\n")
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
-        echo(f"{name:<{width}}{value}")
+        line = f"{name:<{width}}"
+        for part in [f"{line}{value}"] if text == "full" else wrapped(line, value):
+            echo(part)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from softsplit.support.messages import visible
 from softsplit.support.output_files import check_outputs, write_file
 from softsplit.support.parallel import n_threads
 from softsplit.support.processes import end, may_start_processes, process_pool
@@ -17,7 +18,7 @@ from softsplit.support.row_budgets import ROWS
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
-    from softsplit.report import ReportData
+    from softsplit.report import Fitted, ReportData
 
 
 def load_baselines() -> None:
@@ -87,6 +88,36 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
     by_class = {name: report_data.class_metrics(chosen, k) for k, name in enumerate(classes)}
     known = {name: metrics for name, metrics in by_class.items() if metrics is not None}
     return {"figures": as_object(judged), "by_class": as_object(known)}
+
+
+def opening(fitted: Fitted, rows: LabelledRows, n_used: int) -> list[str]:
+    """Say how often the tree is right, and what the columns that it does without are worth."""
+    import numpy as np
+
+    search = fitted.search
+    held_out = None if search is None or search.scoring is not None else fitted.score
+    right = held_out
+    if right is None:
+        predicted = fitted.tree.tree_.predict_index(rows.coded_as(fitted.tree.tree_.coding).matrix)
+        right = float(np.mean(fitted.tree.classes_[predicted] == rows.y))
+    labels, counts = np.unique(rows.y, return_counts=True)
+    often = visible(labels[np.argmax(counts)])
+    lines = [
+        f"right on {100 * right:.0f} of 100 {'training' if held_out is None else 'new'} cases; "
+        f"always guessing {often}: {100 * counts.max() / counts.sum():.0f} of 100"
+    ]
+    if search is None or held_out is None or "mean_test_log_loss" not in search.cv_results_:
+        return lines
+    compared = search.cv_results_
+    finished = compared["n_splits_done"] == compared["n_splits_done"].max()
+    best = np.argmin(np.where(finished, compared["mean_test_log_loss"], np.inf))
+    most, score = round(float(compared["mean_n_features"][best])), compared["mean_test_score"][best]
+    if most > n_used:
+        lines.append(
+            f"{most} columns: {100 * score:.0f} of 100; {n_used}: {100 * right:.0f} of 100; "
+            f"this is the tree of {n_used}"
+        )
+    return lines
 
 
 def figures_text(report_data: ReportData) -> dict[str, str]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from softsplit.data.dataset import Dataset, PlainCoding
     from softsplit.data.files import Table, read_table
     from softsplit.data.learning import LabelledRows, learn
+    from softsplit.data.made_up import loans
     from softsplit.data.named import BUNDLED, Coding, catalogue, load_dataset
     from softsplit.data.tables import read_dataset
 
@@ -23,11 +24,12 @@ __all__ = [
     "catalogue",
     "learn",
     "load_dataset",
+    "loans",
     "read_dataset",
     "read_table",
 ]
 
 # Names are imported at first use: reading a table must not import scikit-learn.
 __getattr__, __dir__ = late_names(
-    __name__, __all__, "files", "dataset", "tables", "learning", "named"
+    __name__, __all__, "files", "dataset", "tables", "learning", "named", "made_up"
 )

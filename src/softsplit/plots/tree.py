@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,9 +19,8 @@ from softsplit.plots.canvas import (
 )
 from softsplit.reading.equations import Split, arriving_text, rank_places
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
-from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
+from softsplit.reading.outline import OutlineNode, class_counts, outline, side_words
 from softsplit.reading.palette import ink_on
-from softsplit.reading.term_curves import TermCurve, term_curves
 from softsplit.reading.text import ranked_features
 from softsplit.support.arrays import FloatArray
 from softsplit.support.numbers import number
@@ -34,7 +32,7 @@ LINE = TYPE_SIZE * 1.35 / 72
 
 STYLE = TreeSizes(
     line=LINE, pad_x=0.07, pad_y=0.07, side_gap=0.16, level_gap=0.62, margin=0.12, widest=0.9,
-    thinnest=0.004, curve_width=0.5, curve_gap=0.1, curve_pad=0.15 * LINE,
+    thinnest=0.004,
 )  # fmt: skip
 """Sizes in inches."""
 
@@ -46,9 +44,6 @@ LOOSE, BOLD = 1.06, 1.12
 
 LEAF_CLASSES, FOOTNOTES = 3, 16
 """Lines of classes in a leaf and of footnotes, at most."""
-
-CURVE = "#0b5cad"
-"""The colour of curves, that of links on pages."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +64,8 @@ class TreeSheet:
 class TreeDisplay:
     """Picture of a tree; make one with ``from_estimator``.
 
-    Where the inequality in a box holds, a row goes left ("yes"). Beside terms that bend a small
-    curve shows what they add to the sum, from the smallest to the largest training value, with
-    their knots. With rows, bands show where they go, as wide as the expected number of rows and
-    coloured by their class.
+    Where the question in a box holds, a row goes left ("yes"). With rows, bands show where they go,
+    as wide as the expected number of rows and coloured by their class.
 
     Parameters
     ----------
@@ -134,8 +127,8 @@ class TreeDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         scale = _prepared(ax, sheet)
         colours = class_colours(len(self.model.classes))
-        words = answer_words(self.model.labels)
         for box in sheet.root.walk():
+            words = side_words(self.model, box.node)
             for child, word in zip(box.children, words, strict=False):
                 self._edge(sheet, box, child, word, colours, scale)
         for box in sheet.root.walk():
@@ -151,10 +144,7 @@ class TreeDisplay:
         def box_of(node: OutlineNode) -> NodeBox:
             if node.split is None:
                 return _sized(node, [*_end_lines(self.model, node), *self._note(node)])
-            lines = _condition_lines(node.number, node.split, max_terms, precision)
-            shown = len(node.split.features) if max_terms is None else max(1, max_terms)
-            curves = term_curves(self.model, node.split)
-            return _sized(node, lines, [curve for curve in curves if curve.terms.stop <= shown])
+            return _sized(node, _condition_lines(node.number, node.split, max_terms, precision))
 
         root = outline(self.model, lambda name: plain(name, LONGEST_NAME))
         placed, width, height = lay_out(root, box_of, STYLE.side_gap, STYLE.level_gap)
@@ -190,25 +180,11 @@ class TreeDisplay:
             sharp = len(box.lines) - 1 if self.model.walk is None else 0
             small = not box.is_end and i in (0, sharp)
             self.ax_.text(
-                box.middle_of_lines, sheet.up(box.y) - STYLE.pad_y - (i + 0.5) * STYLE.line, line,
+                box.middle, sheet.up(box.y) - STYLE.pad_y - (i + 0.5) * STYLE.line, line,
                 ha="center", va="center_baseline", color=PALE if small else ink, zorder=4,
                 fontsize=TYPE_SIZE * scale,
                 weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip
-
-        for curve in box.curves:
-            self._curve(sheet, box, curve, scale)
-
-    def _curve(self, sheet: TreeSheet, box: NodeBox, curve: TermCurve, scale: float) -> None:
-        """The curve of a term that bends, as high as the lines of its terms, with its knots."""
-        left, upper, width, height = STYLE.curve_frame(box, curve)
-        top, foot = sheet.up(upper), sheet.up(upper + height)
-        points = np.array([left, foot]) + curve.places * [width, height]
-        at_knots = points[curve.bends]
-        thin, dotted = {"color": PALE, "zorder": 4, "lw": 0.6 * scale}, (0, (2, 2))
-        self.ax_.vlines(at_knots[:, 0], foot, top, linestyles=[dotted], **thin)
-        self.ax_.plot(*points.T, color=CURVE, lw=1.1 * scale, zorder=4)
-        self.ax_.plot(*at_knots.T, "o", color=CURVE, ms=2.2 * scale, zorder=4)
 
     def _edge(
         self, sheet: TreeSheet, box: NodeBox, child: NodeBox, word: str, colours: list[Any],
@@ -277,10 +253,10 @@ def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
 # --- what is written in boxes ------------------------------------------------------------------
 
 
-def _sized(node: OutlineNode, lines: list[str], curves: Sequence[TermCurve] = ()) -> NodeBox:
-    """A box that is as large as its lines need, and the curves beside them."""
+def _sized(node: OutlineNode, lines: list[str]) -> NodeBox:
+    """A box that is as large as its lines need."""
     first = text_width(lines[0]) * (BOLD if node.split is None else 1.0)
-    return STYLE.box(node, lines, max([first, *map(text_width, lines)]), curves)
+    return STYLE.box(node, lines, max([first, *map(text_width, lines)]))
 
 
 def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:

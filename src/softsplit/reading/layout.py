@@ -7,20 +7,16 @@ its highest box. x counts from the left and y from the top, in the units in whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from softsplit.reading.outline import OutlineNode
-from softsplit.reading.term_curves import TermCurve
 from softsplit.support.arrays import FloatArray
 
 
 @dataclass
 class NodeBox:
-    """The box of one node: what is written in it, its size, and its upper left corner (x, y).
-
-    ``beside`` of its width, at the right, is kept for what is drawn beside the lines: ``curves``.
-    """
+    """The box of one node: what is written in it, its size, and its upper left corner (x, y)."""
 
     node: OutlineNode
     lines: list[str]
@@ -29,16 +25,10 @@ class NodeBox:
     x: float = 0.0
     y: float = 0.0
     children: list[NodeBox] = field(default_factory=list)
-    curves: list[TermCurve] = field(default_factory=list)
-    beside: float = 0.0
 
     @property
     def middle(self) -> float:
         return self.x + self.width / 2
-
-    @property
-    def middle_of_lines(self) -> float:
-        return self.x + (self.width - self.beside) / 2
 
     @property
     def foot(self) -> float:
@@ -73,9 +63,6 @@ class TreeSizes:
         Width of the band of all rows.
     thinnest : float
         Share of all rows below which a band is not drawn.
-    curve_width, curve_gap, curve_pad : float
-        Width of the curve beside a term that bends, its distance from the terms, and the space
-        above and below it; it is as high as the lines of its terms.
     """
 
     line: float
@@ -86,28 +73,11 @@ class TreeSizes:
     margin: float
     widest: float
     thinnest: float
-    curve_width: float
-    curve_gap: float
-    curve_pad: float
 
-    def box(
-        self, node: OutlineNode, lines: list[str], width: float,
-        curves: Sequence[TermCurve] = (), least: float = 0.0, below: float = 0.0,
-    ) -> NodeBox:  # fmt: skip
-        """A box for lines of this width and the curves beside them.
-
-        Its content is at least as wide as ``least``, and has the height ``below`` under its lines.
-        """
-        beside = self.curve_gap + self.curve_width if curves else 0.0
-        wide = max(width + beside, least) + 2 * self.pad_x
-        high = len(lines) * self.line + 2 * self.pad_y + below
-        return NodeBox(node, lines, wide, high, curves=list(curves), beside=beside)
-
-    def curve_frame(self, box: NodeBox, curve: TermCurve) -> tuple[float, float, float, float]:
-        """Left and upper edge, width and height of a curve beside its terms."""
-        top = box.y + self.pad_y + (1 + curve.terms.start) * self.line + self.curve_pad
-        left = box.x + box.width - self.pad_x - self.curve_width
-        return left, top, self.curve_width, len(curve.terms) * self.line - 2 * self.curve_pad
+    def box(self, node: OutlineNode, lines: list[str], width: float) -> NodeBox:
+        """A box for lines of this width."""
+        high = len(lines) * self.line + 2 * self.pad_y
+        return NodeBox(node, lines, width + 2 * self.pad_x, high)
 
 
 def lay_out(

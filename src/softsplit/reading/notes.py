@@ -6,6 +6,7 @@ import numpy as np
 
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.monotone import monotone_lines
+from softsplit.reading.outline import outline
 from softsplit.reading.point_columns import level_text
 from softsplit.support.messages import visible
 from softsplit.support.numbers import number
@@ -38,16 +39,36 @@ def decision_notes(model: TreeModel) -> list[str]:
         factors = model.call_costs.max(axis=1)
         if np.allclose(model.call_costs, factors[:, None] * (1 - np.eye(len(labels)))):
             counts = ", ".join(
-                f"{visible(labels[k])} {factors[k] / factors.min():.3g} times"
+                f"on {visible(labels[k])} {factors[k] / factors.min():.3g} times"
                 for k in np.flatnonzero(factors > factors.min())
             )
-            return [f"errors on some classes count more than once (cost_matrix): {counts}"]
+            return [f"an error counts {counts}"]
         return ["the predicted class has the least expected cost (cost_matrix)"]
     k = int(model.decision_threshold(1) < model.decision_threshold(0))
     least = model.decision_threshold(k)
     if abs(least - 0.5) < 1e-9:
         return []
+    if model.coding is not None and model.coding.pointed:  # the printed points decide
+        return [f"an error on {visible(labels[k])} counts {(1 - least) / least:.3g} times"]
     return [f"{visible(labels[k])} is predicted from a probability of {100 * least:.3g} % on"]
+
+
+def turning_columns(model: TreeModel) -> str:
+    """Name the numbers of a tree in points that speak for a class, then against it, or back."""
+    if model.coding is None or not model.coding.pointed:
+        return ""
+    turns = []
+    for node in outline(model).questions():
+        points = None if node.split is None else node.split.points
+        for column in [] if points is None else points.columns:
+            rise, fall = column.lookup.changes
+            if column.ranged and rise and fall:
+                steps = [n for n in np.diff(column.lookup.points or ()) if n]
+                first = (column.lookup.slopes or steps)[0] > 0
+                turns.append(
+                    f"{column.name} {'rises, then falls' if first else 'falls, then rises'}"
+                )
+    return "; ".join(dict.fromkeys(turns))
 
 
 def imputation_notes(model: TreeModel) -> list[str]:

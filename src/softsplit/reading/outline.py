@@ -143,6 +143,13 @@ def answer_words(labels: Iterable[Any]) -> tuple[str, str]:
     return next(free, ANSWER_PAIRS[-1])
 
 
+def side_words(model: TreeModel, node: OutlineNode) -> tuple[str, str]:
+    """The words for left and right of one question; its statement may be the opposite of it."""
+    words = answer_words(model.labels)
+    points = None if node.split is None else node.split.points
+    return words if points is None else points.sides(words)
+
+
 def side_classes(model: TreeModel, branch: int) -> tuple[int, int]:
     """Positions of the classes that the left and the right side of a split make more probable.
 

@@ -3,31 +3,33 @@
     question 1: add the points
         glucose   1 for each full 20 above 60, at most 7
         bmi       below 25: 0 | from 25: 1 | from 30: 2
-      7 or more: class positive (269 rows, 68 % right); fewer: class negative (499 rows, 83 % right)
-      chance of positive in %, by points: 0 to 1: 1, 2: 2, 3: 5, 4: 9
+      7 or more: class positive (269 rows, 68 % right)
+      fewer: class negative (499 rows, 83 % right)
+      points                  0-1  2  3  4   5   6   7
+      chance of positive, %     1  2  5  9  20  36  55
 
-A question that needs no points is a statement, with "yes: ...; no: ..." below it; a tree that looks
-at one column is a table of its values. Chances are those of ``predict_proba``: they stand below a
-tree of one question. Lines have at most ``WIDTH`` characters: those that begin with eight spaces
-continue the line before them.
+A question that needs no points is a statement, with "yes: ..." and "no: ..." below it; a tree that
+looks at one column is a table of its values. Chances are those of ``predict_proba``: they stand
+below a tree of one question. Lines have at most ``WIDTH`` characters: those that begin with eight
+spaces continue the line before them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 
 import numpy as np
 
 from softsplit.fitted.model import TreeModel
-from softsplit.reading.equations import UNCOUNTED
-from softsplit.reading.outline import OutlineNode, answer_words
+from softsplit.reading.equations import UNCOUNTED, Split
+from softsplit.reading.outline import OutlineNode, side_words
 from softsplit.reading.point_columns import PointColumn
 from softsplit.reading.questions import PointedQuestion
 from softsplit.support.arrays import FloatArray
-from softsplit.support.lines import WIDTH, aligned, wrapped
-from softsplit.support.messages import visible
+from softsplit.support.lines import WIDTH, aligned, blocks, columns_of_text, wrapped
+from softsplit.support.messages import shortened, visible
 from softsplit.support.numbers import number, whole_percentage
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY
@@ -36,18 +38,73 @@ from softsplit.variables.variable import CATEGORY
 MOST_LINES = 12
 MOST_CLASSES = 4
 
+# Characters of the name of a class beside its chances.
+MOST_LABEL = 40
+
 # A class whose chance is smaller throughout is not listed.
 LEAST_CHANCE = 0.01
-
-# Smaller chances are "under 0.1" per cent.
-LEAST_TOLD = 0.00095
 
 # Widths of the gate around its centre at which chances of sums that are not whole are printed.
 GATE_PLACES = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
 
 
-def pointed_lines(model: TreeModel, root: OutlineNode, numbered: bool = False) -> list[str] | None:
-    """The lines of a tree in points; None if a question is none in points.
+@dataclass(frozen=True)
+class WrittenQuestion:
+    """One question as it is written.
+
+    Attributes
+    ----------
+    number : int
+    head : str
+        The statement, or what is done with the entries.
+    entries : tuple of (str, str)
+        Of a question in points its columns, and the points of their values.
+    goals : tuple of (str, str)
+        Both answers, and where they lead.
+    """
+
+    number: int
+    head: str
+    entries: tuple[tuple[str, str], ...]
+    goals: tuple[tuple[str, str], ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """The question as text."""
+        goals = (wrapped(f"  {word}: " if word else "  ", said) for word, said in self.goals)
+        return [
+            *wrapped(f"question {self.number}: ", self.head), *aligned(self.entries, 4),
+            *chain.from_iterable(goals),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WrittenTable:
+    """A table that stands below a question, or is all of a tree: its lines, the first its head."""
+
+    rows: tuple[tuple[str, ...], ...]
+    below: str = ""
+
+
+@dataclass(frozen=True)
+class WrittenTree:
+    """A tree in points as it is written: questions with the chances below them, or one table."""
+
+    questions: tuple[WrittenQuestion, ...]
+    chances: WrittenTable | None = None
+    table: WrittenTable | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """The tree as text."""
+        if self.table is not None:
+            return [*columns_of_text(self.table.rows), *wrapped("  ", self.table.below)]
+        text = [line for question in self.questions for line in question.lines]
+        return [*text, *([] if self.chances is None else blocks(self.chances.rows))]
+
+
+def written_tree(model: TreeModel, root: OutlineNode, numbered: bool = False) -> WrittenTree | None:
+    """A tree in points; None if a question is none in points.
 
     With ``numbered``, leaves have their numbers.
     """
@@ -55,34 +112,40 @@ def pointed_lines(model: TreeModel, root: OutlineNode, numbered: bool = False) -
     questions = [question for question in asked if question is not None]
     if not asked or len(questions) < len(asked):
         return None
-    table = [] if numbered else _table(model, root, questions)
-    if table:
-        return table
-    lines = []
-    for node, question in zip(root.questions(), questions, strict=True):
-        lines += question_lines(model, root, node, question, numbered)
-    return [*lines, *(chance_lines(model, root, questions[0]) if len(questions) == 1 else [])]
+    table = None if numbered else _table(model, root, questions)
+    if table is not None:
+        return WrittenTree((), table=table)
+    written = [
+        _written_question(model, root, node, question, numbered)
+        for node, question in zip(root.questions(), questions, strict=True)
+    ]
+    chances = _chances(model, root.split, questions[0]) if len(questions) == 1 else None
+    return WrittenTree(tuple(written), chances)
 
 
-def question_lines(
-    model: TreeModel,
-    root: OutlineNode,
-    node: OutlineNode,
-    question: PointedQuestion,
-    numbered: bool = False,
-) -> list[str]:
+def pointed_lines(model: TreeModel, root: OutlineNode, numbered: bool = False) -> list[str] | None:
+    """The lines of a tree in points; None if a question is none in points."""
+    tree = written_tree(model, root, numbered)
+    return None if tree is None else tree.lines
+
+
+def _written_question(
+    model: TreeModel, root: OutlineNode, node: OutlineNode, question: PointedQuestion,
+    numbered: bool,
+) -> WrittenQuestion:  # fmt: skip
     """One question and where its answers lead."""
     said = question.statement if len(root.questions()) > 1 and not numbered else ""
-    head = wrapped(f"question {node.number}: ", said or question.head)
-    words = answer_words(model.labels) if said else question.answers
+    words = side_words(model, node) if said else question.answers
     goals = [
-        f"{word}: {goal(model, root, child, numbered)}"
+        (word, goal(model, root, child, numbered))
         for word, child in zip(words, node.children, strict=True)
     ]
+    goals = goals[::-1] if said and question.denied else goals
     if len({end.classes[0][0] for end in node.ends()}) == 1 and not numbered:
-        goals = [f"class {class_text(model, node.ends())} in any case"]
-    listed = [] if said else aligned([(c.name, c.entry) for c in question.columns], 4)
-    return [*head, *listed, *wrapped("  ", "; ".join(goals))]
+        goals = [("", f"class {class_text(model, node.ends())} in any case")]
+    listed = () if said else tuple((c.name, c.entry) for c in question.columns)
+    head = f"{said}?" if said else question.head
+    return WrittenQuestion(node.number, head, listed, tuple(goals))
 
 
 def goal(model: TreeModel, root: OutlineNode, node: OutlineNode, numbered: bool = False) -> str:
@@ -112,34 +175,36 @@ def class_text(model: TreeModel, ends: Sequence[OutlineNode]) -> str:
 # --- chances --------------------------------------------------------------------------------------
 
 
-def chance_lines(model: TreeModel, root: OutlineNode, question: PointedQuestion) -> list[str]:
-    """Probabilities of a tree of one question, by its points."""
-    split = root.split
-    assert split is not None
-    totals: list[float] = [*question.sums]
-    word = "by"
-    if totals:
-        totals = [*map(float, range(int(totals[0]), int(totals[-1]) + 1))]
-    else:
+def _chances(
+    model: TreeModel, split: Split | None, question: PointedQuestion
+) -> WrittenTable | None:
+    """Probabilities of a tree of one question, by its points.
+
+    Of sums that are not whole only some have their chances; neighbours of equal chances share one.
+    """
+    # 1. The sums, and the chances of each.
+    totals, whole = [*map(float, question.sums)], question.whole
+    if not whole:
+        assert split is not None
         digits = max(0, -int(np.floor(np.log10(split.gate_width))))
-        steps = [round(split.centre + k * split.gate_width, digits) for k in GATE_PLACES]
-        totals, word = sorted(set(steps)), "at"
+        totals = sorted({round(split.centre + k * split.gate_width, digits) for k in GATE_PLACES})
     X = np.zeros((len(totals), model.parameters.n_features))
     X[:, question.columns[0].column] = totals
     chances = model.predict_proba(X)
-    lines = []
-    for k in _told(model):
-        if chances[:, k].max() < LEAST_CHANCE:
-            continue
-        texts = [chance_text(float(p)) for p in chances[:, k]]
-        runs = []
-        for text, run in groupby(range(len(totals)), texts.__getitem__):
-            own = [number(totals[i], None) for i in run]
-            places = [f"{own[0]} to {own[-1]}"] if len(own) > 1 and word == "by" else own[:1]
-            runs += [f"{place}: {text}" for place in places]
-        said = f"chance of {visible(model.labels[k])} in %, {word} points: {', '.join(runs)}"
-        lines += wrapped("  ", said)
-    return lines
+    told = [k for k in _told(model) if chances[:, k].max() >= LEAST_CHANCE]
+    if not told:
+        return None
+    fine = {k: bool(chances[:, k].max() < 0.5) for k in told}
+    texts = [tuple(chance_text(float(row[k]), fine[k]) for k in told) for row in chances]
+    # 2. A column of the table for each run of equal chances.
+    columns = []
+    for text, run in groupby(range(len(totals)), texts.__getitem__):
+        own = [number(totals[i], None) for i in run]
+        places = [f"{own[0]}{'-' if totals[0] >= 0 else ' to '}{own[-1]}"]
+        places = own if len(own) == 1 or not whole else places
+        columns += [(place, *text) for place in places]
+    heads = "points", *(f"chance of {shortened(model.labels[k], MOST_LABEL)}, %" for k in told)
+    return WrittenTable(tuple(zip(heads, *columns, strict=True)))
 
 
 def _told(model: TreeModel) -> list[int]:
@@ -148,52 +213,46 @@ def _told(model: TreeModel) -> list[int]:
     return [1] if n == 2 else list(range(n)) if n <= MOST_CLASSES else []
 
 
-def chance_text(share: float) -> str:
-    """A probability in whole per cent, near 0 and 1 to a tenth."""
-    if share > 0.5:
-        rest = chance_text(1.0 - share).replace("under", "over")
-        word, _, size = rest.rpartition(" ")
-        places = len(size.partition(".")[2])
-        return f"{word} {100 - float(size):.{places}f}".lstrip()
-    if share < LEAST_TOLD:
-        return "under 0.1"
-    return f"{100 * share:.0f}" if share >= 0.0095 else f"{100 * share:.1f}"
+def chance_text(share: float, fine: bool) -> str:
+    """A probability in whole per cent; of a class that nowhere prevails small ones to a tenth."""
+    least = 0.001 if fine else 0.01
+    if min(share, 1.0 - share) < 0.95 * least:
+        return f"<{100 * least:g}" if share < 0.5 else f">{100 - 100 * least:g}"
+    return f"{100 * share:.{int(share < 0.0095)}f}"
 
 
-def _table(model: TreeModel, root: OutlineNode, questions: Sequence[PointedQuestion]) -> list[str]:
-    """A tree on one column as a table of its values; empty where it is none, or a long one."""
+def _table(
+    model: TreeModel, root: OutlineNode, questions: Sequence[PointedQuestion]
+) -> WrittenTable | None:
+    """A tree on one column as a table of its values; None where it is none, or a long one."""
     columns = [column for question in questions for column in question.columns]
     first = columns[0]
     if any(c.variable != first.variable or c.lookup.slopes for c in columns):
-        return []
+        return None
     # 1. All places of the column, and the class and the chances of each.
     column, numbers, missing = _places(columns)
-    assert model.coding is not None
     X = np.zeros((len(numbers), model.parameters.n_features))
     for c in columns:
         X[:, c.column] = c.lookup.values(numbers, missing)
     classes, chances = model.predict_index(X), model.predict_proba(X)
     told = _told(model)
+    labels = [visible(label) for label in model.labels]
     keys = [
-        (int(k), " / ".join(chance_text(float(row[k])) for k in told))
+        (labels[k], *(chance_text(float(row[j]), bool(chances[:, j].max() < 0.5)) for j in told))
         for k, row in zip(classes, chances, strict=True)
     ]
     # 2. Groups of places of one class and chance.
     groups = list(dict.fromkeys(keys))
-    ids = [groups.index(key) for key in keys]
-    lines = _grouped(column, ids, len(missing) - int(missing.sum()))
+    lines = _grouped(column, [groups.index(key) for key in keys], len(missing) - int(missing.sum()))
     if len(lines) > MOST_LINES:
-        return []
+        return None
     # 3. The table, and below it the rows of each class.
-    labels = [visible(label) for label in model.labels]
-    named = " / ".join(labels[k] for k in told)
-    head = (f"by {first.name}", "class", f"chance of {named} in %" if told else "")
-    body = [(f"    {words}", labels[groups[i][0]], groups[i][1]) for words, i in lines]
-    widths = [max(len(line[n]) for line in (head, *body)) for n in (0, 1)]
-    text = [f"{a:<{widths[0]}}   {b:<{widths[1]}}   {c}".rstrip() for a, b, c in (head, *body)]
+    head = (first.name, "class", *(f"chance of {labels[k]}, %" for k in told))
+    table = (head, *((words, *groups[i]) for words, i in lines))
     ends = {k: [end for end in root.ends() if end.classes[0][0] == k] for k in sorted(set(classes))}
-    counted = [f"class {class_text(model, own)}" for own in ends.values() if own]
-    return [*text, *wrapped("  ", "; ".join(counted))] if max(map(len, text)) <= WIDTH else []
+    counted = "; ".join(f"class {class_text(model, own)}" for own in ends.values() if own)
+    fits = max(map(len, columns_of_text(table))) <= WIDTH
+    return WrittenTable(table, counted) if fits else None
 
 
 def _places(columns: Sequence[PointColumn]) -> tuple[PointColumn, FloatArray, np.ndarray]:

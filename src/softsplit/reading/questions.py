@@ -10,7 +10,7 @@ A statement is a set of values for each column, of which one, or all, must hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,6 +32,9 @@ BOX_WIDTH = 48
 # Columns that a statement is made of at most, and its characters.
 MOST_COLUMNS = 3
 LONGEST_STATEMENT = 160
+
+# The opposite of a statement is said if it has less than this share of its characters.
+SHORTER = 0.8
 
 # Points of a slope are no whole numbers between its units.
 ADD, ADD_PARTS = "add the points", 'add the points ("per" counts parts too)'
@@ -82,15 +85,29 @@ class PointedQuestion:
             sums = {s + n for s in sums for n in set(column.points)}
         return sorted(sums)
 
-    @cached_property
+    @property
     def statement(self) -> str:
         """The question without points; empty where it takes more than a line or two."""
+        return self._statement[0]
+
+    @property
+    def denied(self) -> bool:
+        """Whether the statement holds where the question does not."""
+        return self._statement[1]
+
+    def sides(self, words: tuple[str, str]) -> tuple[str, str]:
+        """Of the words for yes and no those where the question holds, and where it does not."""
+        return (words[1], words[0]) if self.denied else words
+
+    @cached_property
+    def _statement(self) -> tuple[str, bool]:
         if len(self.columns) == 1 and not self.whole:
-            return self._of_slope()
+            return self._of_slope(), False
         if not self.whole or len(self.columns) > MOST_COLUMNS:
-            return ""
-        text = self._of_conditions() or self._by_level()
-        return text if len(text) <= LONGEST_STATEMENT else ""
+            return "", False
+        text, denied = self._of_conditions()
+        text = text or self._by_level()
+        return (text, denied) if len(text) <= LONGEST_STATEMENT else ("", False)
 
     @property
     def title(self) -> str:
@@ -125,12 +142,13 @@ class PointedQuestion:
         side = "above" if own.direction > 0 else "below"
         return f"{column.name} is {side} {number(value, None)}{f' or {UNKNOWN}' * unknown}"
 
-    def _of_conditions(self) -> str:
+    def _of_conditions(self) -> tuple[str, bool]:
         """Conditions on columns, of which one or all must hold; empty if there are none.
 
         1. By one column alone: values with which the question holds where all others have their
            fewest points ("or"), or can hold where all others have their most ("and").
         2. The sum where none of them holds, at most, or where all do, at least, must agree.
+        3. The opposite, by all other values, is said where that is much shorter.
         """
         for ends, word in ((min, "or"), (max, "and")):
             # 1. Values of each column.
@@ -148,12 +166,15 @@ class PointedQuestion:
                 )
             else:
                 worst = sum(min((c.points[k] for k in own), default=-np.inf) for c, own in pairs)
-            parts = [f"{c.name} is {c.values_text(own)}" for c, own in pairs
-                     if 0 < len(own) < len(c.points)]  # fmt: skip
-            if parts and (worst > self.limit) == (word == "and"):
-                plain = word == "or" and not any(" or " in p.replace(" or more", "") for p in parts)
-                return f"{' ' if plain else ', '}{word} ".join(parts)
-        return ""
+            pairs = [(c, own) for c, own in pairs if 0 < len(own) < len(c.points)]
+            if pairs and (worst > self.limit) == (word == "and"):
+                # 3. The shorter of both.
+                others = [(c, set(range(len(c.points))) - own) for c, own in pairs]
+                said = _conditions(pairs, word)
+                opposite = _conditions(others, "and" if word == "or" else "or")
+                sizes = [len(text.replace(f" or {UNKNOWN}", "")) for text in (said, opposite)]
+                return (opposite, True) if sizes[1] < SHORTER * sizes[0] else (said, False)
+        return "", False
 
     def _by_level(self) -> str:
         """Values of one column for each level of another; empty if the question is none such."""
@@ -170,6 +191,13 @@ class PointedQuestion:
             words = "never" if not holds else "always" if len(holds) == len(own.points) else words
             cases.append(f"{words} if {by.values_text(places)}")
         return f"{own.name} by {by.name}: {'; '.join(cases)}"
+
+
+def _conditions(pairs: Sequence[tuple[PointColumn, set[int]]], word: str) -> str:
+    """Columns, each with values of it, of which one or all must be so."""
+    parts = [f"{column.name} is {column.values_text(own)}" for column, own in pairs]
+    plain = word == "or" and not any(" or " in p.replace(" or more", "") for p in parts)
+    return f"{' ' if plain else ', '}{word} ".join(parts)
 
 
 def read_question(

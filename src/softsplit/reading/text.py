@@ -108,10 +108,9 @@ def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     """For numbers with several terms in a question: what each unit of them counts, from knot to
     knot."""
     return [
-        f"{curve.name} in question {question.number}: {curve.rises}"
+        f"{name} in question {question.number}: {rises}"
         for question in root.questions()
-        for curve in ([] if question.split is None else term_curves(model, question.split))
-        if len(curve.terms) > 1
+        for name, rises in ([] if question.split is None else term_curves(model, question.split))
     ]
 
 

@@ -3,7 +3,7 @@
   const tree = JSON.parse(document.getElementById("points").textContent).case;
   const form = document.getElementById("case");
   if (!tree || !form) return;
-  const panel = document.querySelectorAll(".panel")[tree.point];
+  const panel = document.getElementById("tree");
 
   const answer = (x) => treeAnswer(tree, x);
 
@@ -258,7 +258,6 @@
   };
 
   const light = (found) => {
-    if (!panel) return;
     const on = new Set(found.way);
     panel.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
       const t = Number(part.dataset.node ?? part.dataset.child);
@@ -299,7 +298,6 @@
     }
     tell("case-changes", said);
     if (touched) {
-      document.dispatchEvent(new CustomEvent("case", { detail: tree.point }));
       light(found);
     }
   };
@@ -309,7 +307,7 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => {
     refresh(false);
-    panel?.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
+    panel.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
       part.style.opacity = "";
       part.classList.remove("lit");
     });

@@ -18,7 +18,7 @@ from softsplit.fitted.model import TreeModel
 from softsplit.fitted.ranges import far_limits
 from softsplit.fitted.summary import BINARY, INTEGER
 from softsplit.fitted.walk import TIE
-from softsplit.reading.outline import answer_words, outline, side_classes
+from softsplit.reading.outline import answer_words, outline, side_classes, side_words
 from softsplit.reading.palette import class_colour
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
@@ -87,7 +87,7 @@ def _pointed_questions(model: TreeModel, used: list[int]) -> dict[int, dict[str,
             asked[node.node] = {
                 "columns": [[used.index(c.column), c.name] for c in question.columns],
                 "statement": said,
-                "said": answer_words(model.labels) if said else question.answers_in_full,
+                "said": side_words(model, node) if said else question.answers_in_full,
             }
     return asked
 
@@ -287,9 +287,13 @@ def _number(model: TreeModel, feature: int, now: float, *, choice: bool = True) 
 
 
 def _typical(data: ReportData, model: TreeModel, used: list[int]) -> int:
-    """The training row nearest to the middle of all, in scaled units."""
-    scaled = model.scaled(data.matrix)[:, used]
-    return int(np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1)))
+    """A training row of the leaf of most rows, of its class and in the middle of its like."""
+    leaves, predicted = model.arrive(data.matrix), model.predict_index(data.matrix)
+    most = np.bincount(leaves, minlength=model.topology.n_leaves).argmax()
+    alike = np.flatnonzero((leaves == most) & (predicted == data.labels))
+    rows = alike if len(alike) else np.arange(len(leaves))
+    scaled = model.scaled(data.matrix[rows])[:, used]
+    return int(rows[np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1))])
 
 
 WAYS = {"free": "may change", "fixed": "stays", "less": "only less", "more": "only more"}

@@ -9,6 +9,7 @@ import numpy as np
 from softsplit.drift.results import ColumnCheck, TableCheck
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.notes import decision_notes
+from softsplit.reading.point_columns import listed
 from softsplit.report import charts, panels, sections
 from softsplit.report.case import WAYS, case_values
 from softsplit.report.drawing import tree_outline, tree_svg
@@ -22,6 +23,9 @@ from softsplit.support.messages import counted, shortened, visible
 from softsplit.support.numbers import number
 from softsplit.variables import Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
+
+# Classes that the title of a page names.
+NAMED_CLASSES = 4
 
 
 def render_report(data: ReportData) -> str:
@@ -37,11 +41,9 @@ def render_report(data: ReportData) -> str:
         "case": case,
         "edit": editor,
     }
-    size = f"{len(data.y):,} rows, {len(data.rows.coding.names):,} columns"
     return page(
         "report.html", ("report", "tree"), ("report", "tree", "case", "edit"),
-        title=f"A tree for {shortened(data.rows.target, 60)}",
-        lead=f"{shortened(data.name, 60)}: {size}, {len(data.classes)} classes",
+        title=title(data), lead=lead(data),
         data=data, layout=charts.LAYOUT, shown=panels.SHOWN, open_rows=sections.OPEN_ROWS,
         summary=sections.summary(data), explorer=explorer, case=case,
         notes=decision_notes(model), ways=WAYS, editor=editor, figures=FIGURES,
@@ -50,6 +52,26 @@ def render_report(data: ReportData) -> str:
         table_data=sections.table_data(data), provenance=[*data.provenance, *_edits(model)],
         words=sections.glossary(model.labels).items(), points=points,
     )  # fmt: skip
+
+
+def title(data: ReportData) -> str:
+    """What is asked: the target and its classes."""
+    names = [shortened(name, 24) for name in data.classes]
+    asked = listed(names) if len(names) <= NAMED_CLASSES else f"which of {len(names)} classes"
+    return f"{shortened(data.rows.target, 60)}: {asked}?"
+
+
+def lead(data: ReportData) -> str:
+    """What the tree is worth, and what it needs, in one sentence."""
+    figure, (most, base) = data.lead(data.metrics(data.chosen)), data.base_rate
+    size = f"{shortened(data.name, 60)}, {counted(len(data.y), 'row')}"
+    used = f"{len(data.tree.selected_features_)} of {counted(data.n_variables, 'column')}"
+    if figure is None or data.edited or data.undertrained or data.rare is not None:
+        return f"{size}; the tree uses {used}."
+    return (
+        f"Right on {100 * figure.value:.0f} of 100 new cases with {used}; always guessing "
+        f"{shortened(most, 40)}: {100 * base:.0f} of 100 ({size})."
+    )
 
 
 def _edits(model: TreeModel) -> list[tuple[str, str]]:

@@ -1,10 +1,8 @@
 """A tree as an SVG picture and as a nested list.
 
-A box is a question with its terms in the units of the data and, below them, how the rows that get
-there are spread over its answers, and beside terms that bend a small curve of what they add to the
-sum over the training range; a leaf is coloured by its predicted class. Bands between boxes
-are as wide as the rows that go there, in the colours of their classes. Widths of text are
-estimated, without a browser: a box is as wide as its longest line.
+A box is a question in the units of the data; a leaf is coloured by its predicted class. Bands
+between boxes are as wide as the rows that go there, in the colours of their classes. Widths of text
+are estimated, without a browser: a box is as wide as its longest line.
 """
 
 from __future__ import annotations
@@ -18,10 +16,9 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import UNCOUNTED, Split, rank_places, read_split
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
-from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
+from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline, side_words
 from softsplit.reading.palette import class_colour, ink_on
-from softsplit.reading.points_text import pointed_lines
-from softsplit.reading.term_curves import TermCurve, term_curves
+from softsplit.reading.points_text import written_tree
 from softsplit.reading.text import lines_below, notes_below, ranked_features
 from softsplit.report.pages import render, text_width
 from softsplit.support.arrays import FloatArray
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
 
 SIZES = TreeSizes(
     line=18.0, pad_x=12.0, pad_y=9.0, side_gap=18.0, level_gap=64.0, margin=4.0, widest=96.0,
-    thinnest=0.002, curve_width=54.0, curve_gap=16.0, curve_pad=3.0,
+    thinnest=0.002,
 )  # fmt: skip
 """Sizes of the drawn tree, in pixels."""
 
@@ -41,12 +38,6 @@ SIZES = TreeSizes(
 @dataclass(frozen=True)
 class DrawingLayout:
     """Sizes of what is drawn with the tree, and how much it shows."""
-
-    bins: int = 24
-    """Bins of the spread of scores at a branch."""
-
-    span: float = 6.0
-    """Log-odds on either side of a threshold that the spread shows."""
 
     most_terms: int = 30
     """Terms of a question that a box shows."""
@@ -56,24 +47,6 @@ class DrawingLayout:
 
     least_share: float = 0.05
     """Smaller class shares are not written in a leaf."""
-
-    spread_width: float = 196.0
-    """Width of the spread of scores."""
-
-    spread_height: float = 34.0
-    """Its height."""
-
-    tall: float = 64.0
-    """Height of the curve of a term where it stands alone, with its values below it."""
-
-    wide: float = 200.0
-    """Width of such a curve."""
-
-    aside: float = 48.0
-    """Space on either side of it: the first and the last value are centred at its ends."""
-
-    values_apart: float = 34.0
-    """Least distance of two values written below a curve."""
 
 
 LAYOUT = DrawingLayout()
@@ -87,8 +60,6 @@ class Flow:
     ----------
     counts : array of shape (n_classes, n_nodes)
         Rows of each class that come by each node: whole rows of a walk, else expected ones.
-    scores : array of shape (n_branches, n_classes, LAYOUT.bins)
-        The same by the log-odds of yes at each question, counted from where its answer turns.
     ended : array of shape (n_classes, n_leaves)
         Whole rows by the leaf at which they arrive, without a walk their most probable leaf.
     predicted : array of shape (n_classes, n_leaves)
@@ -97,47 +68,22 @@ class Flow:
     """
 
     counts: FloatArray
-    scores: FloatArray
     ended: FloatArray
     predicted: FloatArray
 
 
 def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     """Where these rows, with classes by position, go."""
-    scores = model.scores(X)
-    reach, n_classes = model.visits(X), len(model.classes)
-    counts = class_counts(reach, labels, range(n_classes))
-    odds = (
-        model.steepness * scores - np.array([_turn(model, t) for t in range(len(scores))])[:, None]
-    )
-    odds = np.clip(odds, -LAYOUT.span, LAYOUT.span)
-    places = np.minimum(
-        ((LAYOUT.span - odds) / (2 * LAYOUT.span) * LAYOUT.bins).astype(np.int64), LAYOUT.bins - 1
-    )
-    spread = np.zeros((len(scores), n_classes, LAYOUT.bins))
-    for t in range(len(scores)):
-        np.add.at(spread[t], (labels, places[t]), reach[t])
-    ended, predicted = np.zeros((2, n_classes, len(scores) + 1))
+    n_classes = len(model.classes)
+    counts = class_counts(model.visits(X), labels, range(n_classes))
+    ended, predicted = np.zeros((2, n_classes, model.topology.n_leaves))
     leaves = model.arrive(X)
     np.add.at(ended, (labels, leaves), 1.0)
     np.add.at(predicted, (model.predict_index(X), leaves), 1.0)
-    return Flow(counts, spread, ended, predicted)
-
-
-def _turn(model: TreeModel, branch: int) -> float:
-    """Log-odds of yes at which the answer to a question turns: 0 but for a walk."""
-    split = read_split(model, branch)
-    if model.walk is None or split.ranked or split.sure or split.lefts or not split.features:
-        return 0.0
-    away = (split.threshold - split.centre) / split.gate_width
-    return away if split.sign == ">" else -away
+    return Flow(counts, ended, predicted)
 
 
 # --- A tree as an SVG picture ---------------------------------------------------------------------
-
-
-SURE = float(np.log(0.95 / 0.05))
-"""Log-odds from which on an answer is sure: 95 in 100."""
 
 
 class Line(NamedTuple):
@@ -150,33 +96,6 @@ class Line(NamedTuple):
     fill: str = ""
 
 
-class Curve(NamedTuple):
-    """The curve of a term in its frame; points are x, y, and whether the curve bends there."""
-
-    sentence: str
-    left: float
-    top: float
-    width: float
-    height: float
-    points: list[tuple[float, float, bool]]
-
-    @property
-    def path(self) -> str:
-        return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in self.points)
-
-
-class Spread(NamedTuple):
-    """How rows are spread over the answers of a question: bars of each class, left surely yes."""
-
-    left: float
-    middle: float
-    right: float
-    top: float
-    foot: float
-    unsure: float
-    bars: list[tuple[str, str]]
-
-
 class Box(NamedTuple):
     """A box of the drawing with all that is in it."""
 
@@ -185,8 +104,6 @@ class Box(NamedTuple):
     frame: NodeBox
     colour: str
     lines: list[Line]
-    curves: list[Curve]
-    spread: Spread | None
 
 
 class Edge(NamedTuple):
@@ -211,22 +128,18 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
             lines = _end_lines(model, flow, node)
             return SIZES.box(node, lines, max(map(text_width, lines)))
         lines = [f"question {node.number}", *_terms(node.split, words)]
-        curves = [c for c in term_curves(model, node.split) if c.terms.stop <= LAYOUT.most_terms]
-        least, below = (0.0, 0.0)
-        if flow is not None:
-            least, below = LAYOUT.spread_width, LAYOUT.spread_height + SIZES.line
-        return SIZES.box(node, lines, max(map(text_width, lines)), curves, least, below)
+        return SIZES.box(node, lines, max(map(text_width, lines)))
 
     root, width, height = lay_out(
         outline(model, shortened), box_of, SIZES.side_gap, SIZES.level_gap, SIZES.margin
     )
     return render(
         "tree.html", label=label, anchor=anchor, words=words, width=round(width),
-        height=round(height), boxes=[_drawn(model, box, flow) for box in root.walk()],
+        height=round(height), boxes=[_drawn(model, box) for box in root.walk()],
         edges=[
             _edge(box, child, word, flow)
             for box in root.walk()
-            for child, word in zip(box.children, words, strict=False)
+            for child, word in zip(box.children, side_words(model, box.node), strict=False)
         ],
     )  # fmt: skip
 
@@ -361,66 +274,20 @@ def _edge(box: NodeBox, child: NodeBox, word: str, flow: Flow | None) -> Edge:
     return Edge(child.node.node, line, shapes, place, max(28.0, text_width(word) + 6.0))
 
 
-def _drawn(model: TreeModel, box: NodeBox, flow: Flow | None) -> Box:
-    node, colour, spread, title = box.node, "", None, box.node.label
+def _drawn(model: TreeModel, box: NodeBox) -> Box:
+    node, colour, title = box.node, "", box.node.label
     if node.split is None:
         colour = class_colour(node.classes[0][0])
     else:
         title = read_split(model, node.node).condition() if node.split.features else box.lines[1]
-        spread = None if flow is None else _spread(box, flow.scores[node.node])
     fill = ink_on(colour) if colour else ""
     kinds = ["name" if colour else "note"] + ["note" if colour else ""] * (len(box.lines) - 1)
     top = box.y + SIZES.pad_y
     lines = [
-        Line(text, box.middle_of_lines, top + (i + 0.74) * SIZES.line, kinds[i], fill)
+        Line(text, box.middle, top + (i + 0.74) * SIZES.line, kinds[i], fill)
         for i, text in enumerate(box.lines)
     ]
-    curves = [_curve(curve, *SIZES.curve_frame(box, curve)) for curve in box.curves]
-    return Box(node, title, box, colour, lines, curves, spread)
-
-
-def _curve(curve: TermCurve, left: float, top: float, width: float, height: float) -> Curve:
-    points = [
-        (left + width * x, top + height * (1 - y), bool(bends))
-        for (x, y), bends in zip(curve.places.tolist(), curve.bends, strict=True)
-    ]
-    return Curve(curve.sentence, left, top, width, height, points)
-
-
-def _spread(box: NodeBox, scores: FloatArray) -> Spread:
-    """The rows at a question by their log-odds, a stack of bars of all classes."""
-    left = box.middle - LAYOUT.spread_width / 2
-    foot = box.y + SIZES.pad_y + len(box.lines) * SIZES.line + LAYOUT.spread_height
-    half = LAYOUT.spread_width * SURE / (2 * LAYOUT.span)
-    largest = float(scores.sum(axis=0).max())
-    step = LAYOUT.spread_width / LAYOUT.bins
-    heights = scores * (LAYOUT.spread_height / largest if largest > 0 else 0.0)
-    bars = []
-    for k, own in enumerate(heights):
-        base = foot - heights[:k].sum(axis=0)
-        parts = [
-            f"M{left + i * step:.1f} {base[i]:.1f}h{step - 0.6:.1f}v{-h:.1f}h{0.6 - step:.1f}z"
-            for i, h in enumerate(own)
-            if h >= 0.05
-        ]
-        if parts:
-            bars.append(("".join(parts), class_colour(k)))
-    right = left + LAYOUT.spread_width
-    return Spread(left, box.middle, right, foot - LAYOUT.spread_height, foot, half, bars)
-
-
-def tall_curve(curve: TermCurve) -> Markup:
-    """The curve of a term by itself, with its ends and knots written below."""
-    width, height = LAYOUT.wide + 2 * LAYOUT.aside, LAYOUT.tall + SIZES.line + SIZES.curve_pad
-    whole = LAYOUT.aside, SIZES.curve_pad, LAYOUT.wide, LAYOUT.tall - SIZES.curve_pad
-    drawn = _curve(curve, *whole)
-    points = list(zip(drawn.points, curve.labels, strict=True))
-    # Ends come first: a knot near one is not written.
-    ticks: list[tuple[float, str]] = []
-    for (x, _, _), label in [points[0], points[-1], *(p for p in points[1:-1] if p[0][2])]:
-        if all(abs(x - other) >= LAYOUT.values_apart for other, _ in ticks):
-            ticks.append((x, shortened(label, 12)))
-    return render("curve.html", curve=drawn, ticks=ticks, width=round(width), height=round(height))
+    return Box(node, title, box, colour, lines)
 
 
 def threshold_text(split: Split, yes: str) -> str:
@@ -443,17 +310,17 @@ def threshold_text(split: Split, yes: str) -> str:
 # --- The tree in words, as a nested list ----------------------------------------------------------
 
 
-def tree_outline(model: TreeModel) -> Markup:
-    """Every question with all its terms, complete and in words."""
+def tree_outline(model: TreeModel, anchor: str = "") -> Markup:
+    """Every question with all its terms, complete and in words; named by ``anchor`` and number."""
     words, root = answer_words(model.labels), outline(model)
-    pointed = pointed_lines(model, root)
+    pointed = written_tree(model, root)
     ranks = [
         f"rank({visible(model.feature_names[j])}): "
         + ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         for j in ranked_features(root)
     ]
     return render(
-        "outline.html", root=root, words=words, ranks=ranks, pointed=pointed,
+        "outline.html", root=root, anchor=anchor, words=words, ranks=ranks, pointed=pointed,
         below=lines_below(model, root) if pointed is None else notes_below(model),
         sure=None if model.walk is not None else lambda split: threshold_text(split, words[0]),
         whatever_the_row=whatever_the_row,

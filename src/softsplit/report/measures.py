@@ -90,7 +90,7 @@ def _cells(metrics: MethodMetrics | None, ahead: str) -> list[str]:
 
 
 def _plain(area: Interval) -> str:
-    return f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})"
+    return f"{area.value:.3f}"
 
 
 def _points(difference: Interval | None) -> str:
@@ -166,7 +166,7 @@ def verdict(data: ReportData) -> str:
     if plain is None or logistic is None:
         return "The comparison was cut short; make the report again with more time to see it."
     if plain.low <= 0:
-        said = "The tree is not clearly better than predicting the most frequent class for all rows"
+        said = "The tree is not clearly better than always guessing the most frequent class"
         own = data.metrics(data.chosen)
         if own is None or own.roc.low <= 0.5:
             return f"{said}: these columns may not separate the classes, or there are too few rows."
@@ -174,11 +174,11 @@ def verdict(data: ReportData) -> str:
             f"{said} by {data.measure}; its probabilities do separate the classes (ROC area "
             f"{_plain(own.roc)}), so costs or another threshold find more of the rarer class."
         )
-    what = f"by {data.measure}"
-    said = (
-        "The tree is clearly better than predicting the most frequent class for all rows and "
-        f"{_beside(logistic, what)}."
+    most, what = (
+        shortened(data.base_rate[0], 40),
+        "" if data.rare is None else f", by {data.measure}",
     )
+    said = f"Clearly better than always guessing {most}{what}; {_beside(logistic)}."
     ceiling = data.against("boosting")
     if ceiling is not None and ceiling.high < 0:
         said += (
@@ -188,12 +188,12 @@ def verdict(data: ReportData) -> str:
     return said
 
 
-def _beside(difference: Interval, what: str) -> str:
+def _beside(difference: Interval) -> str:
     if difference.low > 0:
-        return f"better than L1 logistic regression {what}"
+        return "L1 logistic regression is worse"
     if difference.high < 0:
-        return f"{-100 * difference.value:.1f} points behind L1 logistic regression {what}"
-    return f"not distinguishable from L1 logistic regression on this many rows {what}"
+        return f"L1 logistic regression is {-100 * difference.value:.1f} points better"
+    return "L1 logistic regression does as well"
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def json_for_script(values: Any) -> Markup:
 # --- Names and figures as the page writes them ----------------------------------------------------
 
 
-CHARACTER, WIDE_CHARACTER = 7.5, 14.0
+CHARACTER, WIDE_CHARACTER = 7.9, 14.0
 
 
 def text_width(text: str) -> float:

@@ -15,7 +15,6 @@ from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
 from softsplit.report.pages import Table, percent, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.report.same_tree import fit_options, strength_of, training_line, tree_line
-from softsplit.report.scales import questions_html
 from softsplit.support.messages import counted, shortened
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
@@ -71,7 +70,6 @@ class Panel:
 
     point: int
     drawing: Markup
-    questions: Markup
     outline: Markup
     walks: bool
     facts: list[Fact]
@@ -105,14 +103,13 @@ def strength_text(tree: Any) -> str:
 def panel(data: ReportData, point: int) -> Panel:
     """Everything about one tree of the path."""
     model = data.drawn(point)
-    label = f"Drawing of tree {point + 1}; the same in words is below it."
-    anchor = f"question-{point + 1}-"
+    label = f"Drawing of tree {point + 1}; the same in words is below."
+    anchor = "question-" if point == data.chosen and model.table_coding.pointed else ""
     flow = rows_flow(model, data.matrix_of(point), data.labels)
     return Panel(
         point=point,
         drawing=tree_svg(model, flow, label, anchor),
-        questions=questions_html(model, anchor),
-        outline=tree_outline(model),
+        outline=tree_outline(model, anchor),
         walks=model.walk is not None,
         facts=_facts(data, point),
         features=_features(data.trees[point]),

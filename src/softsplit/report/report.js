@@ -10,6 +10,7 @@
   // A sheet that is wider than the screen begins in its middle and says that it can be moved.
   const fitSheet = (panel) => {
     const sheet = panel.querySelector(".sheet");
+    if (!sheet) return;
     const wide = sheet.scrollWidth > sheet.clientWidth;
     sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
     panel.querySelector(".more-aside").classList.toggle("needed", wide);
@@ -71,19 +72,6 @@
     tell();
   }
 
-  // A question in the drawing leads to what it weighs, which is folded away until then.
-  const unfold = (hash) => {
-    const part = document.getElementById(hash.slice(1));
-    if (part && part.tagName === "DETAILS") {
-      part.open = true;
-      part.scrollIntoView({ block: "nearest" });
-    }
-  };
-  window.addEventListener("hashchange", () => unfold(location.hash));
-  document.querySelectorAll(".tree a").forEach((link) => {
-    link.addEventListener("click", () => unfold(link.getAttribute("href")));
-  });
-
   // Older browsers, and pages opened from disk in some, have no clipboard to write to.
   const copyBySelection = (text) => {
     const area = document.createElement("textarea");
@@ -119,18 +107,18 @@
     });
   });
 
-  // Paper cannot unfold anything; a narrow screen shows the words better than the drawing.
+  // Paper cannot unfold anything.
   let opened = [];
   window.addEventListener("beforeprint", () => {
     opened = Array.from(document.querySelectorAll("details:not([open])"));
     opened.forEach((part) => { part.open = true; });
   });
   window.addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
-  if (window.matchMedia("(max-width: 30rem)").matches) {
-    document.querySelectorAll("details.words").forEach((part) => { part.open = true; });
-  }
 
-  document.addEventListener("case", (event) => show(event.detail));
+  document.getElementById("explorer").addEventListener("toggle", () => {
+    fitSheet(panels[slider ? Number(slider.value) : points.chosen]);
+  });
   show(points.chosen);
+  fitSheet(document.getElementById("tree"));
   document.documentElement.classList.add("ready");
 })();

@@ -103,10 +103,10 @@ def explorer(data: ReportData) -> Explorer:
 
 def rule_sentence(data: ReportData) -> str:
     """Why this tree and no other, and what the others are."""
-    why = dict(data.provenance).get("Settings", "it is the tree that was given")
+    why = dict(data.provenance).get("Settings")
+    sentence = f"Why this tree: {why}." if why else ""
     if len(data.trees) == 1:
-        return f"Why this one: {why}."
-    sentence = f"Why tree {data.chosen + 1}: {why}."
+        return sentence
     figures = [data.lead(data.metrics(i)) for i in range(len(data.trees))]
     own = None if data.edited else figures[data.chosen]
     sizes = [len(t.selected_features_) for t in data.trees]
@@ -125,9 +125,8 @@ def rule_sentence(data: ReportData) -> str:
             f" On the held-out rows tree {i + 1}, with {counted(sizes[i], 'feature')}, has no "
             f"lower {data.measure}: it may serve as well."
         )
-    return sentence + (
-        " The other stops are the best trees for their number of features; move the slider to see "
-        "them."
+    return (
+        f"{sentence} The other stops of the slider are the best trees for their number of columns."
     )
 
 

@@ -34,6 +34,7 @@ from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import AdvisedError, visible
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import load
+from softsplit.training.run import NO_QUESTION_YET
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,8 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     said = [w.message for w in caught if issubclass(w.category, ConvergenceWarning)]
     cut = [message for message in said if isinstance(message, CutShortWarning)]
     notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
+    if np.any(tree.weights_):  # another tree of this fit asked none
+        notes = [note.replace(NO_QUESTION_YET, "") for note in notes]
     repeatable = anew and tree.end_ == "complete"
     return Fitted(
         tree=tree,
@@ -381,10 +384,8 @@ def describe_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
     if "priced_log_loss" in search.cv_results_:
         rule = "the one with the lowest held-out log-loss"
         if search.feature_price_ > 0:
-            least = f"at least {100 * search.feature_price_:.2g} % of the log-loss"
-            each = " for each unit of its cost" if search.feature_costs is not None else ""
-            rule += f"; a feature is kept if it lowers the log-loss by {least} of a tree without "
-            rule += f"features{each}"
+            each = ", more for a dearer one" if search.feature_costs is not None else ""
+            rule += f"; a feature is kept if it improves held-out predictions{each}"
     else:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"

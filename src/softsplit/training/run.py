@@ -52,6 +52,10 @@ CheckRows = Callable[[Any], FloatArray]
 """Validates rows of the user's that need not be training rows."""
 
 
+# What is added to why training was cut short.
+NO_QUESTION_YET = "; the tree asks no question yet"
+
+
 @dataclass(frozen=True)
 class Run:
     """Solver, starts, seed and budget of a training; the clock of the budget is running."""
@@ -178,7 +182,7 @@ class Outcome:
         """Why training was cut short, for the user; None if it was not."""
         if (cut := self._cut_short()) is None or np.any(self.best.parameters.weights):
             return cut
-        return f"{cut}; the tree asks no question yet"
+        return f"{cut}{NO_QUESTION_YET}"
 
     def _cut_short(self) -> str | None:
         made = len(self.starts)

@@ -161,7 +161,7 @@ def learn_variables(
     if hint is None:
         if np.all(numbers == numbers[0]) and not missing:
             return CONSTANT
-        if kind == NUMBER and not missing and _looks_like_identifier(name, numbers):
+        if kind == NUMBER and not missing and looks_like_identifier(name, numbers):
             return IDENTIFIER
     # 2. What a missing value counts as, and the parts of a date.
     if kind == BOOLEAN:
@@ -258,7 +258,7 @@ def _with_middle(variable: Variable, numbers: FloatArray, weight: FloatArray) ->
     return [replace(variable, middle=median(values, weight[known]))]
 
 
-def _looks_like_identifier(name: str, numbers: FloatArray) -> bool:
+def looks_like_identifier(name: str, numbers: FloatArray) -> bool:
     """Whether integers look like an identifier: distinct, and consecutive, dense or named so."""
     if len(numbers) < IDENTIFIER_ROWS or np.any(numbers != np.floor(numbers)):
         return False
