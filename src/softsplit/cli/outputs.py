@@ -78,6 +78,19 @@ def write_report(
     return report_data
 
 
+def tree_object(tree: Any) -> dict[str, Any]:
+    """Return what a tree of classes is and how it was trained, for JSON output."""
+    return {
+        "classes": [str(label) for label in tree.classes_],
+        "depth": tree.tree_.topology.depth,
+        "selected_features": [tree.tree_.column_names[j] for j in tree.selected_features_],
+        "local_strength": float(tree.local_strength),
+        "global_strength": float(tree.global_strength),
+        "scale": tree.scale,
+        "loss": tree.loss,
+    }
+
+
 def figures_object(report_data: ReportData) -> dict[str, Any]:
     """Return the metrics of the chosen tree and of the baselines, for JSON output."""
     from softsplit.selection.baselines import BASELINES

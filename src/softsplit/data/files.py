@@ -132,7 +132,9 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     text = _decoded(name, content, encoding)
     if not text.strip():
         raise ValueError(f"{name} is empty; its first line must name the columns.")
-    separator = _separator(text)
+    # The separator is the one that splits the first line into most fields.
+    head = text[:HEADER_BYTES]
+    separator = max(SEPARATORS, key=lambda mark: len(_header(head, mark)))
     header = _checked_header(name, text, separator)
     frame, notes = _csv(name, text, separator), []
     short = _short_rows(text, separator, frame)
@@ -244,12 +246,6 @@ def _decoded(name: str, content: bytes, encoding: str | None) -> str:
     return text.removeprefix("\ufeff")
 
 
-def _separator(text: str) -> str:
-    """Return the separator that splits the first line into most fields; a comma if none does."""
-    head = text[:HEADER_BYTES]
-    return max(SEPARATORS, key=lambda mark: len(_header(head, mark)))
-
-
 def _header(text: str, separator: str) -> list[str]:
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     try:
@@ -294,7 +290,8 @@ def _csv(name: str, text: str, separator: str) -> pd.DataFrame:
                 hint = "close it, or double it inside a quoted field"
             raise ValueError(f"{name} cannot be read: {what}; {hint}.") from None
     frame.columns = [str(column).strip() for column in frame.columns]
-    return frame.apply(_stripped)
+    stripped = frame.astype(str).apply(lambda column: column.str.strip())
+    return stripped.astype(object).where(frame.notna(), frame)
 
 
 def _short_rows(text: str, separator: str, frame: pd.DataFrame) -> int:
@@ -318,10 +315,6 @@ def _short_rows(text: str, separator: str, frame: pd.DataFrame) -> int:
     except csv.Error:  # a field longer than this reader takes, and pandas took
         pass
     return short
-
-
-def _stripped(column: Any) -> Any:
-    return column.astype(object).where(column.isna(), column.astype(str).str.strip())
 
 
 def _refuse_nameless(name: str, column: pd.Series) -> None:

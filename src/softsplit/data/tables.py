@@ -53,7 +53,13 @@ def read_dataset(
     frame = _as_frame(source)
     _check_columns(frame, target, categorical)
     complete = _complete_rows(frame, missing)
-    chosen = {column for column in frame.columns if _is_category(complete[column])} - {target}
+    kinds = pd.api.types
+    numbers = {
+        name
+        for name, kind in complete.dtypes.items()
+        if kinds.is_numeric_dtype(kind) and not kinds.is_bool_dtype(kind)
+    }
+    chosen = set(frame.columns) - numbers - {target}
     _check_features(complete, target, chosen | set(categorical))
     _check_target(complete[target])
     return code_frame(
@@ -109,11 +115,6 @@ def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
             else "the table has no rows."
         )
     return complete
-
-
-def _is_category(column: pd.Series) -> bool:
-    kind = column.dtype
-    return not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)
 
 
 def _check_features(

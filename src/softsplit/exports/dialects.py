@@ -127,7 +127,8 @@ class Dialect(Printer):
     def read(self, column: Column) -> str:
         cell = f"t.{self.identifier(column.name)}"
         if column.kind == "number":
-            return self.read_number(cell)
+            bare, double = self.without_blanks(cell), self.as_double(cell)
+            return self.number_cell.format(cell=cell, bare=bare, double=double)
         if column.kind == "day":
             return self.read_day(cell, column.form)
         if column.kind == "truth":
@@ -137,10 +138,6 @@ class Dialect(Printer):
                 f"WHEN {text} IN ('false', 'f', '0', '0.0') THEN 0 ELSE {MISSING} END"
             )
         return self.read_level(cell, column.levels)
-
-    def read_number(self, cell: str) -> str:
-        bare, double = self.without_blanks(cell), self.as_double(cell)
-        return self.number_cell.format(cell=cell, bare=bare, double=double)
 
     def read_level(self, cell: str, levels: Sequence[str]) -> str:
         """The position of a level: as it is written, else without the blanks at both ends."""

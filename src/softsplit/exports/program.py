@@ -287,7 +287,7 @@ class _Maker:
         self, proba: list[Expression], predicted: Expression, factors: FloatArray
     ) -> list[Expression]:
         """As ``consistent_with``: classes above the predicted one are lowered to it."""
-        f = factors.tolist()
+        f, known = factors.tolist(), isinstance(predicted, float)
         weighed = [
             self._define(f"w{k}", times(f[k], p)) if f[k] != 1.0 else p for k, p in enumerate(proba)
         ]
@@ -295,29 +295,19 @@ class _Maker:
         own = self._define("own", Op("max", (picked(predicted, weighed), tiny)))
         cap = times(BELOW, own)
         lead = self._define("lead", first_largest(weighed))
-        lowered = [
-            self._define(
-                f"o{k}",
-                times(
-                    1.0 / f[k],
-                    self._at(predicted, k, own, Op("min", (w, cap))),
-                ),
-            )
-            for k, w in enumerate(weighed)
-        ]
+        lowered = []
+        for k, w in enumerate(weighed):
+            chosen: Op | bool = predicted == k if known else Op("equal", (predicted, float(k)))
+            below = if_(chosen, own, Op("min", (w, cap)))
+            lowered.append(self._define(f"o{k}", times(1.0 / f[k], below)))
         whole = self._define("lowered", total(lowered))
         agreed: Op | bool = Op("equal", (lead, predicted))
-        if isinstance(lead, float) and isinstance(predicted, float):
+        if known and isinstance(lead, float):
             agreed = lead == predicted
         return [
             self._define(f"p{k}", if_(agreed, p, Op("divide", (low, whole))))
             for k, (p, low) in enumerate(zip(proba, lowered, strict=True))
         ]
-
-    def _at(self, predicted: Expression, k: int, yes: Expression, no: Expression) -> Expression:
-        if isinstance(predicted, float):
-            return yes if predicted == k else no
-        return if_(Op("equal", (predicted, float(k))), yes, no)
 
     # --- reasons ----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.options import ON_THIS_MACHINE
-from softsplit.cli.outputs import write_text
+from softsplit.cli.outputs import tree_object, write_text
 from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters
 
 
@@ -159,14 +159,8 @@ def _show(search: Any, tree: Any, model: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "classes": [str(label) for label in tree.classes_],
+                **tree_object(tree),
                 "features": len(tree.tree_.column_names),
-                "selected_features": names,
-                "depth": tree.tree_.topology.depth,
-                "local_strength": float(tree.local_strength),
-                "global_strength": float(tree.global_strength),
-                "scale": tree.scale,
-                "loss": tree.loss,
                 "objective": float(tree.objective_),
                 "chosen_score": float(search.best_score_),
                 "interrupted": search.end_ == "interrupted",

@@ -57,19 +57,15 @@ def columns_at(
     With the ``names`` of all columns it takes half of the time.
     """
     if is_sparse(table):
-        return _of_sparse(table, places)
+        wanted = sorted(set(places))
+        dense = table.tocsr()[:, wanted].toarray().astype(float, order="F")
+        return {j: pd.Series(dense[:, at]) for at, j in enumerate(wanted)}
     if isinstance(table, pd.DataFrame):
         return {j: table.iloc[:, j] if names is None else table[names[j]] for j in places}
     if hasattr(table, "get_columns"):  # of polars
         columns = table.get_columns()
         return {j: _of_polars(columns[j]) for j in places}
     return {j: pd.Series(table[:, j]) for j in places}
-
-
-def _of_sparse(X: Any, places: Iterable[int]) -> dict[int, pd.Series]:
-    wanted = sorted(set(places))
-    dense = X.tocsr()[:, wanted].toarray().astype(float, order="F")
-    return {j: pd.Series(dense[:, at]) for at, j in enumerate(wanted)}
 
 
 def _array(X: Any) -> np.ndarray[Any, Any]:

@@ -266,16 +266,12 @@ def looks_like_identifier(name: str, numbers: FloatArray) -> bool:
     if len(different) < len(numbers):
         return False
     steps = np.diff(numbers)
-    if np.all(steps == 1) or _named_as_identifier(name):
+    words = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+    if np.all(steps == 1) or IDENTIFIER_NAME.search(words):
         return True
     return len(numbers) >= IDENTIFIER_ROWS * RARE_ROWS and bool(
         np.ptp(different) <= DENSITY * len(different)
     )
-
-
-def _named_as_identifier(name: str) -> bool:
-    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
-    return IDENTIFIER_NAME.search(spaced.lower()) is not None
 
 
 def column_facts(name: str, column: pd.Series, weight: FloatArray) -> tuple[str, int]:
