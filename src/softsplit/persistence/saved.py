@@ -1,7 +1,7 @@
 """A tree from a model file without an estimator around it.
 
-To predict, explain, print and export takes numpy, pandas and msgspec: neither numba nor
-scikit-learn is loaded, and neither need be installed.
+To predict, explain, print and export takes numpy, pandas and msgspec, and jinja2 for code in
+Python, JavaScript and C: neither numba nor scikit-learn is loaded, and neither need be installed.
 """
 
 from __future__ import annotations
