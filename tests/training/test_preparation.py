@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from softsplit import Parity, RateConstraint, SoftTreeClassifier, export_text
 from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
+from softsplit.fitted.walk import Arriving
 from softsplit.training.fitted_tree import fitted_tree
-from softsplit.training.points import in_points
+from softsplit.training.points import decisive_walk, in_points
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import End, train
@@ -179,3 +182,17 @@ def test_rates_hold_in_points_or_weights_stay(asked, pointed):
         assert np.ptp(by_group) <= 0.05 + 2.0 / X["colour"].value_counts().min()
     for record in tree.tree_.rates:
         assert record.decisions_hold
+
+
+def test_a_term_that_decides_nothing_leaves_its_question():
+    rng = np.random.default_rng(0)
+    told, idle = rng.integers(0, 7, 400), rng.integers(0, 2, 400)
+    labels = (rng.random(400) < 1.0 / (1.0 + np.exp(6.0 - 2.0 * told))).astype(np.int64)
+    rows = Arriving(np.array([told, idle], dtype=float), labels, np.ones(400))
+    leaves = np.array([[0.02, 0.98], [0.98, 0.02]])
+    for weight, kept in ((1.0, [True, False]), (6.0, [True, True])):
+        points = rows._replace(features=rows.features * np.array([[1.0], [weight]]))
+        tree = TreeParameters(np.full((2, 1), 2.0), np.array([6.0]), leaves)
+        parts = SimpleNamespace(parameters=tree, monotone=None)
+        walk = decisive_walk(parts, points, 1.0, np.eye(2))[1]
+        assert (walk.coefficients[0] != 0).tolist() == kept

@@ -24,11 +24,14 @@ from softsplit.settings.parameter import checked
 from softsplit.settings.table import ColumnParameters, ProblemParameters, RunParameters
 from softsplit.support.hinged_table import HingedTable
 from softsplit.support.inputs import device_of, refuse_lengths
+from softsplit.support.messages import warn_user
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import Outcome, Run
+from softsplit.variables import Coding, IdentifierUsed, looks_like_identifier
+from softsplit.variables.variable import NUMBER
 
 
 class CutShortWarning(ConvergenceWarning):
@@ -150,10 +153,21 @@ def profiled(tree: TreeModel, rows: TrainingRows) -> TreeModel:
         leaves = np.bincount(arrived, count, tree.topology.n_leaves).astype(float)
     else:  # all rows are counted
         leaves = count.sum() * tree.walk.counts.sum(axis=0) / tree.walk.counts.sum()
+    if few.names is not None and trained.named:
+        _warn_of_identifiers(tree, trained, few.X)
     profile = TableProfile.of(
         trained, tree.selected_variables, few.X, few.shared, count, classes, leaves
     )
     return replace(tree, profile=profile)
+
+
+def _warn_of_identifiers(tree: TreeModel, coding: Coding, X: Any) -> None:
+    """Warn where a tree asks for a number with a name that seems to number the rows."""
+    for i in tree.variables_in_use:
+        variable = coding.variables[i]
+        whole = variable.kind == NUMBER and not (variable.has_missing or variable.part)
+        if whole and looks_like_identifier(variable.name, np.asarray(X[:, coding.firsts[i]])):
+            warn_user(IdentifierUsed(variable.name))
 
 
 def _arrived(tree: TreeModel, X: Any) -> NDArray[np.intp]:

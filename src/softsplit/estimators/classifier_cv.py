@@ -58,6 +58,7 @@ from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import End, Run, watched
 from softsplit.training.wide import WideRows
+from softsplit.variables import Coding, levels_of_numbers
 
 # Folds where ``cv`` is left to the library.
 FOLDS = 5
@@ -182,6 +183,7 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         )  # fmt: skip
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         trainer, axes["teacher"] = self._taught(trainer, rows, all_rows)
+        codings = self._levels(all_rows) if rows is all_rows else None
         # 3. Machine code is made ready before the time of a limit counts.
         smooth = not whole.problem.penalties.counts or len(axes["penalty"]) > 1
         summed = whole.n_rows > ROWS.row_sums
@@ -202,7 +204,11 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
                 self._selection,
                 given=self.strengths is not None or not is_auto(self.n_strengths),
             )
+            if codings is not None:
+                search.levelled = search.trainer.levelled(*codings)
             search.run(axes)
+            if codings is not None and search.trainer is search.levelled:
+                all_rows, self.coding_ = rows.recoded(*codings), codings[1]
             chosen = self._choose(search, axes, all_rows)
             observer.working("training the chosen tree on all rows")
             run = replace(run, budget=refit_budget(run.budget))
@@ -215,6 +221,27 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
                 raise KeyboardInterrupt  # the second one: it is to end now
             train_chosen(self, chosen, search, all_rows, run)
             self._remember_candidates(search, chosen, all_rows)
+
+    def _levels(self, rows: TrainingRows) -> tuple[Coding, Coding] | None:
+        """The coding of the rows, and that with levels in place of whole numbers of few values,
+        where they may be tried.
+
+        What is said of columns speaks of numbers.
+        """
+        said = self.groups is not None or rows.rules is not None or rows.monotone is not None
+        if type(rows) is not Rows or not isinstance(rows.X, np.ndarray):
+            return None
+        if said or rows.rated is not None or not formulation_of(self.loss).choice.scores_rows:
+            return None
+        coding = rows.coding
+        if coding is None:
+            named = rows.names is not None
+            names = rows.names.tolist() if named else [f"x{j}" for j in range(rows.X.shape[1])]
+            coding = Coding.of_numbers(names, np.median(rows.X, axis=0), named)
+        kinds = self.feature_types or {}
+        kept = {name if isinstance(name, str) else coding.names[name] for name in kinds}
+        levels = levels_of_numbers(coding, rows.X, rows.weight, kept)
+        return None if levels is None else (coding, levels)
 
     def _remember_candidates(
         self, search: CandidateSearch, chosen: Key, rows: TrainingRows

@@ -18,8 +18,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit, xlogy
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled_plainly, inlined
@@ -45,16 +43,6 @@ class Rows(NamedTuple):
     gain: FloatArray
     shares: FloatArray
     weights: FloatArray
-
-    def classes(self, scores: FloatArray) -> NDArray[np.intp]:
-        """Return the most probable class of every row, (n_rows,)."""
-        return np.argmax(self.base + expit(scores)[:, None] * self.gain, axis=1)
-
-    @property
-    def nothing_known(self) -> float:
-        """Return f where every row gets the class shares of all rows."""
-        totals = self.weights @ self.shares
-        return float(-xlogy(totals, totals / totals.sum()).sum())
 
 
 class Gate(NamedTuple):

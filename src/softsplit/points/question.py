@@ -7,7 +7,6 @@
    or none, accepted if f, with centre and slope refitted, and prices fall.
 3. Add the first that pays of the further look-ups that promise most.
 4. Repeat 2 and 3 until little is gained; the best of all starts.
-5. Terms that decide nothing go.
 """
 
 from __future__ import annotations
@@ -80,21 +79,19 @@ LEAST_GAIN = 1e-6
 
 LEAST_WEIGHT = 1e-12
 
-# A term goes whose removal changes the class of so few rows, and the likelihood by so small a part
-# of that without features; it is tried if it seems to lose no more than a few times that.
-CHANGED, WORTH, ROUGHLY = 0.01, 0.005, 2.0
-
 # A change is tried that loses at most so much under the quadratic model.
 SLACK = 1.0
 
 
 @dataclass(frozen=True)
 class Question:
-    """The look-ups of a question by variable, the gate, and the sums of points (n_rows,)."""
+    """The look-ups of a question by variable with their price, the gate, and the sums of points
+    (n_rows,)."""
 
     terms: Mapping[int, Term]
     gate: Gate
     sums: FloatArray
+    price: float = 0.0
 
     @property
     def lookups(self) -> dict[int, Lookup]:
@@ -107,8 +104,8 @@ class Question:
 
     @property
     def objective(self) -> float:
-        """f and the prices of the terms."""
-        return self.gate.value + sum(term.price for term in self.terms.values())
+        """f and the price of the terms."""
+        return self.gate.value + self.price
 
 
 def sums_of(terms: Mapping[int, Term]) -> FloatArray:
@@ -141,8 +138,7 @@ class QuestionSearch:
         else:
             starts = [self._fitted(known.terms, known.sums, known.gate)]
         searched = [self._climb(start, effects) for start in starts]
-        best = min(searched, key=lambda question: question.objective, default=None)
-        return best if best is None else self._trimmed(best)
+        return min(searched, key=lambda question: question.objective, default=None)
 
     def _starts(self, effects: Mapping[int, Effect], centre: float) -> list[Question]:
         """Return the effects in points: in tables, and slopes where the soft tree has them."""
@@ -203,9 +199,16 @@ class QuestionSearch:
         ``needed`` is the objective that the question must fall below to be of use.
         """
         ridge = self.options.ridge * sum(term.variance for term in terms.values())
-        needed -= sum(term.price for term in terms.values())
+        price = sum(term.price for term in terms.values())
+        price += self.options.prices.of_length(len(terms))
+        needed -= price
         fitted = fit_gate(self.rows, sums, gate, ridge, self.options.steepest, STEPS, needed)
-        return Question(terms, fitted, sums)
+        return Question(terms, fitted, sums, price)
+
+    def _dearer(self, n_terms: int) -> float:
+        """Return what one more than so many look-ups costs, beside its own price."""
+        prices = self.options.prices
+        return prices.of_length(n_terms + 1) - prices.of_length(n_terms)
 
     def _changed(
         self, question: Question, variable: int, term: Term | None, second: FloatArray
@@ -262,7 +265,8 @@ class QuestionSearch:
             sloped = self._sloped(variable, effects[variable], slope, sums[1])
             terms += [] if sloped is None else [sloped]
         costs = [(target.cost(term.cells) + term.price, term) for term in terms if term.varies]
-        none = [(target.cost(np.zeros(len(old.cells))), None)]
+        saved = self._dearer(len(question.terms) - 1)
+        none = [(target.cost(np.zeros(len(old.cells))) - saved, None)]
         least = target.cost(old.cells) + old.price + SLACK
         for cost, term in sorted([*costs, *none], key=lambda pair: pair[0]):
             same = term is not None and np.ptp(term.cells - old.cells) == 0.0
@@ -272,39 +276,12 @@ class QuestionSearch:
                     return better
         return question
 
-    def _trimmed(self, question: Question) -> Question:
-        """Return the question without terms that decide nothing, one after the other.
-
-        Without such a term fewer than ``CHANGED`` of the rows get another class, and f rises by
-        less than ``WORTH`` of what it is where nothing is known.
-        """
-        worth = WORTH * self.rows.nothing_known
-        while len(question.terms) > 1:
-            first, second = derivatives(self.rows, question.sums, question.gate)
-            classes, shorter = self.rows.classes(question.scores), []
-            for variable, term in question.terms.items():
-                sums = term.column.sums(first), term.column.sums(second)
-                target = target_of(*sums, term.cells, question.gate.slope)
-                lost = target.cost(np.zeros(len(term.cells))) - target.cost(term.cells)
-                if lost < ROUGHLY * worth:
-                    shorter.append(self._with(question, variable, None, second))
-            shorter = [
-                other for other in shorter
-                if other.gate.value < question.gate.value + worth
-                and (self.rows.classes(other.scores) != classes) @ self.rows.weights
-                < CHANGED * self.rows.weights.sum()
-            ]  # fmt: skip
-            if not shorter:
-                break
-            question = min(shorter, key=lambda other: other.gate.value)
-        return question
-
     def _extended(self, question: Question) -> Question:
         """Return the question with the first further look-up that is worth its price."""
         if len(question.terms) >= self.options.prices.most_terms:
             return question
         first, second = derivatives(self.rows, question.sums, question.gate)
-        candidates = []
+        dearer, candidates = self._dearer(len(question.terms)), []
         for variable, column in enumerate(self.columns):
             if variable in question.terms:
                 continue
@@ -312,7 +289,7 @@ class QuestionSearch:
             target = target_of(column.sums(first), column.sums(second), zero, question.gate.slope)
             without = target.cost(zero)
             for term in self._tables(variable, target):
-                cost = target.cost(term.cells) + term.price - without
+                cost = target.cost(term.cells) + term.price + dearer - without
                 if cost < 0 and term.varies:
                     candidates.append((cost, variable, term))
         for _, variable, term in sorted(candidates, key=lambda candidate: candidate[:2])[:TRIED]:

@@ -32,6 +32,9 @@ from softsplit.points.fits import fit_counts, fit_steps
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.lookup import LEAST_STEPS, Lookup, rounded
 
+# Look-ups of a question that are read at a glance.
+READABLE = 4
+
 
 class Prices(NamedTuple):
     """What must be gained, in units of log-likelihood, for what a reader has to read.
@@ -55,6 +58,8 @@ class Prices(NamedTuple):
         Most points of a step or level, of each counted step, or per unit of a slope.
     most_blocks, most_terms : int
         Most steps of a table, and look-ups of a question.
+    beyond : float
+        Of each look-up of a question beyond the first ``READABLE``.
     """
 
     look_up: float = 0.25
@@ -67,6 +72,11 @@ class Prices(NamedTuple):
     most_points: int = 10
     most_blocks: int = 4
     most_terms: int = 8
+    beyond: float = 2.5
+
+    def of_length(self, n_terms: int) -> float:
+        """Return the price of so many look-ups in one question, beside their own."""
+        return self.beyond * max(0, n_terms - READABLE)
 
 
 @dataclass(frozen=True)

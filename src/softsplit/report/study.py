@@ -26,6 +26,7 @@ from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.fitted.profile import TableProfile
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import named_columns
+from softsplit.reading.text import export_text
 from softsplit.report.same_tree import fit_options, strength_of
 from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
@@ -35,6 +36,7 @@ from softsplit.support.messages import AdvisedError, visible
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import load
 from softsplit.training.run import NO_QUESTION_YET
+from softsplit.variables import IdentifierUsed
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
             anew, search = True, None
         else:
             tree, provenance, score, anew, search = _chosen(rows, options, began)
-    said = [w.message for w in caught if issubclass(w.category, ConvergenceWarning)]
+    told = (ConvergenceWarning, IdentifierUsed)
+    said = [w.message for w in caught if issubclass(w.category, told)]
     cut = [message for message in said if isinstance(message, CutShortWarning)]
     notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
     if np.any(tree.weights_):  # another tree of this fit asked none
@@ -278,7 +281,8 @@ def _chosen(
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None, bool, SoftTreeClassifierCV]:
     """Return the tree, how it came about, its score, whether it was trained anew, and the search.
 
-    The chosen settings are trained as if they had been given, so that they give the tree again.
+    The chosen settings are trained as if they had been given: where they give the tree again, that
+    is said. Of a part of the rows the tree on all of them is taken.
     """
     _check_choice(rows.y)
     n_rows, n_features = rows.matrix.shape
@@ -314,7 +318,10 @@ def _chosen(
     elif search.targets_ is None and (part < 1 or search.end_ == "complete"):
         try:
             whole = _on_all_rows(rows, options, search, part, began)
-            anew = whole.end_ == "complete" or _fits_better(whole, tree, rows)
+            if part < 1:
+                anew = whole.end_ == "complete" or _fits_better(whole, tree, rows)
+            else:  # else the tree of the choice, as Python gives it
+                anew = whole.end_ == "complete" and export_text(whole) == export_text(tree)
             kept = copy.copy(tree).set_params(**_strengths(search, options, part))
             tree = whole if anew else kept
             # The held-out rows of the choice were judged by trees with these settings.

@@ -71,6 +71,8 @@ class CandidateSearch:
         Candidates that were scored.
     dropped : set of Candidate
         Candidates that were behind on the first folds, and not judged on the others.
+    levelled : FoldTrainer, optional
+        Trains on the same rows with levels in place of whole numbers of few values.
     """
 
     trainer: FoldTrainer
@@ -82,6 +84,7 @@ class CandidateSearch:
     given: bool = False
     seen: set[Candidate] = field(default_factory=set)
     dropped: set[Candidate] = field(default_factory=set)
+    levelled: FoldTrainer | None = None
 
     def run(self, axes: dict[str, Sequence[Any]]) -> None:
         """Compare candidates until the search ends by itself, by its budget or by Ctrl-C.
@@ -95,9 +98,13 @@ class CandidateSearch:
         """Vary one setting after the other around the best candidate so far."""
         first = Candidate(**{name: values[0] for name, values in axes.items()})
         choice = first.formulation.choice
-        for name in ("scale", "penalty", "scope"):
-            self._vary(first, name, axes[name])
-        self._deepen(first, axes["depth"], axes["ridge"])
+        self._grow(first, axes)
+        if self._levels_are_ahead(first, axes["depth"]):
+            assert self.levelled is not None
+            self.trainer, known = self.levelled, self.board
+            self.board = Scoreboard(known.n_folds, known.unit)
+            self.seen.clear()
+            self._grow(first, axes)
         for name in choice.varied:
             self._vary(first, name, axes[name])
         self._vary(first, "teacher", axes.get("teacher", (0.0,)))
@@ -108,6 +115,34 @@ class CandidateSearch:
                 self._finish(candidate)
         if self.trainer.pointed and self.board.folds:
             self._point()
+
+    def _grow(self, first: Candidate, axes: dict[str, Sequence[Any]]) -> None:
+        """Vary scaling, penalty, scope and depth."""
+        for name in ("scale", "penalty", "scope"):
+            self._vary(first, name, axes[name])
+        self._deepen(first, axes["depth"], axes["ridge"])
+
+    def _levels_are_ahead(self, first: Candidate, depths: Sequence[int]) -> bool:
+        """Whether trees on levels in place of numbers are clearly better on the first folds.
+
+        They have a level more than the smallest trees: codes often act together.
+        """
+        choice, known = first.formulation.choice, self.board.rows()
+        judged = choice.scores_rows and self.trainer.scoring.samplewise and known
+        if self.levelled is None or not judged or self.trainer.run.budget.exhausted:
+            return False
+        leader = self._leader(first)
+        deep = leader._replace(depth=max(leader.depth, depths[min(1, len(depths) - 1)]))
+        folds = range(min(FIRST_FOLDS, self.board.n_folds))
+        board, numbers = Scoreboard(len(folds), self.board.unit), (leader, -1.0)
+        self.observer.working("comparing numbers as levels", len(folds))
+        self.levelled.evaluate([deep], self._screen([deep]), board, folds)
+        if not board.rows():
+            return False
+        levels = board.best(price=PRICES[self.selection])
+        whole = self.board.folds[self.board.best(known, PRICES[self.selection])]
+        board.folds[numbers] = {fold: whole[fold] for fold in folds if fold in whole}
+        return not board.close(numbers, levels)
 
     def _point(self) -> None:
         """Judge trees of the chosen row in whole points, and of a sparser one if those are large.

@@ -46,7 +46,7 @@ from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows
 from softsplit.training.run import CheckRows, Run
 from softsplit.tree.parameters import TreeParameters
-from softsplit.variables import Coding
+from softsplit.variables import Coding, levelled_columns
 
 FIRST_FOLDS = 2
 """Folds on which settings compete, where the best of them alone is judged on the others."""
@@ -114,6 +114,8 @@ class FoldTrainer:
         Validates rows that the user gave to the solver.
     coding : Coding, optional
         How the columns were made of the variables of a table.
+    kinds : dict
+        Columns whose numbers are taken as levels, as of ``feature_types``.
     pointed : bool
         Whether the chosen tree will be in whole points.
     soft_targets : SoftTargets, optional
@@ -129,6 +131,7 @@ class FoldTrainer:
     run: Run
     check: CheckRows
     coding: Coding | None = None
+    kinds: Mapping[Any, str] = field(default_factory=dict)
     pointed: bool = False
     soft_targets: SoftTargets | None = None
     observer: Observer = field(default_factory=Observer)
@@ -148,6 +151,16 @@ class FoldTrainer:
         """Whether the problem and the paths of a fold are kept for other candidates."""
         choice = candidate.formulation.choice
         return choice.scores_rows and not (self.large and fold >= FIRST_FOLDS)
+
+    def levelled(self, numbers: Coding, levels: Coding) -> FoldTrainer:
+        """Return what trains on the same rows, now coded as ``levels``, with the same folds."""
+        return replace(
+            self,
+            rows=self.rows.recoded(numbers, levels).nameless(),
+            coding=levels,
+            kinds=levelled_columns(numbers, levels),
+            memory=FoldMemory(),
+        )
 
     def fold_rows(self, fold: int) -> tuple[Rows, Rows]:
         """Return training and test rows of a fold; cached where coding them takes work."""

@@ -226,7 +226,14 @@ class Scoreboard:
         if not pointed:
             return self.traded(selection)
         best = self.best(pointed)
-        return min((key for key in pointed if self.close(key, best)), key=self.size)
+        near = [k for k in pointed if self.close(k, best) and self._right_as_often(k, best)]
+        return min(near, key=self.size)
+
+    def _right_as_often(self, key: Key, best: Key) -> bool:
+        """Whether the mean score is lower by no more than its standard error over the folds."""
+        differences = _numbers(self.values(best, "score") - self.values(key, "score"))
+        mean, error = mean_and_error(differences, np.ones(len(differences)))
+        return len(differences) < 2 or bool(mean <= error + 1e-12)
 
     def traded(self, selection: str) -> Key:
         """Return the row of the trade; of scored folds, the sparsest row close to the best."""

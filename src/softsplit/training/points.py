@@ -28,7 +28,7 @@ from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, pointed
 from softsplit.support.arrays import FloatArray
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import split_scores
+from softsplit.tree.routing import mixed_values, split_scores
 from softsplit.tree.scaling import LinearScaling
 from softsplit.variables import Coding, MonotoneEffects
 from softsplit.variables.lookup import Lookup
@@ -41,6 +41,11 @@ TRIED_VARIABLES = 40
 # A question whose smaller side has less than these parts of the rows that reach it, and of the rows
 # of every class, divides hardly anybody.
 LEAST_SIDE, LEAST_OF_CLASS = 0.01, 0.1
+
+
+# A term goes whose removal changes the class of so few rows, and the likelihood by so small a part
+# of that without features.
+CHANGED, WORTH = 0.01, 0.005
 
 
 @dataclass(frozen=True)
@@ -250,9 +255,10 @@ def decisive_walk(
     """Return the tree and its walk without questions that decide nothing, on the look-ups.
 
     1. The walk of the tree, with whole thresholds.
-    2. The lowest question whose sides predict one class, or that divides hardly anybody; without
-       one, or where it is the only question, the walk is complete.
-    3. The question becomes the same for all rows: its leaves are mixed, or all go to one side.
+    2. The lowest question whose sides predict one class, or that divides hardly anybody, becomes
+       the same for all rows: its leaves are mixed, or all go to one side.
+    3. Without one, the term that is missed least, if it decides nothing; without one, or where it
+       is the only question, the walk is complete.
 
     An only question is kept for its probabilities; see ``_dividing``.
     """
@@ -264,16 +270,60 @@ def decisive_walk(
             walk = walk.counted(rows, parts.scaling, gains)
             rounded, walk = parts.in_order(rounded, walk, gains)
         # 2. a question that decides nothing
-        dead = _undecided(walk, rows)
-        if dead is None:
-            return rounded, _dividing(walk, rows)
-        # 3. the same for all rows
-        branch, share = dead
         weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
-        weights[:, branch] = 0.0
-        share = float(np.clip(share, 1e-9, 1.0 - 1e-9))
-        thresholds[branch] = -np.log(share / (1.0 - share)) / steepness
-        tree = TreeParameters(weights, thresholds, tree.leaf_values)
+        dead = _undecided(walk, rows)
+        if dead is not None:
+            branch, share = dead
+            weights[:, branch] = 0.0
+            share = float(np.clip(share, 1e-9, 1.0 - 1e-9))
+            thresholds[branch] = -np.log(share / (1.0 - share)) / steepness
+            tree = TreeParameters(weights, thresholds, tree.leaf_values)
+            continue
+        # 3. a term that does
+        shorter = _shorter(tree, walk, rows, steepness)
+        if shorter is None:
+            return rounded, _dividing(walk, rows)
+        tree = shorter
+
+
+def _shorter(
+    tree: TreeParameters, walk: Walk, rows: Arriving, steepness: float
+) -> TreeParameters | None:
+    """The tree without the term that is missed least; None where every term decides something.
+
+    In place of a term its mean in the rows is added. It decides nothing where fewer than
+    ``CHANGED`` of the rows get another class, and the log-loss rises by less than ``WORTH`` of what
+    it is where nothing is known.
+    """
+    total, labels = rows.weights.sum(), rows.labels
+    counts = np.bincount(labels, rows.weights)
+    worth = -WORTH * float(xlogy(counts, counts / total).sum())
+    holds = np.array([walk.holds(t, rows.features.T) for t in range(len(walk.thresholds))])
+    classes = walk.classes[arrivals(holds)]
+    least, best, known = np.inf, None, 0.0
+
+    def loss(some: TreeParameters) -> float:
+        shares = mixed_values(some, rows.features, steepness)[labels, np.arange(len(labels))]
+        return -float(rows.weights @ np.log(np.maximum(shares, 1e-12)))
+
+    for j, t in zip(*np.nonzero(tree.weights), strict=True):
+        if np.count_nonzero(tree.weights[:, t]) == 1:
+            continue
+        mean = float(np.average(rows.features[j], weights=rows.weights))
+        sums = walk.coefficients[t] @ rows.features - rows.features[j] + mean
+        others = holds.copy()
+        others[t] = sums > walk.thresholds[t]
+        if (walk.classes[arrivals(others)] != classes) @ rows.weights >= CHANGED * total:
+            continue
+        weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+        thresholds[t] -= weights[j, t] * mean / tree.n_features
+        weights[j, t] = 0.0
+        shorter = TreeParameters(weights, thresholds, tree.leaf_values)
+        known = known or loss(tree)
+        lost = loss(shorter) - known
+        if lost < min(worth, least):
+            least, best = lost, shorter
+    return best
 
 
 def _undecided(walk: Walk, rows: Arriving) -> tuple[int, float] | None:

@@ -29,7 +29,13 @@ from softsplit.support.hinged_table import HingedTable
 from softsplit.support.inputs import on_host
 from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import Scaling, fit_scaling
-from softsplit.variables import Coding, MonotoneEffects, Shared
+from softsplit.variables import (
+    Coding,
+    MonotoneEffects,
+    Shared,
+    column_groups,
+    recoded_columns,
+)
 
 
 class ColumnSubset(NamedTuple):
@@ -211,6 +217,21 @@ class Rows:
     def nameless(self) -> Self:
         """Return the rows without column names, as scorers on folds receive them."""
         return replace(self, names=None, coding=None)
+
+    def recoded(self, coding: Coding, levels: Coding) -> Self:
+        """Return the rows of ``coding`` with ``levels`` in place of some numbers.
+
+        Columns of a variable are a group.
+        """
+        firsts = dict(zip(coding.firsts, levels.firsts, strict=True))
+        return replace(
+            self,
+            X=recoded_columns(coding, levels, self.X),
+            names=np.array(levels.column_names, dtype=object),
+            coding=levels,
+            groups=column_groups(levels, levels.names, None),
+            shared=tuple(replace(one, first=firsts[one.first]) for one in self.shared),
+        )
 
     @property
     def costly_folds(self) -> bool:

@@ -116,7 +116,7 @@ class CodedRows:
         names = [variable.name for variable in old.variables]
         if coding is old or names != [variable.name for variable in coding.variables]:
             return self
-        if coding.pointed or old.pointed:
+        if coding.pointed or old.pointed or coding.kinds != old.kinds:
             X = coding.recoded(self.X, old, self.cells)
             shared = coding.shared_levels(self.cells) if self.shared and not coding.pointed else ()
             return CodedRows(X, coding, self.cells, shared, self.apart)
@@ -228,6 +228,8 @@ class Coding:
                 continue
             old = np.zeros(0) if cells else np.asarray(X[:, trained.columns_of(i)])
             own = cells[i] if cells else trained.variables[i].decoded(old)
+            if variable.kind != trained.variables[i].kind:  # numbers that are taken as levels
+                own = variable.cells_of_numbers(own)
             coded[:, self.columns_of(i)] = variable.coded(own)
         return coded
 

@@ -61,6 +61,20 @@ class ColumnsLeftOut(UserWarning):
         )
 
 
+class IdentifierUsed(UserWarning):
+    """Warns that a tree asks for a column that seems to number the rows."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"column {shown(self.name, 40)} seems to number the rows, and the tree asks for it: "
+            "new rows have other numbers; leave the column out."
+        )
+
+
 def learn(
     X: Any,
     labels: NDArray[np.int64],

@@ -269,6 +269,10 @@ class Variable:
         numbers, missing = table[codes], codes < 0
         return Cells(numbers, missing, np.isnan(numbers) & ~missing, (codes, texts))
 
+    def cells_of_numbers(self, cells: Cells) -> Cells:
+        """Return the cells of a variable of levels whose texts are the numbers of ``cells``."""
+        return self._level_cells(distinct(pd.Series(cells.numbers)))
+
     @property
     def n_rare(self) -> int:
         """Levels of training that are too rare to be listed; 0 where they are not known."""
