@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 import softsplit.report
-from softsplit import SoftTreeClassifier, dumps_model, loads_model
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    export_text,
+    loads_model,
+)
 from softsplit.data import Table, learn
 from softsplit.report import FitOptions, comparison, fit_tree, rows_of, walk_path
 from softsplit.report.comparison import ComparisonOptions
+from softsplit.variables import IdentifierUsed
 from tables import people
 
 GIVEN = FitOptions(depth=1, strength=0.05)
@@ -53,3 +60,14 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     assert data.trees[data.chosen] is data.tree is tree
     assert said[0].startswith("training 3 trees") and said[1].startswith("judging 3 trees")
     assert not data.interrupted
+
+
+def test_the_command_line_has_the_tree_of_python_and_says_that_rows_are_numbered():
+    table = people().assign(serial=np.arange(len(people())))
+    table["risk"] = np.where(table["serial"] < 30, "low", "high")
+    rows = learn(Table("people", table.astype(str)), "risk", {"serial": "number"})
+    fitted = fit_tree(rows)
+    with pytest.warns(IdentifierUsed, match="column 'serial' seems to number the rows"):
+        search = SoftTreeClassifierCV(random_state=0).fit(*rows.part())
+    assert export_text(fitted.tree) == export_text(search)
+    assert any("column 'serial'" in note for note in fitted.notes)

@@ -20,6 +20,7 @@ from softsplit.training.points import decisive_walk, in_points
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import End, train
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import mixed_values
 from softsplit.variables import learn
 from softsplit.variables.shares import level_shares, out_of_fold

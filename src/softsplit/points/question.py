@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -128,11 +129,17 @@ class QuestionSearch:
     ) -> None:
         self.columns, self.rows, self.options = columns, rows, options
         self.directions = directions
+        self.own: frozenset[int] = frozenset()
 
     def best(
         self, effects: Mapping[int, Effect], centre: float, known: Question | None = None
     ) -> Question | None:
-        """Return the best question, from ``known`` alone if that is given; None without a start."""
+        """Return the best question, from ``known`` alone if that is given; None without a start.
+
+        A look-up of a variable that has no effect here costs more, log p nats if there are p
+        variables: the best of so many fits noise as well (risk inflation, Foster and George 1994).
+        """
+        self.own = frozenset(effects)
         if known is None:
             starts = self._starts(effects, centre)
         else:
@@ -188,8 +195,10 @@ class QuestionSearch:
         )  # fmt: skip
 
     def _tables(self, variable: int, target: Target) -> list[Term]:
-        direction = self.directions.get(variable, 0)
-        return table_terms(self.columns[variable], target, self.options.prices, direction)
+        direction, prices = self.directions.get(variable, 0), self.options.prices
+        if variable not in self.own:
+            prices = prices._replace(look_up=prices.look_up + log(len(self.columns)))
+        return table_terms(self.columns[variable], target, prices, direction)
 
     def _fitted(
         self, terms: Mapping[int, Term], sums: FloatArray, gate: Gate, needed: float = np.inf

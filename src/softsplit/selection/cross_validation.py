@@ -374,7 +374,8 @@ class FoldTrainer:
         began = time.perf_counter()
         prepared, tested = self._on_fold(candidate.family, fold, once=True)
         coding = self.coding if prepared.coding is None else prepared.coding
-        parts = pointed_parts(replace(prepared, coding=coding), score.tree, rounds=1)
+        whole = with_ridge(replace(prepared, coding=coding), candidate)
+        parts = pointed_parts(whole, score.tree, rounds=1)
         if parts is None:
             return score
         tree = tested.pointed(parts)

@@ -202,7 +202,7 @@ def in_points(
     ]
     # 2. The search.
     labels = np.asarray(rows.labels, dtype=np.intp)
-    options = _options(prepared.problem.limits.terms)
+    options = _options(prepared)
     solution = pointed(
         columns, soft, np.array(tree.leaf_values), labels, rows.weights, options,
         _directions(prepared, coding, tree, places), rounds,
@@ -214,11 +214,12 @@ def in_points(
     return parts if allowed(prepared, parts, parts.parameters) else None
 
 
-def _options(most_terms: int | None) -> SearchOptions:
-    if most_terms is None:
-        return DEFAULTS
-    most = min(most_terms, DEFAULTS.prices.most_terms)
-    return replace(DEFAULTS, prices=DEFAULTS.prices._replace(most_terms=most))
+def _options(prepared: Prepared) -> SearchOptions:
+    """The ridge of training, and no more look-ups in a question than are allowed."""
+    problem, prices = prepared.problem, DEFAULTS.prices
+    most = min(problem.limits.terms or prices.most_terms, prices.most_terms)
+    ridge = problem.ridge / problem.row_unit
+    return replace(DEFAULTS, ridge=ridge, prices=prices._replace(most_terms=most))
 
 
 def _directions(

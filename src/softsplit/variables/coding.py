@@ -185,6 +185,11 @@ class Coding:
         """Whether some number has knots."""
         return any(variable.n_hinges for variable in self.variables)
 
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each variable."""
+        return [variable.kind for variable in self.variables]
+
     @cached_property
     def pointed(self) -> bool:
         """Whether some columns are look-ups."""
