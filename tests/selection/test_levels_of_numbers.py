@@ -46,7 +46,8 @@ def test_codes_that_act_together_are_taken_as_levels() -> None:
 @pytest.mark.parametrize("kinds", [None, {"shape": NUMBER, "colour": NUMBER, "size": NUMBER}])
 def test_numbers_stay_numbers(kinds: dict[str, str] | None) -> None:
     X = codes()
-    y = (X["shape"] + X["colour"] + X["weight"] > 5).astype(int)
+    noise = np.random.default_rng(1).logistic(size=len(X))
+    y = (X["shape"] + X["colour"] + X["weight"] + noise > 5).astype(int)
     if kinds is not None:
         y = ((X["shape"] == 2) ^ (X["colour"] == 3)).astype(int)
     model = SoftTreeClassifierCV(random_state=0, feature_types=kinds, depths=[2]).fit(X, y)

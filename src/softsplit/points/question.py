@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from types import MappingProxyType
@@ -117,7 +117,9 @@ def sums_of(terms: Mapping[int, Term]) -> FloatArray:
 class QuestionSearch:
     """The search for one question; see the module.
 
-    ``directions`` says of variables whose points may only grow (1) or fall (-1) with the value.
+    ``directions`` says of variables whose points may only grow (1) or fall (-1) with the value. A
+    look-up of a variable that is not among its ``own`` costs more, log p nats if there are p
+    variables: the best of so many fits noise as well (risk inflation, Foster and George 1994).
     """
 
     def __init__(
@@ -126,20 +128,16 @@ class QuestionSearch:
         rows: Rows,
         options: SearchOptions = DEFAULTS,
         directions: Mapping[int, int] = MappingProxyType({}),
+        own: Collection[int] = (),
     ) -> None:
         self.columns, self.rows, self.options = columns, rows, options
         self.directions = directions
-        self.own: frozenset[int] = frozenset()
+        self.own = own
 
     def best(
         self, effects: Mapping[int, Effect], centre: float, known: Question | None = None
     ) -> Question | None:
-        """Return the best question, from ``known`` alone if that is given; None without a start.
-
-        A look-up of a variable that has no effect here costs more, log p nats if there are p
-        variables: the best of so many fits noise as well (risk inflation, Foster and George 1994).
-        """
-        self.own = frozenset(effects)
+        """Return the best question, from ``known`` alone if that is given; None without a start."""
         if known is None:
             starts = self._starts(effects, centre)
         else:

@@ -72,7 +72,7 @@ class Prices(NamedTuple):
     most_points: int = 10
     most_blocks: int = 4
     most_terms: int = 8
-    beyond: float = 2.5
+    beyond: float = 1.0
 
     def of_length(self, n_terms: int) -> float:
         """Return the price of so many look-ups in one question, beside their own."""

@@ -4,18 +4,19 @@
    experience of slopes and of other rows it keeps (distillation, Hinton et al. 2015).
 2. Question by question from the root, the others as they are: points by question.py.
 3. Leaves by expectation maximisation with all gates as they are.
-4. Steps 2 and 3 once more, from the points that each question has.
+4. Steps 2 and 3 once more, from the points that each question has; again without questions that
+   turn out to decide nothing, so that the others tell what they told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from softsplit.points.cells import CellColumn
 from softsplit.points.likelihood import Gate, Rows
@@ -69,13 +70,16 @@ def pointed(
     options: SearchOptions = DEFAULTS,
     directions: Sequence[Mapping[int, int]] = (),
     rounds: int = ROUNDS,
+    start: PointedTree | None = None,
+    idle: Collection[int] = (),
 ) -> PointedTree:
     """Return a soft tree in whole points.
 
     ``soft`` are its questions in heap order, ``leaves`` (n_classes, n_leaves) its class shares,
     ``labels`` positions of classes. ``directions`` says by question of variables whether their
     points may only grow (1) or fall (-1) with the value; those of missing values are free. Of
-    ``rounds`` those after the first find a little more.
+    ``rounds`` those after the first find a little more. They go on from ``start``, if it is given,
+    with the same answer for all rows to the questions ``idle``.
     """
     gates = expit(np.array([question.scores for question in soft]))
     # 1. Classes mixed with what the soft tree says.
@@ -84,10 +88,18 @@ def pointed(
     means = [float(np.average(question.scores, weights=weights)) for question in soft]
     nowhere = np.zeros(len(labels))
     questions = [Question({}, Gate(mean, 0.0, np.inf), nowhere) for mean in means]
+    if start is not None:
+        leaves = start.leaves
+        for t, question in enumerate(start.questions):
+            mean = float(np.average(expit(question.scores), weights=weights))
+            alike = Question({}, Gate(float(logit(mean)), 0.0, np.inf), nowhere)
+            questions[t] = alike if t in idle else question
+            gates[t] = expit(questions[t].scores)
+    own = frozenset().union(*(question.effects for question in soft))
     for _ in range(rounds):
         # 2. Questions, from the root.
         for t, question in enumerate(soft):
-            if not question.effects:
+            if not question.effects or t in idle:
                 continue
             answers, reach = node_answers(gates, leaves), node_reach(gates, 1.0 - gates)
             gain = reach[t][:, None] * (answers[2 * t + 1] - answers[2 * t + 2])
@@ -97,7 +109,7 @@ def pointed(
             )
             centre = float(np.average(question.scores - soft_sums, weights=weights))
             asked = directions[t] if directions else {}
-            search = QuestionSearch(columns, rows, options, asked)
+            search = QuestionSearch(columns, rows, options, asked, own)
             known = questions[t] if questions[t].terms else None
             best = search.best(question.effects, centre, known)
             if best is not None:

@@ -200,24 +200,38 @@ def in_points(
         SoftQuestion(score, _effects(prepared, coding, rows, columns, places, tree, t))
         for t, score in enumerate(scores)
     ]
-    # 2. The search.
-    labels = np.asarray(rows.labels, dtype=np.intp)
-    options = _options(prepared)
-    solution = pointed(
-        columns, soft, np.array(tree.leaf_values), labels, rows.weights, options,
-        _directions(prepared, coding, tree, places), rounds,
+    # 2. The search, again without questions that decide nothing.
+    options = _options(prepared, max(len(question.effects) for question in soft))
+    given = (
+        columns, soft, np.array(tree.leaf_values), np.asarray(rows.labels, dtype=np.intp),
+        rows.weights, options, _directions(prepared, coding, tree, places),
     )  # fmt: skip
-    if not any(question.terms for question in solution.questions):
-        return None
-    # 3. The tree on look-ups.
-    parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
-    return parts if allowed(prepared, parts, parts.parameters) else None
+    solution, idle = pointed(*given, rounds), set[int]()
+    while any(question.terms for question in solution.questions):
+        # 3. The tree on look-ups.
+        parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
+        more = _idle(prepared, parts, rows)
+        if not more:
+            return parts if allowed(prepared, parts, parts.parameters) else None
+        idle |= more
+        solution = pointed(*given, 1, solution, idle)
+    return None
 
 
-def _options(prepared: Prepared) -> SearchOptions:
-    """The ridge of training, and no more look-ups in a question than are allowed."""
+def _idle(prepared: Prepared, parts: PointedParts, rows: Arriving) -> set[int]:
+    """The questions of a tree that its walk does not ask."""
+    gains, steepness = np.eye(len(prepared.classes)), prepared.problem.steepness
+    walk = decisive_walk(parts, parts.values(prepared, rows), steepness, gains)[1]
+    asked = np.any(parts.parameters.weights, axis=0)
+    return set(np.flatnonzero(asked & ~np.any(walk.coefficients, axis=1)).tolist())
+
+
+def _options(prepared: Prepared, longest: int) -> SearchOptions:
+    """The ridge of training, and look-ups of a question: no more than are allowed, and than the
+    ``longest`` question of the soft tree has, if those are many."""
     problem, prices = prepared.problem, DEFAULTS.prices
-    most = min(problem.limits.terms or prices.most_terms, prices.most_terms)
+    most = max(prices.most_terms, longest)
+    most = min(problem.limits.terms or most, most)
     ridge = problem.ridge / problem.row_unit
     return replace(DEFAULTS, ridge=ridge, prices=prices._replace(most_terms=most))
 
