@@ -194,6 +194,6 @@ def test_a_term_that_decides_nothing_leaves_its_question():
     for weight, kept in ((1.0, [True, False]), (6.0, [True, True])):
         points = rows._replace(features=rows.features * np.array([[1.0], [weight]]))
         tree = TreeParameters(np.full((2, 1), 2.0), np.array([6.0]), leaves)
-        parts = SimpleNamespace(parameters=tree, monotone=None)
+        parts = SimpleNamespace(parameters=tree, monotone=None, ruled=False)
         walk = decisive_walk(parts, points, 1.0, np.eye(2))[1]
         assert (walk.coefficients[0] != 0).tolist() == kept

@@ -64,6 +64,8 @@ class PointedParts:
         The coding of training.
     monotone : MonotoneEffects, optional
         Required effects, on the look-ups.
+    ruled : bool
+        Whether rules speak of columns: no term leaves then.
     """
 
     coding: Coding
@@ -71,6 +73,7 @@ class PointedParts:
     lookups: tuple[tuple[int, Lookup], ...]
     trained: Coding
     monotone: MonotoneEffects | None = None
+    ruled: bool = False
 
     @property
     def scaling(self) -> LinearScaling:
@@ -295,7 +298,7 @@ def decisive_walk(
             tree = TreeParameters(weights, thresholds, tree.leaf_values)
             continue
         # 3. a term that does
-        shorter = _shorter(tree, walk, rows, steepness)
+        shorter = None if parts.ruled else _shorter(tree, walk, rows, steepness)
         if shorter is None:
             return rounded, _dividing(walk, rows)
         tree = shorter
@@ -476,4 +479,5 @@ def _parts(
         TreeParameters(weights, -gates[0] / steepness, solution.leaves),
         tuple((i, lookup) for i, _, lookup in placed),
         coding,
+        ruled=prepared.rules is not None,
     )
