@@ -82,7 +82,7 @@ class Printer(ABC):
                 return self.call(op.kind, [self(part) for part in args])
 
     def summed(self, terms: Sequence[Expression]) -> str:
-        text = self.inner(terms[0]) if _is_sum(terms[0]) else self(terms[0])
+        text = self(terms[0]) if _is_product(terms[0]) else self.inner(terms[0])
         for term in terms[1:]:
             sign, term = ("-", _turned(term)) if _is_negative(term) else ("+", term)
             text += f" {sign} {self.inner(term) if not _is_product(term) else self(term)}"
