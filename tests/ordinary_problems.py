@@ -2,8 +2,7 @@
 
 A problem is what somebody could bring who has a table and no idea of settings: 30 to 2,000 rows, 2
 to 26 classes, the rarest perhaps with four rows. ``complaint`` says what is wrong with the tree
-that the defaults make of it. A hundred small ones are part of the tests, five hundred are run by
-benchmarks/ordinary.py.
+that the defaults make of it. Small ones are part of the tests.
 """
 
 from __future__ import annotations
