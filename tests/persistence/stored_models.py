@@ -19,7 +19,15 @@ from sklearn.datasets import load_iris, load_wine
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from places import FILES
-from softsplit import Parity, RateConstraint, SoftTreeClassifier, SoftTreeClassifierCV, dumps_model
+from softsplit import (
+    Parity,
+    RateConstraint,
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    SoftTreeRegressorCV,
+    dumps_model,
+)
+from softsplit.estimators.row_reading import checked_rows
 
 N_ROWS = 12
 QUICK = {"n_starts": 1, "random_state": 0}
@@ -155,11 +163,19 @@ def cost_rates() -> Case:
     return tree.fit(np.insert(X, 1, 7.0, axis=1), y.astype(np.int32)), np.insert(X, 1, 7.0, axis=1)
 
 
+def number_table() -> Case:
+    """A number as the target: dates, levels and gaps, effects that are monotone, intervals."""
+    X = trips(200)[0]
+    fare = X["fare"].fillna(20.0) + 3.0 * (X["town"] == "Oslo") + (X["end"] - X["start"]).notna()
+    tree = SoftTreeRegressorCV(monotone={"fare": "+"}, cv=2, depth=1, random_state=0)
+    return tree.fit(X, fare.rename("price")), X
+
+
 CASES: dict[str, Callable[[], Case]] = {
     case.__name__.replace("_", "-"): case
     for case in (
         log_array, log_frame, log_table, log_costs, log_search, log_rates, log_edited,
-        cost_table, cost_rates, log_points,
+        cost_table, cost_rates, log_points, number_table,
     )
 }  # fmt: skip
 
@@ -182,7 +198,7 @@ if __name__ == "__main__":
         path.write_text(dumps_model(tree), encoding="utf-8")
         rows = X[:N_ROWS]
         said = {"labels": tree.predict(rows).tolist()}
-        said["probabilities"] = tree.predict_proba(rows).tolist()
+        said["probabilities"] = tree.tree_.surface(checked_rows(tree, rows)).tolist()
         path.with_suffix(".expected").write_text(
             json.dumps(as_rows(rows) | said, indent=None) + "\n"
         )
