@@ -53,7 +53,7 @@ class CoefficientsDisplay:
         shares = getattr(tree, "feature_importances_", np.zeros(columns.max() + 1))
         used = used[np.lexsort((columns, -shares[columns]))]  # those of one column together
         names = [model.feature_names[j] for j in used]
-        return cls(weights[used], names, [f"split {i + 1}" for i in range(len(splits))]).plot(ax)
+        return cls(weights[used], names, [f"question {i + 1}" for i in range(len(splits))]).plot(ax)
 
     def plot(self, ax: Any = None) -> CoefficientsDisplay:
         """Draw on ``ax`` or on a new figure."""

@@ -17,7 +17,7 @@ from softsplit.plots.canvas import (
     minus,
     plain,
 )
-from softsplit.reading.equations import Split, arriving_text, rank_places
+from softsplit.reading.equations import Split, rank_places, right_text
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
 from softsplit.reading.outline import OutlineNode, class_counts, outline, side_words
 from softsplit.reading.palette import ink_on
@@ -155,16 +155,14 @@ class TreeDisplay:
 
     def _note(self, end: OutlineNode) -> list[str]:
         """How many rows end in a leaf, and how many of them are of its class."""
-        if self.flow is None and self.model.walk is None:
-            return []
+        k = end.classes[0][0]
         if self.flow is None:
-            rows, *classes = arriving_text(self.model, list(end.leaves)).split(": ", 1)
-            listed = classes[0].split(", ") if classes else []
-            return [rows, *(plain(text, LONGEST_NAME) for text in listed[:LEAF_CLASSES])]
+            walk = self.model.walk
+            return [] if walk is None else [right_text(walk.counts[:, list(end.leaves)].sum(1), k)]
         total = self.flow[:, end.node].sum()
         if len(self.flow) == 1:
             return [f"{total:.0f} rows"]
-        return [f"{self.flow[end.classes[0][0], end.node]:.0f} of {total:.0f} rows"]
+        return [right_text(np.round(self.flow[:, end.node]), k)]
 
     def _box(self, sheet: TreeSheet, box: NodeBox, colours: list[Any], scale: float) -> None:
         from matplotlib.patches import FancyBboxPatch
@@ -271,19 +269,19 @@ def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:
 def _condition_lines(place: int, split: Split, max_terms: int | None, precision: int) -> list[str]:
     """Number of the split, a term to a line, the threshold, and how sharp it is."""
     if not split.features:
-        return [f"split {place}", split.always(precision)]
+        return [f"question {place}", split.always(precision)]
     if split.digits is None:  # of a walk: numbers are written as they are
         terms = [_signed(term) for term in split.terms(most_terms=max_terms)]
         return [f"question {place}", *terms, *([minus(split.bound())] if split.bound() else [])]
     terms = [_signed(term) for term in split.terms(precision, max_terms)]
     if split.lefts is not None:
-        return [f"split {place}", *terms, split.certainty()]
+        return [f"question {place}", *terms, split.certainty()]
     if split.sure is not None:
         low, high = (minus(number(value, precision)) for value in split.sure)
         sure = f"sure outside {low} to {high}"
     else:
         sure = f"sure when more than {number(split.width, 2)} away"
-    return [f"split {place}", *terms, minus(split.bound(precision + 1)), sure]
+    return [f"question {place}", *terms, minus(split.bound(precision + 1)), sure]
 
 
 def _signed(term: str) -> str:

@@ -336,13 +336,26 @@ def arriving_text(model: TreeModel, leaves: Sequence[int]) -> str:
     assert model.walk is not None
     counts = model.walk.counts[:, list(leaves)].sum(axis=1)
     total = float(counts.sum())
+    if not total > 0:
+        return right_text(counts, 0)
+    listed = _listed(counts / total, int(model.walk.classes[leaves[0]]))
+    return f"{_rows_text(total)}: " + ", ".join(
+        visible(model.labels[k]) + share for k, share in listed
+    )
+
+
+def right_text(counts: FloatArray, k: int) -> str:
+    """How many rows arrive, from their counts by class, and how many of them are of class k."""
+    total = float(counts.sum())
     if np.isnan(total):
         return UNCOUNTED
     if total == 0:
         return "no training row"
-    rows = f"{number(total, None if total == round(total) else 4)} row{'' if total == 1 else 's'}"
-    listed = _listed(counts / total, int(model.walk.classes[leaves[0]]))
-    return f"{rows}: " + ", ".join(visible(model.labels[k]) + share for k, share in listed)
+    return f"{_rows_text(total)}, {whole_percentage(float(counts[k]) / total)} % right"
+
+
+def _rows_text(total: float) -> str:
+    return f"{number(total, None if total == round(total) else 4)} row{'' if total == 1 else 's'}"
 
 
 def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:

@@ -23,14 +23,14 @@ from itertools import chain, groupby
 import numpy as np
 
 from softsplit.fitted.model import TreeModel
-from softsplit.reading.equations import UNCOUNTED, Split
+from softsplit.reading.equations import Split, right_text
 from softsplit.reading.outline import OutlineNode, side_words
 from softsplit.reading.point_columns import PointColumn
 from softsplit.reading.questions import PointedQuestion
 from softsplit.support.arrays import FloatArray
 from softsplit.support.lines import WIDTH, aligned, blocks, columns_of_text, wrapped
 from softsplit.support.messages import shortened, visible
-from softsplit.support.numbers import number, whole_percentage
+from softsplit.support.numbers import number
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY
 
@@ -160,16 +160,8 @@ def class_text(model: TreeModel, ends: Sequence[OutlineNode]) -> str:
     """A class, how many training rows arrive at its ends, and how many of them are of it."""
     assert model.walk is not None
     k = ends[0].classes[0][0]
-    label = visible(model.labels[k])
     counts = model.walk.counts[:, [end.leaf for end in ends]].sum(axis=1)
-    total = float(counts.sum())
-    if np.isnan(total):
-        return f"{label} ({UNCOUNTED})"
-    if total == 0:
-        return f"{label} (no training row)"
-    rows = number(total, None if total == round(total) else 4)
-    right = whole_percentage(float(counts[k]) / total)
-    return f"{label} ({rows} row{'' if total == 1 else 's'}, {right} % right)"
+    return f"{visible(model.labels[k])} ({right_text(counts, k)})"
 
 
 # --- chances --------------------------------------------------------------------------------------

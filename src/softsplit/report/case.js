@@ -205,7 +205,7 @@
         parts.push(...added(x, tree.pointed[t], `Question ${place + 1}`, left));
       } else if (place >= 0) {
         const sure = found.reach[2 * t + (left ? 1 : 2)] / found.reach[t];
-        parts.push(node("p", `Question ${place + 1}: ${tree.answers[left ? 0 : 1]}, ${percent(sure)} sure${sure < 0.95 ? "; the other side counts with the rest" : ""}`, "head"));
+        parts.push(node("p", `Question ${place + 1}: ${tree.answers[left ? 0 : 1]}, ${percent(sure)} sure${sure < 0.95 ? "; close to the limit" : ""}`, "head"));
         const list = node("ul", undefined, "pulls");
         const pulls = new Array(tree.names.length).fill(0);
         tree.weights[t].forEach((w, j) => {
@@ -218,7 +218,7 @@
             const level = tree.opposites[j] !== tree.names[j];
             const value = level ? "" : ` = ${shown(x, j)}`;
             const name = level && x[j] === 0 ? tree.opposites[j] : tree.names[j];
-            list.append(node("li", `${name}${value} speaks for ${side} (+${Math.abs(pull).toPrecision(3)})`));
+            list.append(node("li", `${name}${value} speaks for ${side} (${Math.abs(pull).toPrecision(3)})`));
           });
         parts.push(list);
       }

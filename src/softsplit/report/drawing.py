@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.fitted.model import TreeModel
-from softsplit.reading.equations import UNCOUNTED, Split, rank_places, read_split
+from softsplit.reading.equations import Split, rank_places, read_split, right_text
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline, side_words
 from softsplit.reading.palette import class_colour, ink_on
@@ -184,15 +184,9 @@ def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[st
     """The predicted class of an end, and its other classes or the rows that end there."""
     predicted = end.classes[0][0]
     if model.walk is not None:
-        counts = (
-            model.walk.counts[:, list(end.leaves)]
-            if flow is None
-            else flow.ended[:, list(end.leaves)]
-        )
-        return [
-            shortened(model.labels[predicted]),
-            *_arriving_lines(model, counts.sum(axis=1), predicted),
-        ]
+        counts = model.walk.counts if flow is None else flow.ended
+        right = right_text(counts[:, list(end.leaves)].sum(axis=1), predicted)
+        return [shortened(model.labels[predicted]), right]
     if flow is not None:
         notes = _rows_notes(model, flow, list(end.leaves), predicted)
         return [shortened(model.labels[predicted]), *notes]
@@ -201,25 +195,6 @@ def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[st
     ]
     more = len(end.classes) - LAYOUT.shown_classes
     return [*lines, f"and {more} more"] if more > 0 else lines
-
-
-def _arriving_lines(model: TreeModel, counts: FloatArray, predicted: int) -> list[str]:
-    """How many rows arrive at the end of a walk, and their classes, the predicted one first."""
-    total = float(counts.sum())
-    if np.isnan(total):
-        return [UNCOUNTED]
-    if total == 0:
-        return ["no training row"]
-    shares = counts / total
-    order = [predicted, *(int(k) for k in np.argsort(-shares, kind="stable") if k != predicted)]
-    listed = [k for k in order if k == predicted or shares[k] >= LAYOUT.least_share]
-    rows = counted(round(total), "row")
-    lines = [f"{rows}: {_share_text(model, predicted, shares)}"]
-    return lines + [_share_text(model, k, shares) for k in listed[1 : LAYOUT.shown_classes]]
-
-
-def _share_text(model: TreeModel, k: int, shares: FloatArray) -> str:
-    return f"{shortened(model.labels[k])} {100 * shares[k]:.0f} %"
 
 
 def _class_text(label: object, share: str) -> str:
