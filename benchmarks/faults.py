@@ -16,7 +16,9 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,16 +28,7 @@ from typing import Any
 from common import keep, kept, markdown
 
 from experiment_parts import contents, small
-from fault_runs import (
-    damaged,
-    first_fit,
-    interrupt,
-    kill_once,
-    rows_of,
-    start_run,
-    use_damaged,
-    whole_run,
-)
+from fault_runs import damaged, environment, interrupt, start_run, use_damaged, whole_run
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store
 
@@ -178,6 +171,95 @@ PARTS = {
     "interrupt": interrupts,
     "compile": compiling,
 }
+
+
+def rows_of(store: Path) -> set[tuple[object, ...]]:
+    """What is recorded; nothing if there is no store yet."""
+    if not store.exists():
+        return set()
+    with sqlite3.connect(store) as base:
+        made = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'cells'").fetchone()[0]
+    base.close()
+    return set(contents(store)) if made else set()
+
+
+def kill_once(
+    store: Path, seconds: float, whole: set[tuple[object, ...]], jobs: int, *, working: bool = False
+) -> tuple[int, bool]:
+    """Kill a run after so many seconds: rows gained, and whether it had not ended by itself.
+
+    Nothing may be lost, doubled or wrong.
+
+    With ``working`` the seconds count from the first row that the run adds.
+    """
+    before = rows_of(store)
+    run = start_run(store, jobs=jobs)
+    while working and run.poll() is None and not (rows_of(store) - before):
+        time.sleep(0.05)
+    try:
+        run.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        run.send_signal(signal.SIGKILL)
+    run.communicate()
+    killed = run.returncode == -signal.SIGKILL
+    if not store.exists():
+        return 0, killed
+    found = contents(store) if rows_of(store) else []
+    assert len(found) == len(set(found)), "a row is doubled"
+    assert before <= set(found), "a recorded row was lost"
+    assert set(found) <= whole, "a row differs from that of an undisturbed run"
+    with Store(store):  # its own check of the file
+        return len(found) - len(before), killed
+
+
+FIRST_FIT = """
+import hashlib, warnings
+from sklearn.datasets import load_iris
+from softsplit import SoftTreeClassifier
+
+X, y = load_iris(return_X_y=True)
+print("begin", flush=True)
+try:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*interrupted")
+        tree = SoftTreeClassifier(n_starts=2, global_strength=1.0, random_state=0).fit(X, y)
+    print(hashlib.sha256(tree.predict_proba(X).tobytes()).hexdigest(), flush=True)
+except (KeyboardInterrupt, UserWarning):
+    print("interrupted", flush=True)
+"""
+
+
+def first_fit(cache: Path, seconds: float = 600.0, number: int = signal.SIGINT) -> tuple[str, int]:
+    """A fit with the compiled code of a folder, and a signal if it takes so long.
+
+    Returns what it printed, and how many processes of its own were left two seconds later.
+    """
+    run = subprocess.Popen(
+        [sys.executable, "-c", FIRST_FIT],
+        env={**environment(), "NUMBA_CACHE_DIR": str(cache)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "begin\n"
+    try:
+        run.wait(seconds)
+    except subprocess.TimeoutExpired:
+        run.send_signal(number)
+    run.wait(120)
+    end = run.stdout.read().strip()
+    time.sleep(2.0)
+    return end, sum(_session_of(place) == run.pid for place in Path("/proc").glob("[0-9]*"))
+
+
+def _session_of(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[3])
+    except OSError:  # it has just ended
+        return -1
+
 
 if __name__ == "__main__":
     main()

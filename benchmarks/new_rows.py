@@ -21,17 +21,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 from common import add_options, put_into
-from methods import (
-    Task,
-    add_shared,
-    beside,
-    failures,
-    outer_folds,
-    read_rows,
-    table_of,
-    wide,
-    work,
-)
+from methods import Task, add_shared, beside, failures, outer_folds, read_rows, table_of, wide, work
 
 NOISE_SETS = (
     "iris",

@@ -224,10 +224,6 @@ def test_dates_are_recognised(tmp_path):
         ("a,,y\n1,2,0\n", "column 2 of t.csv has no name"),
         ("a,b,y\n1,2,0\n1,2,3,4\n", "line 3 has 4 fields where there are 3 columns"),
         ("a,b,y\n1,2,0,9\n1,2,3,4\n", "more fields than its first line"),
-        ("a,b,z\n1,2,0\n3,4,1\n", "target 'y' is not a column of the table; there are: a, b, z."),
-        ("a,y\n1,0.5\n2,1.5\n", "target 'y' holds decimal numbers"),
-        ("y\n1\n2\n", "there is no column beside the target 'y'"),
-        ("a,y\n2,1\ninf,2\n", "column 'a' holds infinity (row 2); replace it."),
         ("a,y\n,1\n,2\n", "the table has no column that a tree can use: 'a' (no values)."),
         ('a,b,y\n1,"2,1\n3,4,2\n', "a quotation mark near line 2 is never closed; close it"),
         (

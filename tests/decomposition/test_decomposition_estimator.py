@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold
 
-from softsplit import SoftTreeClassifier, select_proximal, strength_path
+from softsplit import SoftTreeClassifier, select_proximal
 from softsplit.decomposition import (
     DecompositionTrace,
     EvaluationSet,
@@ -47,11 +47,6 @@ def test_watched_rows_are_in_the_units_and_labels_of_the_user():
     assert last.test_accuracy == pytest.approx(fitted.score(X[::3], NAMES[::3]))
     assert last.train_accuracy == pytest.approx(fitted.score(X, NAMES))
     assert watch.X is not None and watch.y[0] == "setosa"
-
-
-def test_a_path_of_strengths():
-    path = strength_path(X, Y, estimator=tree(n_starts=1), strengths=[0.1, 1.0])
-    assert len(path) == 2 and path[1].solution.objective > path[0].solution.objective
 
 
 def test_psi_by_nested_cross_validation():

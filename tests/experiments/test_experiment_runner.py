@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from experiment_parts import SMALL, contents, small
-from softsplit.experiments.cells import WHOLE, chains_of, tree_protocol
+from softsplit.experiments.cells import WHOLE, tree_protocol
 from softsplit.experiments.context import axis_seed, load_data, make_fold, versions
 from softsplit.experiments.runner import RunProgress, run_experiment, summarise
 from softsplit.experiments.spec import Folds
@@ -48,16 +48,6 @@ class AfterRows(RunProgress):
         self.seen += 1
         if self.seen == self.count:
             self.action()
-
-
-def test_the_whole_protocol_of_the_paper_is_75600_trainings():
-    from softsplit.experiments.spec import load_spec
-
-    specs = [load_spec("table2"), load_spec("table3")]
-    cells = [
-        len(chain.steps) for spec in specs for chain in chains_of(spec) if chain.inner == WHOLE
-    ]
-    assert sum(cells) == 75_600
 
 
 def test_protocol_depends_on_settings_and_not_on_axes():

@@ -18,8 +18,6 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from ordinary_problems import complaint, ordinary_problems, shared_names
-from slow_cases import slow
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.support.row_budgets import RowBudgets
 from tables import patients, rare_table
@@ -123,22 +121,3 @@ def test_one_more_row_changes_little(limit, estimator):
         tree = clone(estimator).fit(X[:n], y[:n])
         losses.append(log_loss(y[-4000:], tree.predict_proba(X[-4000:])))
     assert abs(losses[1] - losses[0]) <= 0.01, losses
-
-
-# Defaults on fifty ordinary problems: a tree that is no worse than a guess, and no noise.
-
-
-BLOCK = 5
-SLOW_TO_READ = "covertype"
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [range(1), *slow(range(1, BLOCK), *(range(n, n + BLOCK) for n in range(10, 100, 2 * BLOCK)))],
-    ids=lambda numbers: f"{numbers[0]} to {numbers[-1]}",
-)
-def test_defaults_serve_ordinary_problems(numbers):
-    names = [name for name in shared_names() if name != SLOW_TO_READ]
-    problems = ordinary_problems(numbers, names=names, most_rows=150, most_columns=20)
-    found = [(problem.story, complaint(problem)) for problem in problems]
-    assert [pair for pair in found if pair[1] is not None] == []
