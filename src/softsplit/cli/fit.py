@@ -176,21 +176,6 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _numbering(fitted: Fitted, rows: LabelledRows) -> list[str]:
-    """Return columns of a table of numbers that the tree uses and that look like identifiers."""
-    from softsplit.variables.kinds import looks_like_identifier
-    from softsplit.variables.variable import NUMBER
-
-    model = fitted.tree.tree_
-    used = [(model.table_coding.variables[i], rows.rows.cells[i]) for i in model.selected_variables]
-    return [
-        variable.name
-        for variable, cells in used
-        if variable.kind == NUMBER and not variable.part and not cells.missing.any()
-        and looks_like_identifier(variable.name, cells.numbers)
-    ]  # fmt: skip
-
-
 def _details(fitted: Fitted, training_accuracy: float) -> dict[str, str]:
     """Return how the tree came about."""
     facts = {"training accuracy": f"{100 * training_accuracy:.1f} %"}
@@ -263,10 +248,6 @@ def _show(
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     if turns := turning_columns(tree.tree_):
         facts["beware"] = f"{turns}; --monotone COLUMN=+ or =- lets it only grow or only fall"
-    for name in _numbering(fitted, rows):
-        facts["beware"] = (
-            f"{name} numbers the rows, as an identifier does; --drop {name} leaves it out"
-        )
     if (search := tree.solution_.search) is not None and 2 < search.n_ends == search.n_starts:
         others = "the report shows others as good" if files["report"] else "--report shows others"
         facts["stability"] = f"{search.n_starts} starts gave {search.n_ends} trees; {others}"
