@@ -16,7 +16,7 @@ from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.fitted.walk import Arriving
 from softsplit.training.fitted_tree import fitted_tree
-from softsplit.training.points import decisive_walk, in_points
+from softsplit.training.points import decisive_walk, in_points, shorter_tree
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import End, train
@@ -194,6 +194,8 @@ def test_a_term_that_decides_nothing_leaves_its_question():
     for weight, kept in ((1.0, [True, False]), (6.0, [True, True])):
         points = rows._replace(features=rows.features * np.array([[1.0], [weight]]))
         tree = TreeParameters(np.full((2, 1), 2.0), np.array([6.0]), leaves)
-        parts = SimpleNamespace(parameters=tree, monotone=None, ruled=False)
+        parts = SimpleNamespace(parameters=tree, monotone=None)
         walk = decisive_walk(parts, points, 1.0, np.eye(2))[1]
-        assert (walk.coefficients[0] != 0).tolist() == kept
+        shorter = shorter_tree(tree, walk, points, 1.0)
+        weights = tree.weights if shorter is None else shorter.weights
+        assert (weights[:, 0] != 0).tolist() == kept

@@ -4,8 +4,8 @@
 2. The search (``softsplit.points.tree``) among the variables of the tree, or all of a narrow table.
 3. A tree whose columns are the look-ups: weight slope / steepness for each, a gate for each
    question (``PointedParts``).
-4. Its walk, with whole thresholds; a question that decides nothing goes, and the walk is chosen
-   again.
+4. Its walk, with whole thresholds, without questions and terms that decide nothing; without such a
+   question the others are searched again.
 5. The same tree on the columns of a coding of all variables (``on_all_columns``).
 """
 
@@ -64,8 +64,6 @@ class PointedParts:
         The coding of training.
     monotone : MonotoneEffects, optional
         Required effects, on the look-ups.
-    ruled : bool
-        Whether rules speak of columns: no term leaves then.
     """
 
     coding: Coding
@@ -73,7 +71,6 @@ class PointedParts:
     lookups: tuple[tuple[int, Lookup], ...]
     trained: Coding
     monotone: MonotoneEffects | None = None
-    ruled: bool = False
 
     @property
     def scaling(self) -> LinearScaling:
@@ -105,6 +102,19 @@ class PointedParts:
         return replace(
             self, monotone=replace(effects, columns=tuple(tuple(at.tolist()) for at in places))
         )
+
+    def shortened(self, tree: TreeParameters) -> PointedParts:
+        """Return the parts of a tree that uses some of the look-ups."""
+        kept = np.any(tree.weights, axis=1)
+        lookups = tuple(own for own, used in zip(self.lookups, kept, strict=True) if used)
+        by_variable: dict[int, list[Lookup]] = {}
+        for i, lookup in lookups:
+            by_variable.setdefault(i, []).append(lookup)
+        weights = tree.weights[kept] * (len(lookups) / len(self.lookups))
+        return PointedParts(
+            self.trained.with_lookups(by_variable), replace(tree, weights=weights), lookups,
+            self.trained,
+        )  # fmt: skip
 
     def in_order(
         self, tree: TreeParameters, walk: Walk, gains: FloatArray
@@ -215,10 +225,24 @@ def in_points(
         parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
         more = _idle(prepared, parts, rows)
         if not more:
+            parts = parts if prepared.rules else _trimmed(prepared, parts, rows)
             return parts if allowed(prepared, parts, parts.parameters) else None
         idle |= more
         solution = pointed(*given, 1, solution, idle)
     return None
+
+
+def _trimmed(prepared: Prepared, parts: PointedParts, rows: Arriving) -> PointedParts:
+    """Return the tree without terms that decide nothing, one after the other."""
+    gains, steepness = np.eye(len(prepared.classes)), prepared.problem.steepness
+    rows = parts.values(prepared, rows)
+    while True:
+        walk = decisive_walk(parts, rows, steepness, gains)[1]
+        tree = shorter_tree(parts.parameters, walk, rows, steepness)
+        if tree is None:
+            return parts
+        rows = rows._replace(features=rows.features[np.any(tree.weights, axis=1)])
+        parts = parts.shortened(tree).under(prepared.monotone)
 
 
 def _idle(prepared: Prepared, parts: PointedParts, rows: Arriving) -> set[int]:
@@ -273,10 +297,9 @@ def decisive_walk(
     """Return the tree and its walk without questions that decide nothing, on the look-ups.
 
     1. The walk of the tree, with whole thresholds.
-    2. The lowest question whose sides predict one class, or that divides hardly anybody, becomes
-       the same for all rows: its leaves are mixed, or all go to one side.
-    3. Without one, the term that is missed least, if it decides nothing; without one, or where it
-       is the only question, the walk is complete.
+    2. The lowest question whose sides predict one class, or that divides hardly anybody; without
+       one, or where it is the only question, the walk is complete.
+    3. The question becomes the same for all rows: its leaves are mixed, or all go to one side.
 
     An only question is kept for its probabilities; see ``_dividing``.
     """
@@ -288,23 +311,19 @@ def decisive_walk(
             walk = walk.counted(rows, parts.scaling, gains)
             rounded, walk = parts.in_order(rounded, walk, gains)
         # 2. a question that decides nothing
-        weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
         dead = _undecided(walk, rows)
-        if dead is not None:
-            branch, share = dead
-            weights[:, branch] = 0.0
-            share = float(np.clip(share, 1e-9, 1.0 - 1e-9))
-            thresholds[branch] = -np.log(share / (1.0 - share)) / steepness
-            tree = TreeParameters(weights, thresholds, tree.leaf_values)
-            continue
-        # 3. a term that does
-        shorter = None if parts.ruled else _shorter(tree, walk, rows, steepness)
-        if shorter is None:
+        if dead is None:
             return rounded, _dividing(walk, rows)
-        tree = shorter
+        # 3. the same for all rows
+        branch, share = dead
+        weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+        weights[:, branch] = 0.0
+        share = float(np.clip(share, 1e-9, 1.0 - 1e-9))
+        thresholds[branch] = -np.log(share / (1.0 - share)) / steepness
+        tree = TreeParameters(weights, thresholds, tree.leaf_values)
 
 
-def _shorter(
+def shorter_tree(
     tree: TreeParameters, walk: Walk, rows: Arriving, steepness: float
 ) -> TreeParameters | None:
     """The tree without the term that is missed least; None where every term decides something.
@@ -479,5 +498,4 @@ def _parts(
         TreeParameters(weights, -gates[0] / steepness, solution.leaves),
         tuple((i, lookup) for i, _, lookup in placed),
         coding,
-        ruled=prepared.rules is not None,
     )
