@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.solvers.expected_deviance.descent import descend
-from softsplit.solvers.expected_deviance.frame import Frame, NumberRows, canonical
+from softsplit.solvers.expected_deviance.frame import Frame, canonical
+from softsplit.solvers.expected_deviance.frame import NumberRows as NumberRows  # of the interface
 from softsplit.solvers.expected_deviance.path import (
     PathPoint,
     TreeLimits,

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 
@@ -307,6 +308,6 @@ def _check_finite(y: FloatArray) -> None:
         raise ValueError("targets are larger than 1e150; use a larger unit.")
 
 
-def _check_bound(valid: FloatArray, rule: str) -> None:
+def _check_bound(valid: NDArray[np.bool_], rule: str) -> None:
     if not np.all(valid):
-        raise ValueError(f"{rule}, but {np.count_nonzero(~np.asarray(valid))} targets break this.")
+        raise ValueError(f"{rule}, but {np.count_nonzero(~valid)} targets break this.")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.solvers.expected_deviance.problem import (
     NumberProblem,
@@ -50,7 +51,7 @@ def leaf_hessian(
     )
 
 
-def gram(lines: FloatArray, weight: FloatArray, free: FloatArray) -> FloatArray:
+def gram(lines: FloatArray, weight: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
     """Return Z' diag(weight) Z of the free columns, the last of which is a constant."""
     held = lines[free[:-1]]
     size = len(held)
@@ -62,7 +63,7 @@ def gram(lines: FloatArray, weight: FloatArray, free: FloatArray) -> FloatArray:
     return product if free[-1] else product[:size, :size]
 
 
-def _ridge(free: FloatArray, ridge: float) -> FloatArray:
+def _ridge(free: NDArray[np.bool_], ridge: float) -> FloatArray:
     rest = np.full(int(free.sum()), ridge)
     if free[-1]:
         rest[-1] = 1e-6

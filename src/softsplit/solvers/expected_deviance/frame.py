@@ -67,7 +67,7 @@ def canonical(rows: NumberRows) -> tuple[NumberRows, NDArray[np.intp]]:
     with np.errstate(over="ignore"):
         keys = hashes(rows.X) * np.uint64(0x9E3779B97F4A7C15) + hashes(pairs)
     _, first, inverse = np.unique(keys[counted], return_index=True, return_inverse=True)
-    totals = np.bincount(inverse, targets.totals[counted])
+    totals = np.bincount(inverse, targets.totals[counted]).astype(float)
     places = np.full(rows.n_rows, -1)
     places[counted] = inverse
     kept = counted[first]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class LeafBlock:
     columns: NDArray[np.intp]
     theta: FloatArray
     hessian: FloatArray
-    inverse: FloatArray = field(init=False)
+    inverse: NDArray[Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self.inverse = np.linalg.inv(self.hessian)
@@ -237,23 +237,23 @@ class Pruning:
     def as_one(self, a: int, b: int) -> tuple[float, FloatArray, NDArray[np.bool_]]:
         """Return the cost of one function in place of two leaves, the function, and its columns."""
         tree, n = self.tree, self.tree.n_branches
-        free = tree.free[n + a] | tree.free[n + b]
+        free: NDArray[np.bool_] = tree.free[n + a] | tree.free[n + b]
         ridge = np.full(int(free.sum()), self.problem.ridges.leaves)
         ridge[-1] = 1e-6
         slope = self.problem.slope(self.route.expected)
         hessian, pull, cost = np.zeros((len(ridge),) * 2), np.zeros(len(ridge)), 0.0
         for leaf in (a, b):
-            theta = tree.matrix[n + leaf, free]
+            here = tree.matrix[n + leaf, free]
             weight = slope * self.problem.targets.totals * self.route.reach[n + leaf]
             bends = gram(self.lines, weight * self.route.terms.curvature[leaf], free)
             by_score = weight * self.route.terms.slope[leaf]
             slopes = np.append(self.lines[free[:-1]] @ by_score, by_score.sum())
             # the model s (th - th_l) + 1/2 (th - th_l) H (th - th_l) of what the leaf costs
             hessian += bends
-            pull += bends @ theta - slopes
-            cost += 0.5 * float(theta @ bends @ theta) - float(slopes @ theta)
-            cost -= 0.5 * float(ridge @ theta**2)
-        theta = np.linalg.solve(hessian + np.diag(ridge), pull)
+            pull += bends @ here - slopes
+            cost += 0.5 * float(here @ bends @ here) - float(slopes @ here)
+            cost -= 0.5 * float(ridge @ here**2)
+        theta: NDArray[Any] = np.linalg.solve(hessian + np.diag(ridge), pull)
         return cost - 0.5 * float(theta @ pull), theta, free
 
     # --- removing -------------------------------------------------------------------------------
