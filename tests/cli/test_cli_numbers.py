@@ -24,7 +24,8 @@ def prices(tmp_path_factory):
     table["stars"] = rng.integers(1, 6, 300)
     path, model = folder / "prices.csv", folder / "tree.json"
     table.to_csv(path, index=False)
-    return path, model, invoke("fit", path, "-t", "price", "--depth", 1, "-m", model, "--jobs", 1)
+    arguments = ("--depth", 1, "-m", model, "--jobs", 1, "--time-limit", 0)
+    return path, model, invoke("fit", path, "-t", "price", *arguments)
 
 
 def test_a_number_with_many_values_is_recognised_and_its_formula_printed(prices):
@@ -35,7 +36,7 @@ def test_a_number_with_many_values_is_recognised_and_its_formula_printed(prices)
     assert first.startswith("typically off by ") and "always saying the mean: " in first
     assert first.endswith("of 3 columns")
     assert "price = " in printed and "1 without a number" in printed
-    told = json.loads(works(invoke("fit", path, "-t", "price", "--depth", 1, "--json", "-q")))
+    told = json.loads(works(invoke("fit", path, "-t", "price", "--time-limit", 0, "--json", "-q")))
     assert told["training_r2"] > 0.98 and told["mean_absolute_error"] < 6
     assert load_model(model).tree_.target == "price"
 
@@ -53,7 +54,7 @@ def test_predictions_are_those_of_python_with_bounds(prices):
 
 def test_the_task_settles_it_and_what_is_for_classes_is_refused(prices):
     path, model, _ = prices
-    assert "stars = " in works(invoke("fit", path, "-t", "stars", "--task", "number", "--depth", 1))
+    assert "stars = " in works(invoke("fit", path, "-t", "stars", "--task", "number", "-q"))
     refused(invoke("fit", path, "-t", "town", "--task", "number", "-q"), "does not hold numbers")
     refused(
         invoke("fit", path, "-t", "price", "--parity", "town=0.1", "-q"),
