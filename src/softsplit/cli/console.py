@@ -133,9 +133,10 @@ def sentence(error: Exception, user: str = "training") -> str:
         return usage(error)
     if isinstance(error, ModuleNotFoundError):
         return _one_line(without_package(error, user) or str(error))
+    if isinstance(error, ParameterError | AdvisedError):
+        return _one_line(error.spelled(SPELLINGS))
     if isinstance(error, ValueError | OSError | ImportError):
-        advised = isinstance(error, ParameterError | AdvisedError)
-        return _one_line(error.spelled(SPELLINGS) if advised else str(error))
+        return _one_line(str(error))
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; use fewer rows or columns."
     kind = type(error).__name__

@@ -15,7 +15,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -196,7 +196,7 @@ def _first_line(error: Exception) -> str:
 
 
 # Readers by the bytes that files of a kind begin with.
-READERS = {
+READERS: dict[bytes, Callable[[str, bytes], pd.DataFrame]] = {
     b"PAR1": partial(_of_arrow, "Parquet"),
     b"ARROW1": partial(_of_arrow, "Feather"),
     b"PK\x03\x04": _excel,
