@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from helpers import random_rows
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import DrawnRows, Samples, centred
 from softsplit.support.row_budgets import ROWS
 
 FIELDS = ["features", "starts", "weights", "group_totals"]
@@ -129,3 +129,25 @@ def test_few_rows_of_each_class_are_its_first():
     np.testing.assert_array_equal(few.weights, samples.weights[kept])
     np.testing.assert_allclose(few.group_totals[1:], samples.group_totals[1:])
     assert few.group_samples is few
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_drawn_rows_are_the_stratified_sample_without_its_features(single):
+    rows = random_rows(np.random.default_rng(3), n_rows=300, n_classes=3).samples
+    if single:
+        rows = Samples(rows.features.astype(np.float32), *(getattr(rows, f) for f in FIELDS[1:]))
+    copied, drawn = rows.stratified(90), rows.drawn(90)
+    assert isinstance(drawn, DrawnRows)
+    assert drawn.source is rows
+    for name in ("starts", "weights", "labels"):
+        assert_array_equal(getattr(drawn, name), getattr(copied, name))
+    columns = np.array([2, 0])
+    assert_array_equal(drawn.lines(columns), copied.features[columns])
+    assert_array_equal(centred(drawn, 3.0), centred(copied, 3.0))
+    assert_array_equal(centred(drawn, 3.0, columns), 3.0 * (copied.features[columns] - 0.5))
+    assert rows.drawn(300) is rows
+    totals = np.array([1.0, 2.0, 3.0])
+    assert_array_equal(drawn.with_totals(totals).weights, copied.with_totals(totals).weights)
+    once, again = (part.with_weights(2.0 * part.weights) for part in (drawn, copied))
+    assert_array_equal(once.lines(columns), again.features[columns])
+    assert_array_equal(once.weights, again.weights)

@@ -20,6 +20,7 @@ from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.solvers.elimination.solver import EliminationSolver
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import multistart, search_around
+from softsplit.tree.parameters import TreeParameters
 
 SIGNS = [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (-0.3, 0.6), (0.0, 0.0)]
 
@@ -75,6 +76,23 @@ def test_projection_and_sizes_and_signs():
     low, high = bounds.splits
     assert_array_equal(low, [[0.0, -1.0], [-1.0, -1.0]])
     assert_array_equal(high, [[2.0, 1.0], [0.0, 1.0]])
+
+
+def test_the_violation_is_the_largest_excess():
+    low, high = np.array([[0.0, -1.0]]), np.array([[2.0, 0.5]])
+    inner = TreeParameters(np.array([[1.0, 0.0]]), np.array([0.5, -0.5]), np.full((2, 3), 0.5))
+    for bounds in (Bounds(low, high, -np.ones(2), np.ones(2)), Bounds.box(1, 2)):
+        assert bounds.violation(inner) == 0.0
+        for part, place, value, end in (
+            ("weights", (0, 0), bounds.high[0, 0] + 0.25, 0.25),
+            ("weights", (0, 1), bounds.low[0, 1] - 0.25, 0.25),
+            ("thresholds", 0, 1.25, 0.25),
+            ("thresholds", 1, -1.5, 0.5),
+            ("thresholds", 1, np.nan, np.nan),
+        ):
+            moved = getattr(inner, part).copy()
+            moved[place] = value
+            np.testing.assert_equal(bounds.violation(replace(inner, **{part: moved})), end)
 
 
 @given(seed=st.integers(0, 1000))
@@ -164,3 +182,28 @@ def test_elimination_stays_within_bounds(seed, penalty):
     assert found.objective <= problem.objective(all_zero_tree(problem)) + 1e-9
     if penalty != "count":
         assert found.kkt.stationarity <= 1e-5 * problem.cost_unit
+
+
+def test_kinds_of_bounds_know_what_they_are():
+    box, free = Bounds.box(3, 2, 0.5), Bounds.free(3, 2)
+    assert box.shape == free.shape == (3, 2)
+    assert (box.size, box.boxed, box.finite) == (0.5, True, True)
+    assert (free.size, free.boxed, free.finite) == (np.inf, False, False)
+    one_sign = sign_bounds(3, 2, 1)
+    assert (one_sign.size, one_sign.boxed, one_sign.finite) == (None, False, True)
+    assert free.free_thresholds and one_sign.free_thresholds and not box.free_thresholds
+
+
+def test_bounds_of_another_shape_are_refused():
+    problem = native_cases.make_problem(features=4, depth=2)
+    with pytest.raises(ValueError, match=r"shape \(4, 1\)"):
+        replace(problem, bounds=sign_bounds(4, 1, 0))
+    assert replace(problem, bounds=Bounds.box(4, 1, 0.5)).bounds.high.shape == (4, 3)
+
+
+def test_some_features_and_branches():
+    bounds = random_bounds(native_cases.make_problem(features=5, depth=2), 0)
+    part = bounds.restrict(np.array([3, 1]), np.array([2]))
+    assert_array_equal(part.low, bounds.low[[3, 1]][:, [2]])
+    assert_array_equal(part.high, bounds.high[[3, 1]][:, [2]])
+    assert part.threshold_low.shape == (1,)

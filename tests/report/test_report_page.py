@@ -79,6 +79,7 @@ def shown(page) -> dict[str, str]:
 
 def test_the_slider_moves_by_keyboard(opened):
     page = opened()
+    assert page.title() == "repaid: no or yes?"
     slider = page.locator("#slider")
     assert shown(page)["point"] == slider.input_value()
     assert "the chosen tree" in page.locator("#headline").inner_text()

@@ -160,3 +160,50 @@ def test_a_class_that_costs_nothing_among_many_features_can_be_fitted():
     tree = SoftTreeClassifier(loss="cost", cost_matrix=costs, n_starts=2, random_state=0).fit(X, y)
     assert tree.solution_.violation <= 1e-6
     assert tree.solution_.cost < 1.0
+
+
+def test_ridge_logistic_leaves_out_rows_of_weight_zero():
+    rng = np.random.default_rng(2)
+    X, target, weight = two_sides(rng, 3, 40)
+    dropped = weight.copy()
+    dropped[::3] = 0.0
+    keep = dropped > 0
+    found = ridge_logistic(X, target, dropped, 1e-3, 6)
+    alone = ridge_logistic(np.ascontiguousarray(X[:, keep]), target[keep], weight[keep], 1e-3, 6)
+    np.testing.assert_allclose(found, alone, rtol=1e-10)
+
+
+def test_scores_of_a_fitted_split_are_log_odds_where_the_box_allows():
+    rng = np.random.default_rng(5)
+    X, target, weight = two_sides(rng, 3, 40)
+    odds = ridge_logistic(X, target, weight, 1e-2, 6)
+    steep = fitted_split(X, target, weight, 1e-2, 512.0)
+    np.testing.assert_allclose(512 * scores(steep, X), odds[:3] @ X - odds[3], rtol=1e-9)
+    # At a small steepness the box binds: the same hyperplane, as steep as can be.
+    flat = fitted_split(X, target, weight, 1e-2, 0.5)
+    np.testing.assert_allclose(flat / flat[0], steep / steep[0], rtol=1e-9)
+    assert np.max(np.abs(flat)) == pytest.approx(1)
+
+
+def test_dear_errors_pull_the_split_to_their_side():
+    """Overlapping classes: the dearer the errors of class 0, the more of its rows are kept."""
+    rng = np.random.default_rng(7)
+    labels = np.repeat([0, 1], 200)
+    X = (0.3 * labels + 0.7 * rng.uniform(size=400))[None, :]
+    kept = []
+    for price in (1.0, 0.5, 0.1):
+        prices = np.where(labels == 0, 1.0, price)
+        split = plan_splits(X, labels, [[LEFT, RIGHT]], prices)[0]
+        kept.append(np.mean(scores(split, X)[labels == 0] > 0))
+    assert kept[0] < kept[1] < kept[2]
+
+
+@pytest.mark.parametrize("features", [2, LOGISTIC.most_features + 1])
+@pytest.mark.parametrize("side", [LEFT, RIGHT])
+def test_all_rows_go_to_the_only_side_whose_errors_cost(features, side):
+    rng = np.random.default_rng(8)
+    labels = np.repeat([0, 1], 20)
+    X = rng.uniform(size=(features, 40))
+    prices = np.where(labels == 0, 1.0, 0.0)
+    split = plan_splits(X, labels, [[side, 1 - side]], prices)[0]
+    np.testing.assert_array_equal(scores(split, X) > 0, np.full(40, side == LEFT))
