@@ -125,3 +125,11 @@ def test_decoded_cells_have_the_same_columns(variable, cells):
     pointed = replace(variable, lookups=(replace(lookup, unknown=7 * variable.has_missing),))
     decoded = pointed.coded(variable.decoded(coded))
     np.testing.assert_array_equal(decoded, pointed.coded(variable.cells(column)))
+
+
+def test_even_steps_end_at_decimal_numbers():
+    """Floats would put an edge at 1.1e-16, and a value of 0 below it."""
+    edges = counted_edges(-0.6, 0.1, 12)
+    assert edges[5] == 0.0 and edges[-1] == 0.6 and edges[0] == -0.5
+    counts = Lookup(tuple(range(6, -1, -1)), counted_edges(-0.1, 0.1, 6)).counts
+    assert counts == (-0.1, 0.1, -1, 6)

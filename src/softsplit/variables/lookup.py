@@ -97,8 +97,8 @@ class Lookup:
         even = np.allclose(np.diff(self.edges), width, rtol=1e-9)
         if not even or np.any(heights != heights[0]) or not heights[0]:
             return None
-        width, start = rounded(width), rounded(self.edges[0] - width)
-        return Counts(start, width, int(heights[0]), len(heights))
+        width = rounded(width)
+        return Counts(decimal(self.edges[0], -1, width), width, int(heights[0]), len(heights))
 
     @property
     def changes(self) -> tuple[int, int]:
@@ -115,7 +115,12 @@ class Lookup:
 
 def counted_edges(start: float, width: float, steps: int) -> tuple[float, ...]:
     """Return where the full widths above ``start`` end."""
-    return tuple(rounded(start + k * width) for k in range(1, steps + 1))
+    return tuple(decimal(start, k, width) for k in range(1, steps + 1))
+
+
+def decimal(start: float, steps: int, width: float) -> float:
+    """Return ``start + steps * width`` of the decimal numbers as written: -0.2 + 2 x 0.1 is 0."""
+    return float(Fraction(repr(float(start))) + steps * Fraction(repr(float(width))))
 
 
 def readable_slopes(slopes: tuple[int, ...], unit: float) -> tuple[tuple[int, ...], float]:
