@@ -165,7 +165,7 @@ def measured(table: Table, fold: int, method: str) -> Row:
 def run(args: argparse.Namespace) -> None:
     """Fit what is not in the file yet; a line is added after each fit."""
     asked = ["git", "rev-parse", "--short", "HEAD"]
-    said = subprocess.run(asked, cwd=args.source or ROOT, capture_output=True, text=True).stdout
+    commit = subprocess.run(asked, cwd=args.source or ROOT, capture_output=True, text=True).stdout
 
     def tasks() -> Iterator[Any]:
         for table in tables(args.groups, args.tables, args.datasets, args.part_of):
@@ -174,7 +174,7 @@ def run(args: argparse.Namespace) -> None:
                     version = "" if method == "cart" else args.version
                     key = {"group": table.group, "dataset": table.name, "fold": fold}
                     key |= {"method": method, "version": version}
-                    yield key, partial(failing, table, fold, method, said.strip())
+                    yield key, partial(failing, table, fold, method, commit.strip())
 
     for row in resumed(args.out, tasks()):
         said = row.get("error") or f"{row['accuracy']:.3f} {row['log_loss']:.3f}"
@@ -234,7 +234,6 @@ def sizes(rows: pd.DataFrame) -> str:
 def beside(rows: pd.DataFrame, own: pd.DataFrame, other: pd.DataFrame) -> list[list[Any]]:
     """Means of ``own`` and their differences from ``other`` on the same folds, by group."""
     keys, lines = ["group", "dataset", "fold"], []
-    figures = [*COMPARED, "seconds"]
     both = own.merge(other, on=keys, suffixes=("", "_other"))
     each = both.groupby(keys[:2], sort=False).mean(numeric_only=True).reset_index()
     for group in [*dict.fromkeys(each["group"]), "all"]:
@@ -246,7 +245,7 @@ def beside(rows: pd.DataFrame, own: pd.DataFrame, other: pd.DataFrame) -> list[l
             mean = COMPARED[name] * some[name].mean()
             error = gap.std() / max(len(gap), 1) ** 0.5
             cells.append(f"{mean:.{digits}f}: {gap.mean():+.{digits}f} ± {error:.{digits}f}")
-        ratio = some[figures[-1]].sum() / some[f"{figures[-1]}_other"].sum()
+        ratio = (some["seconds"] / some["seconds_other"]).median()
         lines.append([*cells, f"{ratio:.2f}"])
     return lines
 
@@ -261,7 +260,7 @@ def table(args: argparse.Namespace) -> str:
     commits = {v: ", ".join(dict.fromkeys(o["commit"])) for v, o in default.groupby("version")}
     texts = ["Commits: " + "; ".join(f"{v} {c}" for v, c in commits.items()) + "."]
     texts += ["Sizes, medians and 90th percentiles over trees:", sizes(default)]
-    heads = ["tables", "number", "accuracy, %", "log-loss", "AUC", "seconds, ratio"]
+    heads = ["tables", "number", "accuracy, %", "log-loss", "AUC", "seconds, median ratio"]
     for name, own, other in [
         ("The default now beside the commit before", now, before),
         ('`selection="best"` beside the default before', best, before),
