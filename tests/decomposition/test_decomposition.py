@@ -356,13 +356,14 @@ def test_ipopt_inside(proximal):
 def test_the_proximal_term_of_the_nonlinear_programs(local):
     """Value, gradient and Hessian against the term itself, over all variables of the block."""
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    from softsplit.ipopt.solver import program_of
+    from softsplit.ipopt.program import SubstitutedProgram
 
     penalties = PenaltyPair.of(exponential(), local, 0.3)
     case = sensitive_case(0, 3, 5.0, penalties, n_rows=12)
     block = Block((0, 4), tuple(range(8)))
     with_term, without = (
-        program_of(case.problem.restrict(block, case.tree, proximal=psi)) for psi in (0.7, 0.0)
+        SubstitutedProgram(case.problem.restrict(block, case.tree, proximal=psi))
+        for psi in (0.7, 0.0)
     )
     rng = np.random.default_rng(0)
     x = with_term.start(case.tree)
