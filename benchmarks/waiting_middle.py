@@ -6,7 +6,7 @@
 
 ``middle`` fits ``SoftTreeClassifierCV()``, histogram boosting and EBM, all at their defaults, to
 the same rows in one process, one after the other, each in a child that has compiled or imported all
-code before. ``memory`` measures the peak of a choice beyond its input, a table of noise with three
+code before. ``memory`` measures the peak of a choice beyond its input, a table of noise with a few
 informative columns. Each fit adds a line of JSON to docs/results/waiting.jsonl; the page shows the
 last line of each kind. ``--label before`` is for lines of another version (PYTHONPATH).
 """
@@ -39,14 +39,14 @@ LINES, PAGE = RESULTS / "waiting.jsonl", RESULTS / "waiting.md"
 DATASETS = ("satimage", "pendigits", "letter", "magic", "adult", "covertype", "shuttle")
 ROWS = (5000, 20_000, 50_000)
 METHODS = ("tree", "boosting", "ebm")
-SHAPES = ("3000x600", "100000x100", "1000x5000")
+SHAPES = ("3000x600", "100000x100", "1000x5000", "20000x100x5", "8000x150")
 FEWEST_TEST, MOST_TEST = 1000, 5000
 """Rows kept aside to test on."""
 
 FEWEST_SECONDS = 30.0
 """Seconds that EBM gets at least."""
 
-MEDIAN, WORST, COPIES = 5.0, 15.0, 4.0
+MEDIAN, WORST, COPIES = 5.0, 15.0, 5.0
 """What is aimed at: times of boosting in the median and at worst, copies of the input."""
 
 
@@ -153,19 +153,21 @@ def measured_fit(method: str, rows: tuple[np.ndarray, ...]) -> dict[str, Any]:
 
 def memory(args: argparse.Namespace) -> None:
     for shape in args.shapes:
-        n_rows, n_columns = map(int, shape.split("x"))
-        found = in_child(measured_peak, args.limit, n_rows, n_columns)
-        add_line(part="memory", label=args.label, rows=n_rows, columns=n_columns, **found)
+        n_rows, n_columns, n_classes = map(int, f"{shape}x2".split("x")[:3])
+        found = in_child(measured_peak, args.limit, n_rows, n_columns, n_classes)
+        facts = {"rows": n_rows, "columns": n_columns, "classes": n_classes}
+        add_line(part="memory", label=args.label, **facts, **found)
 
 
-def measured_peak(n_rows: int, n_columns: int) -> dict[str, Any]:
+def measured_peak(n_rows: int, n_columns: int, n_classes: int) -> dict[str, Any]:
     """Peak of the resident memory during a choice, less that before it, in copies of the input."""
     warnings.simplefilter("ignore")
     few, labels = make_classification(300, 20, random_state=0)
     SoftTreeClassifierCV(random_state=0).fit(few, labels)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_columns))
-    y = (X[:, 0] + X[:, 1] - X[:, 2] + rng.standard_normal(n_rows) > 0).astype(int)
+    scores = X[:, :n_classes] - X[:, n_classes : 2 * n_classes]
+    y = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before, began = resident("VmRSS"), time.process_time()
     SoftTreeClassifierCV(random_state=0).fit(X, y)

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from softsplit import SoftTreeClassifier
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.engines.compiled import ThreadedRows
 from softsplit.engines.hinged import HingedLines
 from softsplit.engines.outer import LOGARITHM
@@ -17,7 +17,7 @@ from softsplit.engines.samples import Samples
 from softsplit.estimators.base import model_settings, profiled, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.support.hinged_table import HingedTable
-from softsplit.support.row_budgets import ROWS
+from softsplit.support.row_budgets import ROWS, RowBudgets
 from softsplit.training.fitted_tree import fitted_tree
 from softsplit.training.preparation import prepare
 from softsplit.training.run import train
@@ -105,6 +105,16 @@ def test_the_tree_is_the_same(weighted):
     assert np.array_equal(tree.profile.leaves, dense.profile.leaves)
     assert np.array_equal(tree.walk.counts, dense.walk.counts)
     assert np.any(tree.parameters.weights[own.coding.hinges])  # the effect of x1 bends
+
+
+def test_a_choice_has_the_same_bits_whether_hinges_are_held_or_not(monkeypatch):
+    X, y = (part[:600] for part in numbers())
+    given = {"depths": (1,), "n_strengths": 3, "ridges": (1.0,), "cv": 2, "random_state": 0}
+    held = SoftTreeClassifierCV(**given).fit(X, y)
+    monkeypatch.setattr(RowBudgets, "held_hinges", 0)
+    computed = SoftTreeClassifierCV(**given).fit(X, y)
+    assert held.best_score_ == computed.best_score_
+    np.testing.assert_array_equal(held.predict_proba(X), computed.predict_proba(X))
 
 
 def test_preparing_rows_that_bend_takes_little_more_than_a_copy():

@@ -141,6 +141,18 @@ def far_and_near(client, settings):
     return far, near, table
 
 
+def test_leaves_in_points_count_all_rows_not_those_of_the_sample(client, monkeypatch):
+    monkeypatch.setattr("softsplit.on_dask.engine.MOST_DRAWN", 700)
+    X, y = rows()
+    tree = DaskSoftTreeClassifier(client=client, **SETTINGS)
+    tree.fit(da.from_array(X, chunks=(700, 5)), da.from_array(y, chunks=700))
+    walk, local = tree.tree_.walk, tree.to_local()
+    assert tree.tree_.coding.pointed
+    counts, leaves = np.zeros_like(walk.counts), local.apply(X) - tree.tree_.topology.n_branches
+    np.add.at(counts, (y, leaves), 1.0)
+    np.testing.assert_array_equal(walk.counts, counts)
+
+
 @pytest.mark.slow
 def test_the_same_bits_for_any_workers_also_if_one_is_lost(monkeypatch, tmp_path):
     X, y = rows()

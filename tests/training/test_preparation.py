@@ -127,7 +127,7 @@ def test_a_tree_in_points_predicts_as_well_as_the_tree_it_is_made_of(settings):
     prepared = prepare(model_settings(model), training_rows(model, X, labels, None))
     tree = train(prepared, training_run(model)).best.parameters
     parts, rows = in_points(prepared, tree), prepared.arriving()
-    pointed = parts.values(prepared, rows)
+    pointed = parts.values(prepared.scaling, rows)
     steepness = prepared.problem.steepness
     exact = log_loss(tree, rows, steepness)
     assert log_loss(parts.parameters, pointed, steepness) < exact + 0.05

@@ -299,7 +299,7 @@ class Samples:
 
         def copied(rows: NDArray[np.intp]) -> Any:
             lines = HingedLines.of(table, rows, scaling)
-            return lines if len(rows) > ROWS.row_sums else np.asarray(lines)
+            return np.asarray(lines) if ROWS.holds_hinges(len(rows), len(lines)) else lines
 
         return cls._grouped(table, table.values, y, n_groups, weight, copied)
 

@@ -165,7 +165,7 @@ class TestRows:
         """Return a tree in points at these rows."""
         rows = Arriving(self.scaled, self.rows.labels, self.rows.weight)
         training = self.prepared.arriving(ROWS.compared_walk)
-        training, rows = (parts.values(self.prepared, some) for some in (training, rows))
+        training, rows = (parts.values(self.prepared.scaling, some) for some in (training, rows))
         return PointedRows(self.prepared, self.known, parts, rows.features, training)
 
     @property

@@ -66,6 +66,10 @@ class RowBudgets:
     """Beyond this number sums over rows are made piece by piece (engines/row_sums.py); up to it as
     compiled descents make them, to the bit."""
 
+    held_hinges: ClassVar[int] = 1_500_000
+    """Most cells of rows whose hinges are held; of more, and of more than ``row_sums`` rows, they
+    are computed where they are read, with the same bits."""
+
     sorted_on_device: ClassVar[int] = 100_000
     """Beyond this number rows are put in canonical order on the device where they lie."""
 
@@ -74,6 +78,10 @@ class RowBudgets:
 
     unsorted_means: ClassVar[int] = 50_000
     """Beyond this number means for scaling are added up without sorting the rows first."""
+
+    def holds_hinges(self, n_rows: int, n_columns: int) -> bool:
+        """Whether the hinges of so many rows, of all their columns, are held (``held_hinges``)."""
+        return n_rows <= self.row_sums and n_rows * n_columns <= self.held_hinges
 
 
 ROWS = RowBudgets()

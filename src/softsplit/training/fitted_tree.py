@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import drawn_from, summed
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.engines.samples import Samples
 from softsplit.engines.sparse import SparseRows
 from softsplit.fitted.importance import feature_importances
 from softsplit.fitted.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
@@ -25,7 +24,7 @@ from softsplit.fitted.monotone import (
 )
 from softsplit.fitted.pruning import oriented, simplified
 from softsplit.fitted.rates import RateRecord
-from softsplit.fitted.walk import Arriving, Walk
+from softsplit.fitted.walk import Walk
 from softsplit.fitted.walk_choice import FixedParts
 from softsplit.fitted.walk_rounding import fit_walk, rounded_shares, whole_walk
 from softsplit.formulations import formulation_of
@@ -161,7 +160,7 @@ def _pointed_tree(
     """
     steepness = prepared.problem.steepness
     used = np.isin(parts.trained.homes, [i for i, _ in parts.lookups])
-    few = parts.values(prepared, prepared.arriving(ROWS.walk, used))
+    few = parts.values(prepared.scaling, prepared.arriving(ROWS.walk, used))
     gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
     # 1. The walk.
     tree, walk = points.decisive_walk(parts, few, steepness, gains)
@@ -209,18 +208,9 @@ def _counted_in_points(
     prepared: Prepared, parts: points.PointedParts, walk: Walk, gains: FloatArray | None
 ) -> Walk:
     """Return a walk in points with the training rows that arrive in its leaves."""
-    rows, work = prepared.problem.rows, partial(_arriving_in_points, prepared, parts, walk)
-    here = prepared.labelled or (None if hasattr(rows, "samples") else rows.sample())
-    counts = summed(rows, work) if here is None else work(here)
+    work, here = partial(parts.arriving, prepared.scaling, walk), prepared.labelled
+    counts = summed(prepared.problem.rows, work) if here is None else work(here)
     return walk.with_counts(counts, gains, prepared.class_factors)
-
-
-def _arriving_in_points(
-    prepared: Prepared, parts: points.PointedParts, walk: Walk, samples: Samples
-) -> FloatArray:
-    """Weight of each class that arrives in each leaf of a walk in points."""
-    rows = Arriving(samples.features, samples.labels, samples.weights)
-    return walk.arriving(parts.values(prepared, rows), parts.scaling)
 
 
 def _rates(

@@ -76,5 +76,5 @@ def _limits(prepared: Prepared, parts: PointedParts) -> RateLimits:
     few = limits.asked.with_minimum(problem.minimum_rates).on_sample(ROWS.walk)[1]
     samples, used = few.rows.sample(), np.isin(parts.trained.homes, [i for i, _ in parts.lookups])
     rows = Arriving(samples.lines_in_use(used), samples.labels, samples.weights)
-    features = np.ascontiguousarray(parts.values(prepared, rows).features)
+    features = np.ascontiguousarray(parts.values(prepared.scaling, rows).features)
     return replace(few, rows=CompiledRows(replace(samples, features=features)))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from softsplit.engines.samples import Samples
 from softsplit.fitted.monotone import order_directions, ordered_leaves, ordered_walk
 from softsplit.fitted.summary import INTEGER, FeatureSummary
 from softsplit.fitted.walk import Arriving, Walk, arrivals
@@ -29,7 +30,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import mixed_values, split_scores
-from softsplit.tree.scaling import LinearScaling
+from softsplit.tree.scaling import LinearScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY, DATE, NUMBER, Cells
@@ -77,12 +78,21 @@ class PointedParts:
         """Points as they are."""
         return identity(len(self.lookups))
 
-    def values(self, prepared: Prepared, rows: Arriving) -> Arriving:
-        """Return training rows with their points as features."""
-        known = {
-            i: _known(prepared, self.trained, rows, i) for i in sorted({i for i, _ in self.lookups})
-        }
-        return rows._replace(features=np.array([own.values(*known[i]) for i, own in self.lookups]))
+    def values(self, scaling: Scaling, rows: Arriving) -> Arriving:
+        """Return training rows, scaled so, with their points as features."""
+        coding, home = self.trained, -1
+        points = np.empty((len(self.lookups), len(rows.labels)))
+        for line, (i, own) in zip(points, self.lookups, strict=True):
+            if i != home:  # look-ups of a variable follow one another
+                cells = _decoded(scaling, coding, rows, i)
+                home, known = i, known_numbers(coding.variables[i], cells)
+            line[:] = own.values(*known)
+        return rows._replace(features=points)
+
+    def arriving(self, scaling: Scaling, walk: Walk, samples: Samples) -> FloatArray:
+        """Weight of each class that arrives in each leaf of a walk."""
+        rows = Arriving(samples.features, samples.labels, samples.weights)
+        return walk.arriving(self.values(scaling, rows), self.scaling)
 
     def on_all_columns(self, tree: TreeParameters, walk: Walk) -> tuple[TreeParameters, Walk]:
         """Return a tree on the look-ups, and its walk, on the columns of the coding."""
@@ -205,7 +215,8 @@ def in_points(
     rows = prepared.arriving(SEARCHED_ROWS, read)
     variables = list(range(len(coding.variables))) if tried else homes.tolist()
     columns = [
-        cells_of(coding.variables[i], _decoded(prepared, coding, rows, i)) for i in variables
+        cells_of(coding.variables[i], _decoded(prepared.scaling, coding, rows, i))
+        for i in variables
     ]
     places = {i: n for n, i in enumerate(variables)}
     scores = split_scores(tree, rows.features) * prepared.problem.steepness
@@ -235,7 +246,7 @@ def in_points(
 def _trimmed(prepared: Prepared, parts: PointedParts, rows: Arriving) -> PointedParts:
     """Return the tree without terms that decide nothing, one after the other."""
     gains, steepness = np.eye(len(prepared.classes)), prepared.problem.steepness
-    rows = parts.values(prepared, rows)
+    rows = parts.values(prepared.scaling, rows)
     while True:
         walk = decisive_walk(parts, rows, steepness, gains)[1]
         tree = shorter_tree(parts.parameters, walk, rows, steepness)
@@ -248,7 +259,7 @@ def _trimmed(prepared: Prepared, parts: PointedParts, rows: Arriving) -> Pointed
 def _idle(prepared: Prepared, parts: PointedParts, rows: Arriving) -> set[int]:
     """The questions of a tree that its walk does not ask."""
     gains, steepness = np.eye(len(prepared.classes)), prepared.problem.steepness
-    walk = decisive_walk(parts, parts.values(prepared, rows), steepness, gains)[1]
+    walk = decisive_walk(parts, parts.values(prepared.scaling, rows), steepness, gains)[1]
     asked = np.any(parts.parameters.weights, axis=0)
     return set(np.flatnonzero(asked & ~np.any(walk.coefficients, axis=1)).tolist())
 
@@ -425,21 +436,13 @@ def _node_rows(holds: NDArray[np.bool_], rows: Arriving, n_classes: int) -> Floa
     return mass
 
 
-def _decoded(prepared: Prepared, coding: Coding, rows: Arriving, i: int) -> Cells:
+def _decoded(scaling: Scaling, coding: Coding, rows: Arriving, i: int) -> Cells:
     """Return a variable of training rows."""
-    return coding.variables[i].decoded(_restored(prepared, rows, coding.columns_of(i)))
-
-
-def _known(
-    prepared: Prepared, coding: Coding, rows: Arriving, i: int
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return numbers of a variable, imputed where they are missing, and where they are."""
-    return known_numbers(coding.variables[i], _decoded(prepared, coding, rows, i))
-
-
-def _restored(prepared: Prepared, rows: Arriving, own: NDArray[np.intp]) -> FloatArray:
-    """Return columns of training rows in original units, (n_rows, n_own)."""
-    return np.column_stack([prepared.scaling.restored(int(j), rows.features[j]) for j in own])
+    own = coding.columns_of(i)
+    if coding.variables[i].kind in (NUMBER, DATE):  # hinges say nothing more
+        own = own[[0, -1]] if coding.variables[i].has_missing else own[:1]
+    columns = [scaling.restored(int(j), rows.features[j]) for j in own]
+    return coding.variables[i].decoded(np.column_stack(columns))
 
 
 def _effects(

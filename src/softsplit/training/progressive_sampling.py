@@ -29,7 +29,7 @@ from softsplit.training.multistart import (
 from softsplit.training.observer import Observer
 from softsplit.tree.parameters import TreeParameters
 
-PROMOTED = 5, 3
+PROMOTED = 4, 2
 """Starts that are made again on the second sample, and on the third."""
 
 FINISHED = 3

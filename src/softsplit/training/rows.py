@@ -181,10 +181,11 @@ class Rows:
 
     def many(self, rows: NDArray[np.intp]) -> Self:
         """Return some of the rows, as ``part`` does; of a ``HingedTable`` many remain one."""
-        if not isinstance(self.X, HingedTable) or len(rows) <= ROWS.row_sums:
+        table = self.X
+        if not isinstance(table, HingedTable) or ROWS.holds_hinges(len(rows), table.shape[1]):
             return self.part(rows)
-        others = replace(self, X=self.X.values[:, :0]).part(rows)
-        return replace(others, X=self.X.part(rows))
+        others = replace(self, X=table.values[:, :0]).part(rows)
+        return replace(others, X=table.part(rows))
 
     def taught(self, targets: FloatArray) -> Self:
         """Return the rows with class probabilities (n_rows, n_classes) as targets."""
@@ -208,9 +209,14 @@ class Rows:
 
     def fold(self, train: NDArray[Any], test: NDArray[Any]) -> tuple[Rows, Rows]:
         """Return training and test rows of a fold, with class shares of the training rows."""
-        own, other = self.part(train), self.part(test)
+        positions = np.arange(len(self.labels))
+        own, other, X = self.many(positions[train]), self.part(test), self.X
         for mine, theirs in zip(own.shared, other.shared, strict=True):
-            own.X[:, mine.columns] = mine.held_out(own.labels, own.weight)
+            places = np.arange(X.shape[1])[mine.columns]
+            values: Any = own.X
+            if isinstance(values, HingedTable):
+                values, places = values.values, values.homes[places]
+            values[:, places] = mine.held_out(own.labels, own.weight)
             other.X[:, mine.columns] = mine.table(own.labels, own.weight)[theirs.places]
         return own, other
 

@@ -18,6 +18,7 @@ from softsplit.engines.sparse import SparseTable, dense_block, groups_among
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers.elimination.working_set import first_columns
 from softsplit.support.arrays import FloatArray
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.rows import ColumnSubset, EngineRows, Rows
 from softsplit.variables import Coding
 
@@ -52,8 +53,9 @@ class WideRows(Rows):
     ) -> EngineRows:
         """Return some columns behind the engine that dense rows have."""
         block = self.on(columns)
+        middles = np.median(block.X[:: max(1, len(block.X) // ROWS.knots)], axis=0)
         coding = Coding.of_numbers(
-            self.all_names, np.median(block.X, axis=0), self.names is not None, columns.tolist()
+            self.all_names, middles, self.names is not None, columns.tolist()
         )
         return replace(block.placed(kind, settings), coding=coding)
 

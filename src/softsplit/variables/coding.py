@@ -82,12 +82,12 @@ class CodedRows:
                 continue
             known = few[:, columns[-1]] == 0 if variable.has_missing else slice(None)
             knots.append(learn_knots(few[known, columns[0]], weight[known], n_knots))
-        return self.with_knots(knots, held=len(self.X) <= ROWS.row_sums)
+        return self.with_knots(knots, held=False)
 
     def with_knots(self, knots: Sequence[tuple[float, ...]], *, held: bool = True) -> CodedRows:
         """Return the rows with other knots for each variable; all else is as it was.
 
-        Where hinges are not to be ``held``, X is a ``HingedTable``.
+        Where hinges need not be ``held``, X of large tables is a ``HingedTable``.
         """
         # 1. The values alone, without the hinges that they had.
         old = self.coding
@@ -97,6 +97,7 @@ class CodedRows:
         values = self.X[:, ~old.hinges] if np.any(old.hinges) else self.X
         # 2. New hinges, held or computed where they are read.
         X: Any = coding.hinged(values)
+        held = held or ROWS.holds_hinges(len(self.X), len(coding.column_names))
         if held or not coding.bends:
             X = np.empty((len(self.X), len(coding.column_names)), dtype=self.X.dtype)
             X[:, ~coding.hinges] = values

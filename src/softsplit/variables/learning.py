@@ -172,7 +172,7 @@ def bent_matrix(
         return None
     called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
     plain = Coding.of_numbers(called, middles, names is not None)
-    return CodedRows(X, plain).with_knots(knots, held=len(X) <= ROWS.row_sums)
+    return CodedRows(X, plain).with_knots(knots, held=False)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:

@@ -45,8 +45,9 @@ from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, split_scores
 from softsplit.tree.scaling import scaled_rows
 
-FIRST_COLUMNS = 150
-"""Columns of the first working set, by marginal screening."""
+FIRST_COLUMNS, FIRST_CELLS = 150, 30_000_000
+"""Columns of the first working set, by marginal screening: fewer where rows are so many that more
+cells would be dense. Others join later."""
 
 JOINING_COLUMNS = 30
 """Most columns that join in a round."""
@@ -79,11 +80,12 @@ def first_columns(
     X = X if np.all(counted) else X[counted]
     steps = newton_steps(SparseColumns.plain(X), *group_slopes(labels, weight[counted]))
     order = np.argsort(-steps.gains.max(axis=1), kind="stable")
+    most = min(FIRST_COLUMNS, max(JOINING_COLUMNS, FIRST_CELLS // X.shape[0]))
     if groups is None:
-        return np.sort(order[:FIRST_COLUMNS])
+        return np.sort(order[:most])
     first = np.sort(np.unique(groups[order], return_index=True)[1])  # of each group, by its best
     sizes = np.bincount(groups)[groups[order[first]]]
-    chosen = order[first[: max(1, int(np.sum(np.cumsum(sizes) <= FIRST_COLUMNS)))]]
+    chosen = order[first[: max(1, int(np.sum(np.cumsum(sizes) <= most)))]]
     return np.flatnonzero(np.isin(groups, groups[chosen]))
 
 
@@ -194,7 +196,7 @@ def widened(
 
     ``solution`` is one of ``problem``, the result one on the columns that its ``screening`` names.
     Of rows that have no columns outside it is ``solution`` itself. Ctrl-C ends the loop with the
-    best tree so far.
+    best tree so far; where no time is left, nothing is screened.
 
     1. The columns outside are screened at the tree; the best of those that were not refused join.
     2. The tree goes on from where it is, and a fresh start is made besides.
@@ -208,10 +210,13 @@ def widened(
     with budget.interruptible():
         for number in range(ROUNDS + 1):
             # 1. columns that join
+            left = np.nan
+            if budget.exhausted:
+                break
             scores = outside_scores(problem, rows, solution.parameters)
             open_ = (scores.worth > tol) & ~np.isin(scores.columns, list(refused))
             left = float(np.max(scores.worth[open_], initial=0.0))
-            if left == 0.0 or number == ROUNDS or budget.exhausted:
+            if left == 0.0 or number == ROUNDS:
                 break
             order = np.argsort(-np.where(open_, scores.worth, 0.0), kind="stable")
             chosen = np.sort(order[: min(JOINING_COLUMNS, int(open_.sum()))])
