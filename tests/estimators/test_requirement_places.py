@@ -30,7 +30,8 @@ REQUIREMENTS = {
     "forbidden_together": {"forbidden_together": [["a", "b"]]},
     "at_most_one": {"at_most_one": [["a", "b", "c"]]},
     "feature_costs": {"feature_costs": {"a": 500.0, "b": 0.5}},
-    "min_class_rate": {"min_class_rate": {0: 0.72, 1: 0.0}},
+    # In points rates hold on the rows that an engine gives away, here fewer than it has.
+    "min_class_rate": {"min_class_rate": {0: 0.72, 1: 0.0}, "points": False},
     "parity": {"fairness": Parity("a", 0.1, cut=0.5)},
     "equal_opportunity": {"fairness": EqualOpportunity("a", 0.1, cut=0.0)},
     "equalized_odds": {"fairness": EqualizedOdds("a", 0.1, cut=0.0)},
@@ -102,8 +103,7 @@ def assert_kept(name: str, tree, X, y) -> None:
         found = tree.check_monotone("a", "-")
         assert found.holds and found.proved
     elif name == "min_class_rate":
-        rates = tree.leaf_proba(X) @ tree.tree_.leaf_shares.T  # what the limit is about
-        assert rates[y == 0, 0].mean() >= 0.72 - 1e-4
+        assert tree.predict_proba(X)[y == 0, 0].mean() >= 0.72 - 1e-6
     else:
         assert_rates_hold(tree, X, y)
 
