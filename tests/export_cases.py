@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from places import FILES
-from softsplit import SoftTreeClassifier, load_model
+from softsplit import SoftTreeClassifier, SoftTreeRegressor, load_model
 from softsplit.reading.outline import outline
+from softsplit.tree.leaf_families import Poisson
 
 ODD = {
     "age": 'age"; DROP TABLE t; --',
@@ -117,6 +119,28 @@ def case(name: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
     return tree, rows
 
 
+@cache
+def priced(name: str) -> tuple[SoftTreeRegressor, pd.DataFrame]:
+    """A tree for a number whose leaves have terms of all kinds of columns, and new rows for it."""
+    X, rows = table(500, 0), new_rows()
+    age, joined = X["age"].astype(float).fillna(45.0), X["joined"].fillna(X["joined"].median())
+    days = (joined - pd.Timestamp("2019-03-01")).dt.days
+    lone = np.where(X["size"].isin(["S", "M"]), 90.0 * age, 2500.0 + 1.7 * days)
+    y = lone + 800.0 * (X["town"] == "Oslo") - 300.0 * X["town"].isna()
+    y += 500.0 * (X["smoker"] == "TRUE") + np.random.default_rng(0).normal(0, 100, 500)
+    decision = "mixture" if "mixture" in name else "walk"
+    if "odd" in name:
+        X, rows = X.rename(columns=ODD), rows.rename(columns=ODD)
+    tree = SoftTreeRegressor(depth=2, strength=1.0, decision=decision, random_state=0).fit(X, y)
+    if "rate" in name:  # a link: scores of these leaves are logarithms
+        numbers, unit = tree.tree_.numbers, 1e-3
+        known = vars(numbers.functions)
+        functions = replace(numbers.functions, **{n: unit * part for n, part in known.items()})
+        numbers = replace(numbers, functions=functions, family=Poisson())
+        tree.tree_ = replace(tree.tree_, numbers=numbers)
+    return tree, rows
+
+
 def changed(tree: SoftTreeClassifier) -> SoftTreeClassifier:
     """The tree with an edit of every kind that its questions allow."""
     asked = [q for q in outline(tree.tree_).questions() if q.split.lefts is None]
@@ -195,3 +219,5 @@ CASES = (
     "odd names, labels, points",
     "numbers, points",
 )
+
+NUMBERS = ("price", "price, odd names, mixture", "rate", "rate, mixture")

@@ -63,6 +63,10 @@ def text_of(label):
     return str(label.item() if isinstance(label, np.generic) else label)
 
 
+def kind_of(tree):
+    return tree.classes_.dtype.kind if hasattr(tree, "classes_") else ""
+
+
 def records(tree, X):
     read = columns_in_use(tree, X)
     return [{name: values[i] for name, (_, values) in read.items()} for i in range(len(X))]
@@ -76,7 +80,8 @@ def run_python(tree, X):
             f"import sys, json; sys.path.insert(0, {folder!r}); import exported\n"
             "rows = json.load(sys.stdin)\n"
             "assert 'numpy' not in sys.modules\n"
-            "told = [[str(exported.predict(r)), exported.predict_proba(r)] for r in rows]\n"
+            "shares = getattr(exported, 'predict_proba', lambda row: [])\n"
+            "told = [[str(exported.predict(r)), shares(r)] for r in rows]\n"
             "print(json.dumps(told))"
         )
         done = _run([sys.executable, "-I", "-S", "-c", code], json.dumps(records(tree, X)))
@@ -89,12 +94,13 @@ def run_javascript(tree, X):
         code = (
             f"const t = require({json.dumps(folder + '/exported.js')});\n"
             "const rows = JSON.parse(require('fs').readFileSync(0, 'utf-8'));\n"
-            "const told = rows.map((r) => [String(t.predict(r)), t.predictProba(r)]);\n"
+            "const shares = t.predictProba || (() => []);\n"
+            "const told = rows.map((r) => [String(t.predict(r)), shares(r)]);\n"
             "console.log(JSON.stringify(told));"
         )
         done = _run(["node", "-e", code], json.dumps(records(tree, X)))
     told, proba = _answers(json.loads(done))
-    boolean = tree.classes_.dtype.kind == "b"
+    boolean = kind_of(tree) == "b"
     return [text.capitalize() if boolean else text for text in told], proba
 
 
@@ -138,7 +144,10 @@ def run_onnx(tree, X):
                 given[name] = np.array(cells, dtype=object)[:, None]
             else:
                 given[name] = np.array([number_of(column, v) for v in values])[:, None]
-    labels, proba = session.run(["label", "probabilities"], {name: given[name] for name in names})
+    given = {name: given[name] for name in names}
+    if not hasattr(tree, "classes_"):
+        return list(map(repr, session.run(["predicted"], given)[0].tolist())), None
+    labels, proba = session.run(["label", "probabilities"], given)
     return [text_of(label) for label in labels.tolist()], proba
 
 
@@ -155,14 +164,17 @@ def run_c(tree, X):
         for i in range(len(X))
     ]
     listed = ",\n".join(rows)
-    main = (
-        f"#include <stdio.h>\nstatic const softsplit_row rows[] = {{\n{listed}}};\n"
-        "int main(void) {\n"
-        "  double p[softsplit_n_classes];\n"
-        f"  for (int i = 0; i < {len(rows)}; i++) {{\n"
+    answer = (
+        "    double p[softsplit_n_classes];\n"
         "    int k = softsplit_predict_proba(&rows[i], p);\n"
         '    printf("%d", k);\n'
         '    for (int j = 0; j < softsplit_n_classes; j++) printf(" %.17g", p[j]);\n'
+    )
+    if not hasattr(tree, "classes_"):
+        answer = '    printf("%.17g", softsplit_predict(&rows[i]));\n'
+    main = (
+        f"#include <stdio.h>\nstatic const softsplit_row rows[] = {{\n{listed}}};\n"
+        f"int main(void) {{\n  for (int i = 0; i < {len(rows)}; i++) {{\n{answer}"
         '    printf("\\n");\n  }\n  return 0;\n}\n'
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -171,6 +183,8 @@ def run_c(tree, X):
         strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
         _run(["gcc", *strict, str(source), "-o", str(program), "-lm"])
         lines = [line.split() for line in _run([str(program)]).splitlines()]
+    if not hasattr(tree, "classes_"):
+        return [line[0] for line in lines], None
     labels = [text_of(label) for label in tree.classes_]
     return [labels[int(line[0])] for line in lines], np.array([line[1:] for line in lines], float)
 
@@ -249,8 +263,10 @@ def run_workbooks(cases):
 def _batch_sheet(tree, X, path):
     with open(path, encoding="utf-8", newline="") as file:
         lines = list(csv.reader(file))
-    n_classes = len(tree.classes_)
+    n_classes = len(getattr(tree, "classes_", []))
     rows = [line[: n_classes + 1] for line in lines[1 : len(X) + 1]]
+    if not n_classes:
+        return [row[0] for row in rows], None
     labels = [text_of(label) for label in tree.classes_]
     told = [_shown_label(row[0], labels) for row in rows]
     return told, np.array([row[1:] for row in rows], dtype=float)
@@ -287,8 +303,10 @@ def _quoted_table():
 
 def _of_rows(tree, rows):
     rows = sorted(rows, key=lambda row: int(row[0]))
+    if not hasattr(tree, "classes_"):
+        return [str(row[1]) for row in rows], None
     labels = {text_of(label): text_of(label) for label in tree.classes_}
-    boolean = tree.classes_.dtype.kind == "b"
+    boolean = kind_of(tree) == "b"
     told = []
     for row in rows:
         text = str(row[1])

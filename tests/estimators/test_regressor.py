@@ -16,7 +16,6 @@ from softsplit import (
     SoftTreeRegressorCV,
     dumps_model,
     export_markdown,
-    export_python,
     export_text,
     loads_model,
 )
@@ -229,8 +228,6 @@ def test_hostile_targets_are_refused_in_one_sentence(y, sentence):
 
 def test_readers_of_classes_refuse_numbers():
     tree, X = fitted(), charges()[0]
-    with pytest.raises(ValueError, match="this is for trees that predict classes"):
-        export_python(tree)
     with pytest.raises(ValueError, match="this is for trees that predict classes"):
         tree.explain(X.iloc[0])
     with pytest.raises(ValueError, match="X has one sample"):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from export_cases import case, table
+from export_cases import case, priced, table
 from softsplit import save_model
 from softsplit.cli import app
 
@@ -58,3 +58,15 @@ def test_a_workbook_needs_a_file(model, tmp_path):
     assert invoke("export", model, "--to", "excel", "-o", tmp_path / "t.xlsx").exit_code == 0
     assert (tmp_path / "t.xlsx").read_bytes().startswith(b"PK")
     assert invoke("export", model, "--to", "c", "--out", model).exit_code == 2
+
+
+def test_a_tree_for_a_number_is_printed(tmp_path):
+    tree, X = priced("price")
+    save_model(tree, tmp_path / "price.json")
+    printed = invoke("export", tmp_path / "price.json", "--to", "python", "--reasons")
+    assert printed.exit_code == 0, printed.output
+    space = {}
+    exec(printed.stdout, space)
+    row = X.iloc[20].astype(object).where(X.iloc[20].notna(), None).to_dict()
+    assert space["predict"](row) == pytest.approx(tree.predict(X.iloc[[20]])[0], rel=1e-9)
+    assert {name for _, name, _ in space["reasons"](row)} <= set(X)

@@ -59,8 +59,8 @@ def export(
 ) -> None:
     """Write a tree as code that needs no other package, or as an Excel workbook.
 
-    The code gives the probabilities and the class that softsplit predict gives, also for missing
-    values, dates, and texts that are absent from training.
+    The code gives the probabilities and the class, or the number, that softsplit predict gives,
+    also for missing values, dates, and texts that are absent from training.
     Example: softsplit export tree.json --to sql --dialect duckdb --table patients --keep id
     """
     check_files({"--out": out}, model=model)
@@ -70,7 +70,7 @@ def export(
     given = [option for option, value in of_sql.items() if value]
     if given and to != "sql":
         raise ValueError(f"{given[0]} is for --to sql; leave it out with --to {to}.")
-    tree = load_stored(model)
+    tree = load_stored(model, numbers=True)
     module, _, function = WRITERS[to].partition(":")
     arguments: dict[str, Any] = {}
     if to == "sql":

@@ -244,13 +244,16 @@ def _values(series: pd.Series, column: Column) -> list[Any]:
 def _titles(program: TreeProgram) -> list[str]:
     """What the answers of a row are called."""
     reasons = [f"question {reason.question}: {reason.variable}" for reason in program.reasons]
-    return ["class", *(f"p {label}" for label in program.classes), *reasons]
+    called = "class" if program.classes else "prediction"
+    return [called, *(f"p {label}" for label in program.classes), *reasons]
 
 
 def _answers(program: TreeProgram, tables: _Tables, printer: ExcelPrinter) -> list[str]:
     """The formulas of these answers."""
     values = [*program.probabilities, *(reason.value for reason in program.reasons)]
-    predicted = f"INDEX({tables.labels(program.classes)},{printer(program.predicted)}+1)"
+    predicted = printer(program.predicted)
+    if program.classes:
+        predicted = f"INDEX({tables.labels(program.classes)},{predicted}+1)"
     return [_formula(text) for text in (predicted, *map(printer, values))]
 
 

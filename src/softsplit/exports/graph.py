@@ -50,7 +50,7 @@ def export_onnx(tree: Any, path: PathName | None = None) -> Any:
     numbers has an input of shape (n, 1) for each column in use, by its name: texts for those with
     levels, "" for a missing value; doubles for others, dates as days since 1970-01-01. Outputs
     ``label`` (n,) in the type of the labels, as ``predict`` says it, and ``probabilities``,
-    doubles, (n, n_classes).
+    doubles, (n, n_classes); of a tree for a number ``predicted``, doubles, (n,).
     Needs the extra ``softsplit[onnx]``.
 
     Parameters
@@ -101,7 +101,7 @@ class GraphPrinter(Printer):
 
         1. Definitions, in their order.
         2. A column of zeros, by which numbers become columns of n rows.
-        3. The label and the probabilities.
+        3. The label and the probabilities, or the number.
         """
         from onnx import TensorProto, helper
 
@@ -112,6 +112,12 @@ class GraphPrinter(Printer):
         cell = self._cell(program.columns[0] if program.columns else Column(0, "x0", "number"))
         zeros = self._add("Expand", self.number(0.0), self._add("Shape", cell))
         # 3. Answers.
+        inputs = list(self.inputs.values())
+        if not program.classes:
+            number = self._add("Add", self(program.predicted), zeros)
+            self._add("Reshape", number, self._constant(np.array([-1])), name="predicted")
+            outputs = [helper.make_tensor_value_info("predicted", TensorProto.DOUBLE, ["n"])]
+            return self._proto(inputs, outputs)
         at = self._add("Add", self(program.predicted), zeros)
         at = self._add("Reshape", self._whole(at), self._constant(np.array([-1])))
         self._add("Gather", self._constant(labels), at, name="label", axis=0)
@@ -123,7 +129,11 @@ class GraphPrinter(Printer):
             helper.make_tensor_value_info("label", label_type, ["n"]),
             helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, shape),
         ]
-        inputs = list(self.inputs.values())
+        return self._proto(inputs, outputs)
+
+    def _proto(self, inputs: list[Any], outputs: list[Any]) -> Any:
+        from onnx import helper
+
         return helper.make_model(
             helper.make_graph(self.nodes, "softsplit", inputs, outputs, self.constants),
             producer_name="softsplit",

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup, Name, Op, Read
 from softsplit.exports.program import TreeProgram
-from softsplit.fitted.model import TreeModel, refuse_numbers
+from softsplit.fitted.model import TreeModel
 from softsplit.persistence.saved import SavedTree
 from softsplit.support.output_files import PathName, write_file
-from softsplit.support.version import __version__
 
 # What ``str.strip`` removes: a text of nothing else is missing.
 BLANKS = (
@@ -163,7 +162,7 @@ class CodePrinter(Printer):
             _environment()
             .get_template(self.template)
             .render(
-                header=HEADER,
+                header=program.header,
                 columns=program.columns,
                 kinds={column.kind for column in program.columns},
                 classes=list(map(self.label, program.classes)),
@@ -264,21 +263,18 @@ def remark(text: Any, length: int = 60) -> str:
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-HEADER = f"Written by softsplit {__version__}: a classification tree. Nothing else is needed."
-
 
 def model_in(tree: Any) -> TreeModel:
     """The tree of a fitted estimator, of a search or of a pipeline; or the tree itself."""
     if isinstance(tree, SavedTree):
         tree = tree.tree_
     if isinstance(tree, TreeModel):
-        refuse_numbers(tree)
         return tree
-    from softsplit.persistence.estimators import classifier_in
+    from softsplit.persistence.estimators import estimator_in
 
     if hasattr(tree, "to_local"):  # of Dask
         tree = tree.to_local()
-    return classifier_in(tree).tree_
+    return estimator_in(tree).tree_
 
 
 @cache

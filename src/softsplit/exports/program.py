@@ -4,13 +4,14 @@ c   cells of the columns in use                       x   coded columns
 z   ranks, under the quantile scaling                 s   log-odds of left, steepness z_t
 e   exp(-s), s cut at ``saturation``                  l, r   gates: 1 / (1 + e) and e / (1 + e)
 m   mixture of the leaves, by class                   v   votes, where they are not the mixture
-k   position of the predicted class                   p   probabilities, consistent with k
+f   functions of the leaves of a tree for numbers     p   probabilities, consistent with k
+k   position of the predicted class, or the predicted number (n, mixed over the leaves)
 q   reasons: what a variable adds to the log-odds of a question
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,11 +33,14 @@ from softsplit.exports.expressions import (
     times,
     total,
 )
+from softsplit.fitted.leaf_numbers import LeafNumbers
 from softsplit.fitted.leaf_shares import BELOW
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.walk import TIE, Walk
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
+from softsplit.support.version import __version__
+from softsplit.tree.leaf_families import LARGEST_LOG
 from softsplit.tree.scaling import QuantileScaling
 
 # Log-odds are cut here: exp overflows beyond, and the gate is shut long before.
@@ -68,9 +72,9 @@ class TreeProgram:
     definitions : dict
         Expressions by name, in an order in which they can be computed.
     classes : list
-        Labels as plain Python values.
+        Labels as plain Python values; empty where a number is predicted.
     predicted : Expression
-        Position of the predicted class.
+        Position of the predicted class, or the predicted number.
     probabilities : tuple of Expression
     reasons : tuple of Reason
     """
@@ -90,6 +94,12 @@ class TreeProgram:
             if name in needed:
                 needed.update(names_in(expression))
         return {name: self.definitions[name] for name in self.definitions if name in needed}
+
+    @property
+    def header(self) -> str:
+        """What wrote the program, in a line."""
+        kind = "classification" if self.classes else "regression"
+        return f"Written by softsplit {__version__}: a {kind} tree. Nothing else is needed."
 
     @property
     def answers(self) -> tuple[Expression, ...]:
@@ -125,11 +135,7 @@ class _Maker:
         self.model, self.saturation = model, saturation
         self.definitions: dict[str, Expression] = {}
         self.columns: list[Column] = []
-        weights = model.parameters.weights
-        used = np.any(weights, axis=1)
-        if model.walk is not None:
-            used = used | np.any(model.walk.coefficients, axis=0)
-        self.used = np.flatnonzero(used).tolist()
+        self.used = np.flatnonzero(model.columns_in_use).tolist()
 
     def program(self, reasons: bool) -> TreeProgram:
         model = self.model
@@ -138,17 +144,9 @@ class _Maker:
         if isinstance(model.scaling, QuantileScaling):
             self._ranks(model.scaling)
         self._gates()
-        mixture = self._mixed("m", model.leaf_shares)
-        if model.walk is not None:
-            predicted = self._define("k", self._walked(model.walk, 0))
-        else:
-            votes = mixture
-            if model.leaf_votes is not model.leaf_shares:
-                votes = self._mixed("v", model.leaf_votes)
-            predicted = self._define("k", first_largest(votes))
-        probabilities = self._divided(mixture)
-        if model.class_factors is not None:
-            probabilities = self._consistent(probabilities, predicted, model.class_factors)
+        predicted, probabilities = (
+            self._called() if model.numbers is None else (self._number(model.numbers), [])
+        )
         program = TreeProgram(
             columns=tuple(self.columns),
             n_columns=len(model.table_coding.names),
@@ -231,11 +229,11 @@ class _Maker:
             self.left.append(self._define(f"l{t}", Op("divide", (1.0, below))))
             self.right.append(self._define(f"r{t}", Op("divide", (e, below))))
 
-    def _mixed(self, prefix: str, leaves: FloatArray) -> list[Expression]:
-        """The mixture of the leaves for each class, V_t = l_t V_left + r_t V_right."""
+    def _mixed(self, prefix: str, leaves: Sequence[Sequence[Expression]]) -> list[Expression]:
+        """The mixture of the leaves for each answer, V_t = l_t V_left + r_t V_right."""
         n_branches = self.model.topology.n_branches
 
-        def mixed(node: int, values: list[float]) -> Expression:
+        def mixed(node: int, values: Sequence[Expression]) -> Expression:
             if node >= n_branches:
                 return values[node - n_branches]
             left, right = (mixed(2 * node + side, values) for side in (1, 2))
@@ -243,10 +241,7 @@ class _Maker:
                 return left
             return total([times(self.left[node], left), times(self.right[node], right)])
 
-        return [
-            self._define(f"{prefix}{k}", mixed(0, values))
-            for k, values in enumerate(leaves.tolist())
-        ]
+        return [self._define(f"{prefix}{k}", mixed(0, values)) for k, values in enumerate(leaves)]
 
     def _divided(self, mixture: list[Expression]) -> list[Expression]:
         sums = self.model.leaf_shares.sum(axis=0)
@@ -257,16 +252,30 @@ class _Maker:
 
     # --- the class --------------------------------------------------------------------------------
 
-    def _walked(self, walk: Walk, node: int) -> Expression:
-        """The class of the leaf at which the walk arrives, as ``Walk.holds`` goes."""
+    def _called(self) -> tuple[Expression, list[Expression]]:
+        """Position of the predicted class, and the probabilities."""
+        model = self.model
+        mixture = self._mixed("m", model.leaf_shares.tolist())
+        if model.walk is not None:
+            classes = [float(k) for k in model.walk.classes]
+            predicted = self._define("k", self._walked(model.walk, classes))
+        else:
+            votes = mixture
+            if model.leaf_votes is not model.leaf_shares:
+                votes = self._mixed("v", model.leaf_votes.tolist())
+            predicted = self._define("k", first_largest(votes))
+        probabilities = self._divided(mixture)
+        if model.class_factors is not None:
+            probabilities = self._consistent(probabilities, predicted, model.class_factors)
+        return predicted, probabilities
+
+    def _walked(self, walk: Walk, leaves: Sequence[Expression], node: int = 0) -> Expression:
+        """What the leaf says at which the walk arrives, as ``Walk.holds`` goes."""
         n_branches = self.model.topology.n_branches
         if node >= n_branches:
-            return float(walk.classes[node - n_branches])
-        return if_(
-            self._holds(walk, node),
-            self._walked(walk, 2 * node + 1),
-            self._walked(walk, 2 * node + 2),
-        )
+            return leaves[node - n_branches]
+        ways = (self._walked(walk, leaves, 2 * node + side) for side in (1, 2))
+        return if_(self._holds(walk, node), *ways)
 
     def _holds(self, walk: Walk, t: int) -> Op | bool:
         features = np.flatnonzero(walk.coefficients[t]).tolist()
@@ -308,6 +317,28 @@ class _Maker:
             self._define(f"p{k}", if_(agreed, p, Op("divide", (low, whole))))
             for k, (p, low) in enumerate(zip(proba, lowered, strict=True))
         ]
+
+    # --- the number -------------------------------------------------------------------------------
+
+    def _number(self, numbers: LeafNumbers) -> Expression:
+        """The number of the leaf at which the walk arrives, or the mixture over all leaves."""
+        leaves = [self._leaf(numbers, leaf) for leaf in range(numbers.functions.n_leaves)]
+        if self.model.walk is not None:
+            return self._define("k", self._walked(self.model.walk, leaves))
+        return self._mixed("n", [leaves])[0]
+
+    def _leaf(self, numbers: LeafNumbers, leaf: int) -> Expression:
+        """What a leaf predicts: a_l + u_l . x within its bounds, by the link of its family."""
+        functions, logs = numbers.functions, numbers.family.log_link
+        slopes = functions.slopes[:, leaf]
+        terms = [times(float(slopes[j]), self.x[j]) for j in np.flatnonzero(slopes).tolist()]
+        score = total([float(functions.constants[leaf]), *terms])
+        ends = np.array([functions.low[leaf], functions.high[leaf]])
+        low, high = (np.clip(ends, -LARGEST_LOG, LARGEST_LOG) if logs else ends).tolist()
+        if isinstance(score, float):
+            return float(numbers.family.prediction(np.clip(score, low, high)))
+        score = Op("min", (Op("max", (score, low)), high))
+        return self._define(f"f{leaf}", Op("exp", (score,)) if logs else score)
 
     # --- reasons ----------------------------------------------------------------------------------
 

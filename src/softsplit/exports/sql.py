@@ -11,7 +11,7 @@ from typing import Any
 
 from softsplit.exports.dialects import DIALECTS, Dialect, Postgres
 from softsplit.exports.expressions import Expression, names_in
-from softsplit.exports.printing import HEADER, identifiers, model_in, remark, written
+from softsplit.exports.printing import identifiers, model_in, remark, written
 from softsplit.exports.program import SATURATION, TreeProgram, program_of
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import outline
@@ -32,9 +32,10 @@ def export_sql(
 ) -> str:
     """The tree as a SELECT statement over a table, written to ``path`` if one is given.
 
-    The answer has the columns of ``keep``, ``predicted`` (the class), a column ``p_...`` for the
-    probability of each class and, where asked for, ``q1_...`` for reasons. NULL and blank texts are
-    missing values. Dates are of a type of the database or texts, truth values of any type.
+    The answer has the columns of ``keep``, ``predicted`` (the class, or the number), a column
+    ``p_...`` for the probability of each class and, where asked for, ``q1_...`` for reasons. NULL
+    and blank texts are missing values. Dates are of a type of the database or texts, truth values
+    of any type.
 
     Parameters
     ----------
@@ -63,13 +64,14 @@ def export_sql(
         keep = [column.name for column in program.columns]
     kept = [keep] if isinstance(keep, str) else list(keep)
     parts = [table] if isinstance(table, str) else list(table)
-    return written(_comment(model) + _statement(program, printer, parts, kept), path)
+    return written(_comment(model, program) + _statement(program, printer, parts, kept), path)
 
 
-def _comment(model: TreeModel) -> str:
+def _comment(model: TreeModel, program: TreeProgram) -> str:
     """What wrote the statement, and the questions of a tree in points."""
     lines = pointed_lines(model, outline(model)) or []
-    return "".join(f"-- {line}\n" for line in [HEADER, *(remark(s, WIDTH)[1:-1] for s in lines)])
+    remarks = (remark(line, WIDTH)[1:-1] for line in lines)
+    return "".join(f"-- {line}\n" for line in [program.header, *remarks])
 
 
 def _statement(program: TreeProgram, sql: Dialect, table: list[str], kept: list[str]) -> str:
@@ -127,6 +129,8 @@ def _final(
 ) -> list[str]:
     lines = [f"{sql.name(f'k{i}')} AS {sql.identifier(name)}" for i, name in enumerate(kept)]
     (name, at), *others = outputs
+    if not program.classes:
+        return [*lines, *(f"{sql.as_double(sql(e))} AS {sql.identifier(n)}" for n, e in outputs)]
     cases = [f"WHEN {k} THEN {sql.constant(label)}" for k, label in enumerate(program.classes)]
     lines.append(f"CASE {sql(at)} {' '.join(cases)} END AS {sql.identifier(name)}")
     return lines + [f"{sql.as_double(sql(e))} AS {sql.identifier(n)}" for n, e in others]

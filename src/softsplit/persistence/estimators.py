@@ -11,15 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.regressor import SoftTreeRegressor
 from softsplit.estimators.row_reading import know_table
-from softsplit.fitted.model import TreeModel, refuse_numbers
+from softsplit.fitted.model import TreeModel
 from softsplit.persistence.records import ModelFileError
-
-
-def classifier_in(estimator: Any) -> SoftTreeClassifier:
-    """As ``estimator_in``, for readers of classes alone."""
-    tree = estimator_in(estimator)
-    refuse_numbers(tree.tree_)
-    return tree  # type: ignore[return-value]
 
 
 def estimator_in(estimator: Any) -> SoftTreeClassifier | SoftTreeRegressor:
