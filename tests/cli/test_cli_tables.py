@@ -230,7 +230,6 @@ def test_dates_are_recognised(tmp_path):
             "a,y\n" + "".join(f"p{i},{i % 2}\n" for i in range(60)),
             "the table has no column that a tree can use: 'a' (an identifier).",
         ),
-        ("a,y\n" + "".join(f"1,{i}\n" for i in range(101)), "holds 101 different values"),
     ],
 )
 def test_what_cannot_be_used_is_named(text, message, tmp_path):
