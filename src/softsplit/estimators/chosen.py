@@ -145,8 +145,8 @@ def train_chosen(
     stated = {name: v for name, v in stated.items() if v is not None and not is_auto(v)}
     estimator.best_params_ = candidate.parameters(*strengths) | stated
     if search.trainer.kinds:
-        given = estimator.feature_types or {}
-        estimator.best_params_["feature_types"] = {**given, **search.trainer.kinds}
+        kinds = estimator.feature_types or {}
+        estimator.best_params_["feature_types"] = {**kinds, **search.trainer.kinds}
     if candidate.formulation.decides_by_cost:
         estimator.best_params_["cost_matrix"] = costs
     if estimator.end_ == End.COMPLETE.value:

@@ -235,9 +235,9 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             return None
         coding = rows.coding
         if coding is None:
-            named = rows.names is not None
-            names = rows.names.tolist() if named else [f"x{j}" for j in range(rows.X.shape[1])]
-            coding = Coding.of_numbers(names, np.median(rows.X, axis=0), named)
+            numbered = [f"x{j}" for j in range(rows.X.shape[1])]
+            names = numbered if rows.names is None else rows.names.tolist()
+            coding = Coding.of_numbers(names, np.median(rows.X, axis=0), rows.names is not None)
         kinds = self.feature_types or {}
         kept = {name if isinstance(name, str) else coding.names[name] for name in kinds}
         levels = levels_of_numbers(coding, rows.X, rows.weight, kept)

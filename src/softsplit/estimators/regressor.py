@@ -146,7 +146,9 @@ class NumberBase(NumberParameters, ReadableTree, RegressorMixin, BaseEstimator):
 
     def _settings(self, given: dict[str, Any], rows: TargetRows, groups: Any) -> NumberSettings:
         """What the solver is asked for, from checked parameters."""
-        free = {n: None if is_auto(given[n]) else given[n] for n in ("depth", "strength")}
+        free: dict[str, Any] = {
+            n: None if is_auto(given[n]) else given[n] for n in ("depth", "strength")
+        }
         names = ("max_features", "max_leaves", "max_terms", "leaf_terms", "min_leaf_rows")
         threads = n_threads(self.n_jobs, len(rows.y))
         return NumberSettings(**free, **{n: given[n] for n in names}, threads=threads)

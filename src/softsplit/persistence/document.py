@@ -354,8 +354,9 @@ def _read_model(record: Document) -> TreeModel:
         model = replace(model, numbers=parts["numbers"], parameters=means)
     if record.features.importances is not None:
         importances = np.array(record.features.importances)
-        used = model.parameters.weights if model.numbers is None else model.columns_in_use[:, None]
-        parts["importances"] = used_shares(importances, used)
+        used = model.columns_in_use[:, None].astype(float)
+        weights = model.parameters.weights if model.numbers is None else used
+        parts["importances"] = used_shares(importances, weights)
     # 3. The table that its features were made of.
     if record.table is not None:
         parts["target"] = record.table.target

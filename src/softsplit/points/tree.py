@@ -90,10 +90,10 @@ def pointed(
     questions = [Question({}, Gate(mean, 0.0, np.inf), nowhere) for mean in means]
     if start is not None:
         leaves = start.leaves
-        for t, question in enumerate(start.questions):
-            mean = float(np.average(expit(question.scores), weights=weights))
+        for t, asked_before in enumerate(start.questions):
+            mean = float(np.average(expit(asked_before.scores), weights=weights))
             alike = Question({}, Gate(float(logit(mean)), 0.0, np.inf), nowhere)
-            questions[t] = alike if t in idle else question
+            questions[t] = alike if t in idle else asked_before
             gates[t] = expit(questions[t].scores)
     own = frozenset().union(*(question.effects for question in soft))
     for _ in range(rounds):

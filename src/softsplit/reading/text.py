@@ -56,10 +56,10 @@ def tree_text(
             leaf += 1
             place = f"leaf {leaf}" if walked and root.split else ""
             if model.numbers is not None:
-                said = leaf_lines(model, node.leaf, place, precision, in_table)
+                answer = leaf_lines(model, node.leaf, place, precision, in_table)
             else:
-                said = [f"class {node.label}{f'   [{place}]' if place else ''}"]
-            lines += [f"{indent}{line}" for line in said]
+                answer = [f"class {node.label}{f'   [{place}]' if place else ''}"]
+            lines += [f"{indent}{line}" for line in answer]
         else:
             text = _condition(node.split, max_terms, precision, walked)
             place = f"   [question {node.number}]" if walked else ""
