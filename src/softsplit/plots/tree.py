@@ -1,4 +1,7 @@
-"""A fitted tree: split equations, where rows go, and classes by colour."""
+"""A fitted tree: split equations, where rows go, and classes by colour.
+
+A leaf that predicts a number has its facts and its formula, with a bar for each term (leaf_boxes).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from softsplit.plots.canvas import (
 )
 from softsplit.reading.equations import Split, rank_places, right_text
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
+from softsplit.reading.leaf_boxes import DOWN, UP, leaf_box, leaf_colour
 from softsplit.reading.outline import OutlineNode, class_counts, outline, side_words
 from softsplit.reading.palette import ink_on
 from softsplit.reading.text import ranked_features
@@ -41,6 +45,9 @@ LONGEST_NAME = 26
 
 LOOSE, BOLD = 1.06, 1.12
 """Type on a screen is wider than its outlines, and bold type wider still."""
+
+BAR = 0.14
+"""Height of the bar of a term, as part of a line."""
 
 LEAF_CLASSES, FOOTNOTES = 3, 16
 """Lines of classes in a leaf and of footnotes, at most."""
@@ -98,9 +105,9 @@ class TreeDisplay:
 
         Parameters
         ----------
-        estimator : fitted SoftTreeClassifier, or a search that holds one
+        estimator : fitted SoftTreeClassifier or SoftTreeRegressor, or a search that holds one
         X, y : rows and their classes, optional
-            To show where they go; without y, all rows have one colour.
+            To show where they go; without y, or if y are numbers, all rows have one colour.
         feature_names, class_names : sequences of str, optional
             Names to use instead of those of the columns, and of ``classes_`` in their order.
         max_terms : int, optional
@@ -109,7 +116,7 @@ class TreeDisplay:
         ax : matplotlib axes, optional
             Type is made smaller to fit; by default a figure of the right size is made.
         """
-        tree = holder_of(estimator)
+        tree = holder_of(estimator, numbers=True)
         model = tree.tree_.with_names(feature_names, class_names)
         flow = None if X is None else _flow(tree, X, y)
         return cls(model, flow).plot(ax, max_terms=max_terms, precision=precision)
@@ -143,6 +150,9 @@ class TreeDisplay:
 
         def box_of(node: OutlineNode) -> NodeBox:
             if node.split is None:
+                if self.model.numbers is not None:
+                    lines = [plain(line.text, None) for line in leaf_box(self.model, node.leaf)]
+                    return _sized(node, lines)
                 return _sized(node, [*_end_lines(self.model, node), *self._note(node)])
             return _sized(node, _condition_lines(node.number, node.split, max_terms, precision))
 
@@ -167,7 +177,7 @@ class TreeDisplay:
     def _box(self, sheet: TreeSheet, box: NodeBox, colours: list[Any], scale: float) -> None:
         from matplotlib.patches import FancyBboxPatch
 
-        fill = colours[box.node.classes[0][0]] if box.is_end else "white"
+        fill = self._fill(box.node, colours)
         ink = ink_on(fill) if box.is_end else INK
         rounded = "round,pad=0,rounding_size=0.06"
         corner = box.x, sheet.up(box.foot)
@@ -183,6 +193,27 @@ class TreeDisplay:
                 fontsize=TYPE_SIZE * scale,
                 weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip
+        if box.is_end and self.model.numbers is not None:
+            self._bars(sheet, box)
+
+    def _fill(self, node: OutlineNode, colours: list[Any]) -> Any:
+        if node.split is not None:
+            return "white"
+        if self.model.numbers is not None:
+            return leaf_colour(self.model, node.leaf)
+        return colours[node.classes[0][0]]
+
+    def _bars(self, sheet: TreeSheet, box: NodeBox) -> None:
+        """Bars under the terms of a leaf: to the right of the middle if added, else to the left."""
+        from matplotlib.patches import Rectangle
+
+        longest = (box.width - STYLE.pad_x) / 2
+        for i, line in enumerate(leaf_box(self.model, box.node.leaf)):
+            foot = sheet.up(box.y) - STYLE.pad_y - (i + 1.08) * STYLE.line
+            shape = Rectangle((box.middle, foot), longest * line.bar, BAR * STYLE.line)
+            shape.set(facecolor=UP if line.bar > 0 else DOWN, linewidth=0, zorder=4)
+            if line.bar:
+                self.ax_.add_patch(shape)
 
     def _edge(
         self, sheet: TreeSheet, box: NodeBox, child: NodeBox, word: str, colours: list[Any],
@@ -240,7 +271,7 @@ def _band(top: tuple[float, float], end: tuple[float, float], width: float, colo
 def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
     """Rows at every node by class, (n_classes, n_nodes); without y one group."""
     reach = tree.node_visits(X).T
-    if y is None:
+    if y is None or tree.tree_.numbers is not None:
         return reach.sum(axis=1)[None, :]
     labels = np.asarray(y)
     if labels.shape != (reach.shape[1],):

@@ -7,6 +7,7 @@ are estimated, without a browser: a box is as wide as its longest line.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import Split, rank_places, read_split, right_text
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
+from softsplit.reading.leaf_boxes import DOWN, UP, leaf_box, leaf_colour
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline, side_words
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.reading.points_text import written_tree
@@ -33,6 +35,10 @@ SIZES = TreeSizes(
     thinnest=0.002,
 )  # fmt: skip
 """Sizes of the drawn tree, in pixels."""
+
+
+BAR = 3.0
+"""Height of the bar of a term, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,16 @@ class Line(NamedTuple):
     fill: str = ""
 
 
+class Bar(NamedTuple):
+    """The bar of a term of a leaf that predicts a number: where it is, and its colour."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: str
+
+
 class Box(NamedTuple):
     """A box of the drawing with all that is in it."""
 
@@ -104,6 +120,7 @@ class Box(NamedTuple):
     frame: NodeBox
     colour: str
     lines: list[Line]
+    bars: Sequence[Bar] = ()
 
 
 class Edge(NamedTuple):
@@ -182,6 +199,8 @@ def _pull(name: str, upwards: bool) -> str:
 
 def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[str]:
     """The predicted class of an end, and its other classes or the rows that end there."""
+    if model.numbers is not None:
+        return [line.text for line in leaf_box(model, end.leaf)]
     predicted = end.classes[0][0]
     if model.walk is not None:
         counts = model.walk.counts if flow is None else flow.ended
@@ -252,7 +271,8 @@ def _edge(box: NodeBox, child: NodeBox, word: str, flow: Flow | None) -> Edge:
 def _drawn(model: TreeModel, box: NodeBox) -> Box:
     node, colour, title = box.node, "", box.node.label
     if node.split is None:
-        colour = class_colour(node.classes[0][0])
+        numbers = model.numbers is not None
+        colour = leaf_colour(model, node.leaf) if numbers else class_colour(node.classes[0][0])
     else:
         title = read_split(model, node.node).condition() if node.split.features else box.lines[1]
     fill = ink_on(colour) if colour else ""
@@ -262,7 +282,20 @@ def _drawn(model: TreeModel, box: NodeBox) -> Box:
         Line(text, box.middle, top + (i + 0.74) * SIZES.line, kinds[i], fill)
         for i, text in enumerate(box.lines)
     ]
-    return Box(node, title, box, colour, lines)
+    return Box(node, title, box, colour, lines, _bars(model, box))
+
+
+def _bars(model: TreeModel, box: NodeBox) -> list[Bar]:
+    """Bars under the terms of a leaf: to the right of the middle if added, else to the left."""
+    if model.numbers is None or not box.is_end:
+        return []
+    longest, bars = (box.width - SIZES.pad_x) / 2, []
+    for i, line in enumerate(leaf_box(model, box.node.leaf)):
+        size, foot = longest * line.bar, box.y + SIZES.pad_y + (i + 0.86) * SIZES.line
+        if size:
+            colour = UP if size > 0 else DOWN
+            bars.append(Bar(box.middle + min(size, 0.0), foot, abs(size), BAR, colour))
+    return bars
 
 
 def threshold_text(split: Split, yes: str) -> str:
