@@ -22,7 +22,7 @@ class PrintedNumbers(PrintedTree):
         cut = re.search(r"training rows end: (.*)", text)
         ends = re.findall(r"(?:leaf (\d+) )?(\S+) to (\S+?)(?:,|$)", cut[1]) if cut else []
         self.ends = {place or "1": (Fraction(low), Fraction(high)) for place, low, high in ends}
-        table = re.search(r"(?m)^\S.* = +leaf 1.*\n((?:.+\n)+)", text)
+        table = re.search(r"(?m)^\S.* = (?:product of)? *leaf 1.*\n((?:.+\n)+)", text)
         self.head, *self.lines = table[0].splitlines() if table else [""]
 
     def terms(self, place: str) -> list[tuple[Fraction, str]]:
@@ -34,7 +34,14 @@ class PrintedNumbers(PrintedTree):
             cells = [(re.split(r" {2,}", line[:end])[-1] if line[:end].strip() and
                       line[end - 1 : end].strip() else "", re.split(r" {2,}", line)[0])
                      for line in self.lines]  # fmt: skip
-            return [(Fraction(cell), name) for cell, name in cells if cell]
+            as_printed = str if "product of" in self.head else Fraction
+            return [(as_printed(cell), name) for cell, name in cells if cell]
+        if re.search(r" x \S+ (per|if) ", self.formulas[place]):  # factors
+            first, *rest = self.formulas[place].split(" x ")
+            parts = [re.match(r"(\S+) (if|per)( [\d.e-]+(?= ))? (.*)$", term) for term in rest]
+            named = [m[4] if m[2] == "per" else f"[{m[4]}]" for m in parts]
+            sizes = [f"{m[1]} per{m[3] or ' 1'}" for m in parts]
+            return [(first, ""), *zip(sizes, named, strict=True)]
         first, *rest = re.split(r" (?=[+-] )(?![^(]*, \S+\))", self.formulas[place])
         terms = [(Fraction(first), "")]
         for term in rest:
@@ -45,9 +52,14 @@ class PrintedNumbers(PrintedTree):
     def predicted(self, row: dict) -> float:
         """The number that the printed tree says."""
         place = self.class_of(row)
-        total = sum(
-            slope * (self.value(name, row) if name not in ("", "constant") else 1)
-            for slope, name in self.terms(place)
-        )
+        total = 0
+        for slope, name in self.terms(place):
+            value = self.value(name, row) if name not in ("", "constant") else None
+            if isinstance(slope, str):  # a factor to the power of its term, or of a part of it
+                size, _, unit = slope.partition(" per ")
+                power = float(value) / float(unit or 1) if value is not None else 1.0
+                total = (total or 1.0) * float(size) ** power
+            else:
+                total += slope * (1 if value is None else value)
         low, high = self.ends.get(place, (total, total))
         return float(min(max(total, low), high))

@@ -31,6 +31,7 @@ from softsplit.variables import Coding, MonotoneEffects
 class TargetRows:
     """Training rows of a number: coded X, targets and weights, and what the columns are.
 
+    ``exposure`` (n_rows,) is what targets are proportional to, and ``per`` its name;
     ``groups`` (n_features,) is the variable of each column, ``prices`` (n_variables,) what a
     variable costs, and ``costs`` (n_columns,) what a column of the table does.
     """
@@ -46,6 +47,13 @@ class TargetRows:
     prices: FloatArray | None = None
     costs: FloatArray | None = None
     monotone: MonotoneEffects | None = None
+    exposure: FloatArray | None = None
+    per: str | None = None
+
+    @property
+    def offset(self) -> FloatArray | None:
+        """Logs of exposures, which are added to scores."""
+        return None if self.exposure is None else np.log(self.exposure)
 
     @property
     def n_rows(self) -> float:
@@ -84,15 +92,21 @@ def fitted_numbers(solved: NumberTree, rows: TargetRows, decision: str) -> TreeM
     if mixed:
         shares = leaf_probabilities(split_scores(tree, scaled), 1.0)
     else:
-        arrived = walk.leaves(X, scaling)
-        shares = (arrived == np.arange(solved.leaves.n_leaves)[:, None]).astype(float)
+        shares = (walk.leaves(X, scaling) == np.arange(solved.leaves.n_leaves)[:, None]).astype(
+            float
+        )
+    arrived = np.maximum(shares @ weight, 1e-300)
+    means = shares @ (weight * rows.y[few]) / arrived
     centre = np.average(rows.y, weights=rows.weight)
     deviation = float(np.sqrt(np.average((rows.y - centre) ** 2, weights=rows.weight)))
     errors = np.maximum(solved.leaf_scale, LEAST * deviation)
+    allowed = solved.family.score_errors(errors, means)
     functions = solved.mixed_leaves if mixed else solved.leaves
     curved = [] if rows.monotone is None else [own for _, own, _ in rows.monotone.features]
-    printed = printed_functions(functions, X, shares * weight, errors, rows.coding, curved)
-    numbers = LeafNumbers(printed, solved.family, errors, errors)
+    known = X, shares * weight, allowed, rows.coding, curved
+    printed = printed_functions(functions, *known, log_link=solved.family.log_link)
+    totals = None if rows.exposure is None else np.zeros(len(errors))
+    numbers = LeafNumbers(printed, solved.family, errors, errors, totals=totals, per=rows.per)
     shell = TreeModel(
         parameters=tree,
         steepness=1.0,
@@ -134,17 +148,21 @@ def _measured(
     numbers = model.numbers
     assert numbers is not None
     n_leaves, used = numbers.functions.n_leaves, model.columns_in_use
-    sums = np.zeros((3, n_leaves))
+    exposure = np.ones(len(rows.y)) if rows.exposure is None else rows.exposure
+    sums = np.zeros((4, n_leaves))
     for piece, X in rows.pieces(used):
         leaves, y, counts = model.arrive(X), rows.y[piece], rows.weight[piece]
-        squares = (y - model.calls(X)) ** 2
-        sums += [np.bincount(leaves, counts * part, n_leaves) for part in (1.0, y, squares)]
+        units = exposure[piece]
+        parts = 1.0, y, (y - units * model.calls(X)) ** 2, units
+        sums += [np.bincount(leaves, counts * part, n_leaves) for part in parts]
     some = np.where(sums[0] > 0, sums[0], 1.0)
-    overall = float(np.average(rows.y, weights=rows.weight))
-    means = np.where(sums[0] > 0, sums[1] / some, overall)
+    overall = float(rows.weight @ rows.y) / float(rows.weight @ exposure)
+    means = np.where(sums[3] > 0, sums[1] / np.where(sums[3] > 0, sums[3], 1.0), overall)
     errors = np.where(sums[0] > 0, np.sqrt(sums[2] / some), numbers.errors)
     numbers = replace(numbers, means=means, errors=np.maximum(errors, 1e-4 * numbers.errors))
-    if solved.relative_residuals is not None:
+    if numbers.totals is not None:
+        numbers = replace(numbers, totals=sums[3])
+    if solved.relative_residuals is not None and numbers.totals is None:
         known = np.flatnonzero(np.isfinite(solved.relative_residuals) & (rows.weight > 0))
         sizes = np.abs(solved.relative_residuals[known])
         numbers = numbers.with_held_out(sizes, rows.weight[known])
@@ -168,8 +186,10 @@ def _importances(
     """How much each column moves the predictions, as shares of one: by questions and by leaves.
 
     Questions move them between the means of the leaves (``fitted.importance``, twice the total
-    variation); a leaf by |slope| times the mean distance of the column from its mean there.
+    variation); a leaf by |slope| times the mean distance of the column from its mean there. Under
+    a log link all of these are logs.
     """
+    tree = replace(tree, leaf_values=numbers.family.score(numbers.means)[None])
     moved = 2.0 * feature_movements(tree, model.steepness, scaled, weight)
     shares = leaf_probabilities(split_scores(tree, scaled), model.steepness) * weight
     for j in numbers.features.tolist():

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from softsplit.estimators.exposures import Exposures
 from softsplit.estimators.number_model import TargetRows, counted_rows
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of
@@ -47,6 +48,7 @@ from softsplit.support.inputs import (
 )
 from softsplit.training.rows import Rows, TensorRows, TrainingRows
 from softsplit.training.wide import WideRows
+from softsplit.tree.leaf_families import LeafFamily
 from softsplit.variables import (
     CodedRows,
     Coding,
@@ -151,8 +153,10 @@ MANY_ROWS = 1000
 """From so many rows on numbers have three knots in a tree for numbers, and below one."""
 
 
-def target_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TargetRows:
-    """Validate X, y and weights of a tree that predicts numbers, as ``training_rows`` does.
+def target_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: Any, family: LeafFamily
+) -> TargetRows:
+    """Validate X, y, weights and exposure of a tree of numbers, as ``training_rows`` does.
 
     Levels of a category that has too many for columns of their own are coded by how often the
     target is above its median.
@@ -169,15 +173,23 @@ def target_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TargetRow
         )
     table, matrix, y = _checked(estimator, X.toarray() if is_wide(X) else X, y)
     weight = checked_weights(sample_weight, table if matrix is None else matrix)
-    values = number_targets(y, weight)
+    exposures = Exposures.of(exposure, len(weight))
+    if exposures.values is not None and not family.log_link:
+        raise ValueError(
+            "exposure is for the losses 'poisson', 'gamma' and 'tweedie'; choose one, or leave "
+            "exposure out."
+        )
+    values = number_targets(y, weight, exposures.values)
+    family.check(values[weight > 0])
     # 2. The columns of the problem.
     vars(estimator).pop("coding_", None)
-    middle = median(values, weight)
+    rates = values if exposures.values is None else values / exposures.values
+    middle = median(rates, weight)
     sides = np.array([f"at most {middle:.4g}", f"above {middle:.4g}"])
     knots = knot_count("curves", estimator.curves)
     if knots is None:
         knots = 3 if counted_rows(weight) >= MANY_ROWS else 1
-    labels = (values > middle).astype(np.int64)
+    labels = (rates > middle).astype(np.int64)
     coded = _coded(estimator, table, matrix, (labels, sides, weight), knots)
     names = getattr(estimator, "feature_names_in_", None)
     coding = None if coded is None else coded.coding
@@ -210,6 +222,8 @@ def target_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TargetRow
         prices=prices,
         costs=costs,
         monotone=monotone_effects(estimator.monotone, coding, columns, ends),
+        exposure=exposures.values,
+        per=exposures.name,
     )
 
 

@@ -46,6 +46,9 @@ class LeafNumbers:
         |residual| / error of held-out rows in ascending order, each for the same part of ``rows``.
     rows : float
         Held-out rows.
+    totals : array of shape (n_leaves,), optional
+        Exposure of the training rows that arrive, where predictions are rates per unit of it;
+        ``means`` are then sums of targets over sums of exposures, and ``per`` is its name.
     """
 
     functions: LeafFunctions
@@ -54,6 +57,8 @@ class LeafNumbers:
     errors: FloatArray
     scores: FloatArray | None = None
     rows: float = 0.0
+    totals: FloatArray | None = None
+    per: str | None = None
 
     @property
     def features(self) -> NDArray[np.intp]:
@@ -64,8 +69,17 @@ class LeafNumbers:
         """What each leaf predicts for each row, (n_leaves, n_rows)."""
         return self.family.prediction(self.functions.scores(X))
 
+    def refuse_rates(self) -> None:
+        """Raise for intervals of rates, which no row shows."""
+        if self.totals is not None:
+            raise NoResidualsError(
+                "the tree predicts a rate, and no row shows one",
+                "ask for intervals of trees that were trained without exposure",
+            )
+
     def with_held_out(self, scores: FloatArray, weight: FloatArray) -> LeafNumbers:
         """The same leaves with |residual| / error of the leaf of held-out rows, (n_rows,)."""
+        self.refuse_rates()
         order = np.argsort(scores, kind="stable")
         order = order[weight[order] > 0]
         rows, number = float(weight[order].sum()), min(MOST_SCORES, len(order))
@@ -75,6 +89,7 @@ class LeafNumbers:
 
     def half_widths(self, level: float) -> FloatArray:
         """By how much the target may lie beside the prediction in each leaf, (n_leaves,)."""
+        self.refuse_rates()
         if self.scores is None:
             raise NoResidualsError(
                 "the tree knows no held-out rows, from which intervals follow",

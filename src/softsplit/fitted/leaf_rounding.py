@@ -8,16 +8,19 @@ as leave its predictions within ``MOVED`` of its typical error s,
 
 and the root mean square move of all terms together is checked; else the share is halved. The bounds
 of a leaf are rounded outwards to the place of its constant; where there are none they are the ends
-of its scores. ``predict`` computes with the result.
+of its scores. Under a log link the digits are those of factors (``leaf_factors``). ``predict``
+computes with the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.fitted.leaf_factors import short_slope
 from softsplit.fitted.walk_rounding import of_one_sign
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.leaf_functions import LeafFunctions
@@ -39,6 +42,8 @@ def printed_functions(
     errors: FloatArray,
     coding: Coding | None,
     monotone: Sequence[NDArray[np.intp]] = (),
+    *,
+    log_link: bool = False,
 ) -> LeafFunctions:
     """Return the functions with the coefficients that are printed.
 
@@ -50,7 +55,7 @@ def printed_functions(
     weights : array of shape (n_leaves, n_rows)
         What each row counts in each leaf; where no row does, the constant is left.
     errors : array of shape (n_leaves,)
-        Typical errors of the leaves, none of them zero.
+        Typical errors of the scores of the leaves, none of them zero.
     coding : Coding, optional
     monotone : sequence of int arrays
         Features of each monotone variable, its value and its hinges: rounding keeps the sign of
@@ -67,17 +72,31 @@ def printed_functions(
             used = np.flatnonzero(own)
             known = rows[:, used], weights[leaf, here]
             curved = [np.flatnonzero(np.isin(used, features)) for features in monotone]
-            constant, own[used] = _rounded(constant, own[used], *known, allowed, curved)
+            links = [_link(log_link, coding, j) for j in used.tolist()]
+            constant, own[used] = _rounded(constant, own[used], *known, allowed, curved, links)
             scores = constant + rows[:, used] @ own[used]
         else:
             own[:], scores = 0.0, np.array([constant])
         if not np.isfinite(low[leaf]):
             low[leaf], high[leaf] = scores.min(), scores.max()
+        if log_link:
+            constants[leaf] = short_slope(constant, allowed, indicator=True)
+            for ends, side in ((low, -0.5), (high, 0.5)):
+                end = float(ends[leaf]) + side * allowed
+                ends[leaf] = short_slope(end, 0.5 * allowed, indicator=True)
+            continue
         place = _place(allowed)
         constants[leaf] = round(constant, place) + 0.0
         low[leaf] = round(float(low[leaf]) - 0.5 * 10.0**-place, place) + 0.0
         high[leaf] = round(float(high[leaf]) + 0.5 * 10.0**-place, place) + 0.0
     return LeafFunctions(constants, slopes, low, high)
+
+
+def _link(log_link: bool, coding: Coding | None, column: int) -> Callable[[float, float], float]:
+    """Return how a slope of a column is rounded, a function of it and a tolerance."""
+    if not log_link:
+        return _few_digits
+    return partial(short_slope, indicator=coding is not None and bool(coding.indicators[column]))
 
 
 def _settled(constant: float, slopes: FloatArray, X: FloatArray, coding: Coding | None) -> float:
@@ -103,6 +122,7 @@ def _rounded(
     weight: FloatArray,
     allowed: float,
     curved: Sequence[NDArray[np.intp]],
+    links: Sequence[Callable[[float, float], float]],
 ) -> tuple[float, FloatArray]:
     """Return the constant and slopes of a leaf with few digits, from its rows (n_rows, n_terms)."""
     means = np.average(columns, axis=0, weights=weight)
@@ -110,7 +130,8 @@ def _rounded(
     deviations = np.sqrt(np.average(around**2, axis=0, weights=weight))
     for halvings in range(10):
         tolerances = allowed / 2.0**halvings / max(np.sqrt(len(slopes)), 1.0) / deviations
-        few = np.array([_few_digits(*pair) for pair in zip(slopes, tolerances, strict=True)])
+        exact = zip(links, slopes.tolist(), tolerances.tolist(), strict=True)
+        few = np.array([short(slope, tolerance) for short, slope, tolerance in exact])
         few = of_one_sign(few, slopes, curved)
         moved = np.sqrt(np.average((around @ (few - slopes)) ** 2, weights=weight))
         if moved <= allowed:

@@ -26,8 +26,8 @@ from softsplit.tree.leaf_functions import LeafFunctions
 
 
 class LeafRecord(Record):
-    """A leaf: constant, the features of its formula with their slopes, the ends of its values, and
-    mean and typical error of its training rows."""
+    """A leaf: constant, the features of its formula with their slopes, the ends of its scores, and
+    mean and typical error of its training rows; of rates also the total of their exposures."""
 
     constant: Number
     features: list[Place]
@@ -36,17 +36,20 @@ class LeafRecord(Record):
     high: Number
     mean: Number
     error: Count
+    total: Count | None = None
 
 
 class NumbersRecord(Record):
     """The loss with its own numbers, the leaves from left to right, and the sizes of residuals of
-    held-out rows, in errors of their leaves, with the number of these rows."""
+    held-out rows, in errors of their leaves, with the number of these rows; of rates the name of
+    what they are per unit of."""
 
     loss: Text
     settings: dict[Text, Number]
     leaves: list[LeafRecord]
     scores: Annotated[list[Count], Meta(min_length=1)] | None = None
     rows: Count = 0.0
+    per: Text | None = None
 
     @classmethod
     def of(cls, numbers: LeafNumbers) -> NumbersRecord:
@@ -64,11 +67,13 @@ class NumbersRecord(Record):
                     float(functions.high[leaf]),
                     float(numbers.means[leaf]),
                     float(numbers.errors[leaf]),
+                    None if numbers.totals is None else float(numbers.totals[leaf]),
                 )
                 for leaf, own in enumerate(used)
             ],
             None if numbers.scores is None else numbers.scores.tolist(),
             float(numbers.rows),
+            numbers.per,
         )
 
     def read(self, n_leaves: int, n_features: int) -> LeafNumbers:
@@ -94,7 +99,11 @@ class NumbersRecord(Record):
             name: np.array([getattr(leaf, name) for leaf in self.leaves], dtype=float)
             for name in ("constant", "low", "high", "mean", "error")
         }
+        given = [leaf.total for leaf in self.leaves if leaf.total is not None]
+        require(len(given) in (0, n_leaves), "numbers.leaves have totals of some leaves only.")
+        totals = np.array(given) if given else None
         functions = LeafFunctions(known["constant"], slopes, known["low"], known["high"])
         return LeafNumbers(
-            functions, family, known["mean"], known["error"], scores, float(self.rows)
-        )
+            functions, family, known["mean"], known["error"], scores, float(self.rows), totals,
+            self.per,
+        )  # fmt: skip

@@ -4,8 +4,12 @@
         (1,064 rows, mean 8,434, 90 % within +- 4,500)   [leaf 1]
 
 A formula is what ``predict`` computes, to the last digit: terms by variable, the weightiest first
-(|slope| times the spread of its column). More than ``MOST_TERMS`` terms in a leaf, or more leaves,
-make a table.
+(|slope| times the spread of its column). Under a log link it is a product of factors,
+
+    claims a year = 0.12 x 1.4 per children x 0.97 per 10 age x 1.8 if region = north
+
+with each factor to the power of its term, or of a part of it. More than ``MOST_TERMS`` terms in a
+leaf, or more leaves, make a table.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from softsplit.fitted.leaf_factors import factor
 from softsplit.fitted.leaf_numbers import NoResidualsError
 from softsplit.fitted.model import TreeModel
 from softsplit.support.lines import wrapped
@@ -23,6 +28,8 @@ from softsplit.tree.leaf_families import Quantile
 
 MOST_TERMS = 4
 """Terms of a leaf, and leaves, that are written as formulas."""
+
+PERIODS = ("hour", "day", "week", "month", "year")
 
 INTERVAL = 0.9
 """Confidence of the interval that is printed."""
@@ -41,9 +48,19 @@ def target_name(model: TreeModel) -> str:
     family, name = model.numbers.family, visible(model.answers[0])
     if isinstance(family, Quantile) and family.level != 0.5:
         return f"{family.level:g} quantile of {name}"
-    if family.log_link:
-        return f"log of the {family.predicted} of {name}"
+    if model.numbers.totals is not None:
+        return f"{name} {per_unit(model.numbers.per)}"
     return name if family.predicted == "mean" else f"{family.predicted} of {name}"
+
+
+def per_unit(name: str | None) -> str:
+    """Of what a rate is, in words: "a year", "per unit of acres"."""
+    if name is None:
+        return "per unit of exposure"
+    period = name.lower().rstrip("s")
+    if period in PERIODS:
+        return f"{'an' if period == 'hour' else 'a'} {period}"
+    return f"per unit of {visible(name)}"
 
 
 def leaf_terms(model: TreeModel, leaf: int) -> list[int]:
@@ -69,6 +86,15 @@ def formula(model: TreeModel, leaf: int, digits: int | None = None) -> str:
     """The formula of a leaf, such as "550 + 140 age - 2 children"."""
     assert model.numbers is not None
     functions = model.numbers.functions
+    if model.numbers.family.log_link:
+        product = [grouped(linked(model, float(functions.constants[leaf])), digits)]
+        for j in leaf_terms(model, leaf):
+            size, unit = _factor(model, j, leaf)
+            when = "if" if model.table_coding.indicators[j] else "per"
+            often = "" if unit == 1.0 else f"{grouped(unit)} "
+            named = f"{when} {often}{visible(model.feature_names[j])}"
+            product.append(f"{grouped(size, digits)} {named}")
+        return " x ".join(product)
     text = grouped(float(functions.constants[leaf]), digits)
     for j in leaf_terms(model, leaf):
         slope = float(functions.slopes[j, leaf])
@@ -76,6 +102,13 @@ def formula(model: TreeModel, leaf: int, digits: int | None = None) -> str:
         body = term_name(model, j) if size == "1" else f"{size} {term_name(model, j)}"
         text += f" {'-' if slope < 0 else '+'} {body}"
     return text
+
+
+def _factor(model: TreeModel, column: int, leaf: int) -> tuple[float, float]:
+    """The factor of a term in a leaf, and the amount of the term that it is for."""
+    assert model.numbers is not None
+    slope = float(model.numbers.functions.slopes[column, leaf])
+    return factor(slope, indicator=bool(model.table_coding.indicators[column]))
 
 
 def leaf_facts(model: TreeModel, leaf: int) -> str:
@@ -89,7 +122,11 @@ def leaf_facts(model: TreeModel, leaf: int) -> str:
             return "no training row"
         many = grouped(rows, None if rows == round(rows) else 4)
         facts = [f"{many} row{'' if rows == 1 else 's'}"]
+    if numbers.totals is not None:
+        facts.append(f"{grouped(float(numbers.totals[leaf]), 4)} {numbers.per or 'of exposure'}")
     facts.append(f"mean {grouped(float(numbers.means[leaf]), 4)}")
+    if numbers.totals is not None:
+        return ", ".join(facts)
     try:
         half = float(numbers.half_widths(INTERVAL)[leaf])
         facts.append(f"{100 * INTERVAL:g} % within +- {grouped(half, 2)}")
@@ -115,24 +152,47 @@ def leaf_lines(
 
 
 def table_lines(model: TreeModel, leaves: Sequence[int], digits: int | None) -> list[str]:
-    """A table of terms by leaves: each slope is multiplied by its term, and all are added up."""
+    """A table of terms by leaves: each slope is multiplied by its term, and all are added up.
+
+    Under a log link each cell is a factor to the power of its term, and all are multiplied.
+    """
     assert model.numbers is not None
     functions, columns = model.numbers.functions, list(leaves)
+    log_link = model.numbers.family.log_link
     order: dict[int, None] = {}
     for leaf in columns:
         order |= dict.fromkeys(leaf_terms(model, leaf))
-    rows = [["constant", *(grouped(float(functions.constants[k]), digits) for k in columns)]]
+    starts = [linked(model, float(functions.constants[k])) for k in columns]
+    rows = [["constant", *(grouped(start, digits) for start in starts)]]
     for j in order:
-        slopes = functions.slopes[j, columns].tolist()
-        cells = ["" if slope == 0 else grouped(slope, digits) for slope in slopes]
+        cells = [_cell(model, j, leaf, digits) for leaf in columns]
         rows.append([term_name(model, j), *cells])
-    head = [f"{target_name(model)} =", *(f"leaf {n}" for n in range(1, len(columns) + 1))]
+    head = [
+        f"{target_name(model)} ={' product of' if log_link else ''}",
+        *(f"leaf {n}" for n in range(1, len(columns) + 1)),
+    ]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     return [
         "   ".join(f"{cell:<{w}}" if n == 0 else f"{cell:>{w}}" for n, (cell, w) in enumerate(
             zip(row, widths, strict=True))).rstrip()
         for row in [head, *rows]
     ]  # fmt: skip
+
+
+def _cell(model: TreeModel, column: int, leaf: int, digits: int | None) -> str:
+    """The slope of a term in a table, or its factor: "1.05 per 10"."""
+    assert model.numbers is not None
+    slope = float(model.numbers.functions.slopes[column, leaf])
+    if slope == 0.0 or not model.numbers.family.log_link:
+        return "" if slope == 0.0 else grouped(slope, digits)
+    size, unit = _factor(model, column, leaf)
+    return grouped(size, digits) + ("" if unit == 1.0 else f" per {grouped(unit)}")
+
+
+def linked(model: TreeModel, score: float) -> float:
+    """A score as it is printed: itself, or the factor that it is the log of."""
+    assert model.numbers is not None
+    return factor(score, indicator=True)[0] if model.numbers.family.log_link else score
 
 
 def number_lines(model: TreeModel, leaves: Sequence[int], digits: int | None) -> list[str]:
@@ -142,8 +202,9 @@ def number_lines(model: TreeModel, leaves: Sequence[int], digits: int | None) ->
     functions = model.numbers.functions
     lines = ["", *table_lines(model, leaves, digits), ""] if tabled(model, leaves) else []
     kept = [
-        f"{f'leaf {n} ' if len(leaves) > 1 else ''}{grouped(float(functions.low[leaf]))} to "
-        f"{grouped(float(functions.high[leaf]))}"
+        f"{f'leaf {n} ' if len(leaves) > 1 else ''}"
+        f"{grouped(linked(model, float(functions.low[leaf])))} to "
+        f"{grouped(linked(model, float(functions.high[leaf])))}"
         for n, leaf in enumerate(leaves, 1)
         if np.any(functions.slopes[:, leaf])
     ]

@@ -17,12 +17,17 @@ from softsplit.settings.table import (
 )
 from softsplit.support.arguments import open_interval, positive_integer, positive_number
 
-LOSSES = ("squared", "huber", "absolute", "quantile")
+LOSSES = ("squared", "huber", "absolute", "quantile", "poisson", "gamma", "tweedie")
 
 
 def _level(name: str, value: Any) -> float:
     """A number between 0 and 1."""
     return open_interval(name, value, 0.0, 1.0)
+
+
+def _power(name: str, value: Any) -> float:
+    """A number between 1 and 2."""
+    return open_interval(name, value, 1.0, 2.0)
 
 
 def _price(name: str, value: Any) -> float:
@@ -31,17 +36,11 @@ def _price(name: str, value: Any) -> float:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NumberParameters:
-    """What both estimators of numbers have in common.
+class LeafParameters:
+    """What a tree whose leaves have formulas is like, and how it is trained.
 
     Parameters
     ----------
-    loss : {"squared", "huber", "absolute", "quantile"}, default="squared"
-        What an error costs, and so what a leaf predicts: the mean of its rows; a mean in which
-        large errors count as absolute ones; the median; or the quantile ``quantile``. Training
-        lowers the loss expected over the leaves, so that rows belong to one leaf each.
-    quantile : float, default=0.5
-        Share of the rows that lie below the prediction, of loss "quantile".
     depth : int or "auto", default="auto"
         Levels of questions at most. "auto" is 2, and for a search 0 to 3 by cross-validation. With
         0 the tree is one formula.
@@ -62,8 +61,6 @@ class NumberParameters:
         Price of columns of X, by name or position, as a multiple of that of an ordinary column.
     """
 
-    loss: str = parameter("squared", check=one_among(LOSSES))
-    quantile: float = parameter(0.5, check=_level)
     depth: int | str = "auto"
     strength: float | str = parameter("auto", check=_price)
     max_features: int | None = taken(ProblemParameters, "max_features")
@@ -83,6 +80,29 @@ class NumberParameters:
     n_jobs: int | None = taken(RunParameters, "n_jobs")
     random_state: Any = taken(RunParameters, "random_state")
     verbose: int = parameter(0, check=truth)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NumberParameters(LeafParameters):
+    """What both estimators of numbers have in common.
+
+    Parameters
+    ----------
+    loss : str, default="squared"
+        What an error costs, and so what a leaf predicts: "squared", the mean of its rows; "huber",
+        a mean in which large errors count as absolute ones; "absolute", the median; "quantile", the
+        quantile ``quantile``; "poisson" for counts, "gamma" for positive amounts and "tweedie" for
+        amounts with zeros, a mean as a product of factors. Training lowers the loss expected over
+        the leaves, so that rows belong to one leaf each.
+    quantile : float, default=0.5
+        Share of the rows that lie below the prediction, of loss "quantile".
+    power : float, default=1.5
+        Variances are proportional to this power of the mean, between 1 and 2, of loss "tweedie".
+    """
+
+    loss: str = parameter("squared", check=one_among(LOSSES))
+    quantile: float = parameter(0.5, check=_level)
+    power: float = parameter(1.5, check=_power)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -107,4 +127,7 @@ class NumberChoiceParameters:
 # Tables of ``SoftTreeRegressor`` and ``SoftTreeRegressorCV``, and where fields of them stand.
 REGRESSOR = (NumberParameters,)
 NUMBER_SEARCH = (NumberChoiceParameters, NumberParameters)
-TAKEN = (ProblemParameters, ColumnParameters, RunParameters, SingleTreeParameters, ChoiceParameters)
+TAKEN = (
+    LeafParameters, ProblemParameters, ColumnParameters, RunParameters, SingleTreeParameters,
+    ChoiceParameters,
+)  # fmt: skip

@@ -245,7 +245,9 @@ def _missing(y: Any) -> NDArray[np.bool_]:
 LARGEST_TARGET = 1e150
 
 
-def number_targets(y: NDArray[Any], weight: FloatArray) -> FloatArray:
+def number_targets(
+    y: NDArray[Any], weight: FloatArray, exposure: FloatArray | None = None
+) -> FloatArray:
     """The targets of a tree that predicts numbers, as doubles; one sentence for any others."""
     odd: Any = y[0] if len(y) and y.dtype.kind in "USmMV" else None
     if y.dtype == object:
@@ -267,10 +269,13 @@ def number_targets(y: NDArray[Any], weight: FloatArray) -> FloatArray:
             f"X has {'no row of positive weight' if not len(counted) else 'one sample'}; a "
             "regressor needs at least two."
         )
+    over = ""
+    if exposure is not None:
+        counted, over = counted / exposure[weight > 0], " / exposure"
     if np.all(counted == counted[0]):
         raise ValueError(
-            f"y is {counted[0]:g} in all rows; there is nothing to predict, give a target that "
-            "varies."
+            f"y{over} is {counted[0]:g} in all rows; there is nothing to predict, give a target "
+            "that varies."
         )
     return values
 

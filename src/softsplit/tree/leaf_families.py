@@ -31,6 +31,9 @@ from softsplit.support.arrays import FloatArray
 LARGEST_LOG = 30.0
 """Logarithms of means are kept within this of zero."""
 
+LARGEST_ERROR = 0.5
+"""Largest typical error of the log of a mean: rare counts are about means that are known better."""
+
 FLATTEST = 1e-3
 """Least second derivative, as part of that at the centre, of deviances that are straight."""
 
@@ -59,6 +62,9 @@ class LeafFamily:
         The objective is ``power`` n log(E / n).
     log_link : bool
         Whether a prediction is the exponential of a score, and slopes are factors.
+    known_scale : bool
+        Whether a deviance of one per row is what the family itself expects, so that a smaller one,
+        as of rare events, is no smaller scale.
     """
 
     name: ClassVar[str] = "squared"
@@ -66,6 +72,7 @@ class LeafFamily:
     error: ClassVar[str] = "root mean squared error"
     power: ClassVar[float] = 0.5
     log_link: ClassVar[bool] = False
+    known_scale: ClassVar[bool] = False
 
     def terms(self, y: FloatArray, eta: FloatArray) -> Terms:
         """Return the deviance and its derivatives by the score."""
@@ -100,6 +107,14 @@ class LeafFamily:
     def prediction(self, eta: FloatArray) -> FloatArray:
         """Return what a leaf predicts with a score."""
         return eta
+
+    def score(self, predicted: FloatArray) -> FloatArray:
+        """Return the scores with which leaves predict this."""
+        return predicted
+
+    def score_errors(self, errors: FloatArray, means: FloatArray) -> FloatArray:
+        """Return typical errors of scores, from those of targets around their means."""
+        return errors
 
     def typical_error(self, deviance: float) -> float:
         """Return a typical error, in the units of y, from the mean deviance."""
@@ -203,6 +218,12 @@ class LogLink(LeafFamily):
     def prediction(self, eta: FloatArray) -> FloatArray:
         return np.exp(_bounded(eta))
 
+    def score(self, predicted: FloatArray) -> FloatArray:
+        return np.log(np.clip(predicted, np.exp(-LARGEST_LOG), np.exp(LARGEST_LOG)))
+
+    def score_errors(self, errors: FloatArray, means: FloatArray) -> FloatArray:
+        return np.minimum(errors / np.maximum(means, 1e-300), LARGEST_ERROR)
+
     def typical_error(self, deviance: float) -> float:
         return deviance
 
@@ -211,6 +232,7 @@ class Poisson(LogLink):
     """Counts: a leaf predicts a rate; exposure enters as the offset log t."""
 
     name: ClassVar[str] = "poisson"
+    known_scale: ClassVar[bool] = True
 
     def terms(self, y: FloatArray, eta: FloatArray) -> Terms:
         mean = np.exp(_bounded(eta))
@@ -246,9 +268,7 @@ class Tweedie(LogLink):
 
     def __post_init__(self) -> None:
         if not 1.0 < self.exponent < 2.0:
-            raise ValueError(
-                f"the exponent of tweedie must be between 1 and 2, got {self.exponent}."
-            )
+            raise ValueError(f"the power of tweedie must be between 1 and 2, got {self.exponent}.")
 
     def terms(self, y: FloatArray, eta: FloatArray) -> Terms:
         a, b, eta = 1.0 - self.exponent, 2.0 - self.exponent, _bounded(eta)

@@ -100,6 +100,12 @@ class NumberProblem:
         costs = self.family.deviance(self.targets.values, scores)
         return max(float(self.targets.totals @ costs) / self.total, 1e-9)
 
+    @cached_property
+    def power(self) -> float:
+        """The power of the family; with a known scale at most that which gives E / 2 its slope."""
+        known = min(1.0, self.featureless) if self.family.known_scale else 1.0
+        return self.family.power * known
+
     def part(self, rows: NDArray[np.intp]) -> NumberProblem:
         """Return the problem on some rows, in the same units."""
         lines = np.ascontiguousarray(self.lines[:, rows])
@@ -111,10 +117,10 @@ class NumberProblem:
 
     def value(self, expected: float) -> float:
         """Return power n log(E / n), where E is ``expected``; and the slope by E from ``slope``."""
-        return self.family.power * self.total * float(np.log(self._floored(expected)))
+        return self.power * self.total * float(np.log(self._floored(expected)))
 
     def slope(self, expected: float) -> float:
-        return self.family.power / self._floored(expected)
+        return self.power / self._floored(expected)
 
     def _floored(self, expected: float) -> float:
         return expected / self.total + LEAST * self.featureless

@@ -127,7 +127,7 @@ class Pruning:
         expected = self.route.expected
         floor = 1e-6 * self.problem.featureless * self.problem.total
         ratio = (expected + floor + change) / (expected + floor)
-        power = self.problem.family.power * self.problem.total
+        power = self.problem.power * self.problem.total
         return np.asarray(power * np.log(np.maximum(ratio, 1e-12)))
 
     def gate_changes(self, t: int, out: list[NDArray[np.intp]]) -> FloatArray:
