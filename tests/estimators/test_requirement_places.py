@@ -30,8 +30,7 @@ REQUIREMENTS = {
     "forbidden_together": {"forbidden_together": [["a", "b"]]},
     "at_most_one": {"at_most_one": [["a", "b", "c"]]},
     "feature_costs": {"feature_costs": {"a": 500.0, "b": 0.5}},
-    # In points rates hold on the rows that an engine gives away, here fewer than it has.
-    "min_class_rate": {"min_class_rate": {0: 0.72, 1: 0.0}, "points": False},
+    "min_class_rate": {"min_class_rate": {0: 0.72, 1: 0.0}},
     "parity": {"fairness": Parity("a", 0.1, cut=0.5)},
     "equal_opportunity": {"fairness": EqualOpportunity("a", 0.1, cut=0.0)},
     "equalized_odds": {"fairness": EqualizedOdds("a", 0.1, cut=0.0)},

@@ -232,8 +232,8 @@ def _rates(
     else:
         decided = decided_cells(walk, limits, prepared.scaling, n_classes)
     prices, totals = np.zeros(len(limits)), limits.rows.group_totals
-    if len(solution.kkt.multipliers) > n_classes:
-        prices = solution.kkt.multipliers[n_classes:]
+    priced = solution.kkt.multipliers[n_classes:]
+    prices[: len(priced)] = priced  # minimum rates of classes, which come last, have none here
     costs_of = limits.per_requirement(prices)
     return tuple(
         RateRecord(

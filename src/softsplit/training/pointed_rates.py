@@ -3,7 +3,8 @@
 1. Leaves change as little as lets expected rates hold (``leaves_within``).
 2. Whole thresholds and classes of leaves change until decisions hold them too (``rated_walk``).
 3. Where one of both cannot be, or the decisions are right less often than those of the weights that
-   were trained (``right_as_often``), these stay.
+   were trained (``right_as_often``), these stay. So they do where look-ups are known of a sample
+   alone: a rate that is required holds on all training rows.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ def within_rates(
 ) -> tuple[Prepared, TreeParameters, Walk] | None:
     """Return a tree on look-ups and its walk within the requirements; None if they miss them.
 
-    Monotone effects hold as before. The first result has the requirements on the look-ups.
+    Monotone effects hold as before. The first result has the requirements on the look-ups, minimum
+    rates of classes among them: the tree keeps its expected rates, and lowers no probability.
     """
     limits, steepness = _limits(prepared, parts), prepared.problem.steepness
     # 1. Expected rates.
-    rated = leaves_within(limits, tree, steepness)
-    if rated is None:
+    rated = leaves_within(limits, tree, steepness) if limits is not None else None
+    if limits is None or rated is None:
         return None
     effects = parts.monotone
     if effects is not None:
@@ -55,9 +57,7 @@ def within_rates(
         walk = replace(walk, thresholds=np.floor(walk.thresholds))
         if worst(limits, decided_cells(walk, limits, parts.scaling, len(gains))) > 0.0:
             return None
-    asked = prepared.problem.rate_limits
-    here = None if asked is None else replace(limits, requirements=asked.asked.requirements)
-    problem = replace(prepared.problem, rate_limits=here)
+    problem = replace(prepared.problem, rate_limits=limits)
     return replace(prepared, scaling=parts.scaling, problem=problem), rated, walk
 
 
@@ -68,12 +68,17 @@ def right_as_often(pointed: Walk | None, weighted: Walk | None) -> bool:
     return bool(pointed.right.sum() >= KEPT * weighted.right.sum())
 
 
-def _limits(prepared: Prepared, parts: PointedParts) -> RateLimits:
-    """The requirements on rates, minimum rates of classes too, on rows with points as features."""
+def _limits(prepared: Prepared, parts: PointedParts) -> RateLimits | None:
+    """The requirements on rates, minimum rates of classes too, on rows with points as features.
+
+    None where not all training rows are at hand.
+    """
     problem = prepared.problem
     classes = np.arange(problem.n_groups)
     limits = problem.rate_limits or RateLimits(problem.rows, classes, (), len(classes))
     few = limits.asked.with_minimum(problem.minimum_rates).on_sample(ROWS.walk)[1]
+    if few.rows.n_rows < limits.rows.n_rows:
+        return None
     samples, used = few.rows.sample(), np.isin(parts.trained.homes, [i for i, _ in parts.lookups])
     rows = Arriving(samples.lines_in_use(used), samples.labels, samples.weights)
     features = np.ascontiguousarray(parts.values(prepared.scaling, rows).features)
