@@ -104,7 +104,15 @@ def fit(
     numbers = target_numbers(table, target, task, quiet)
     if numbers is not None:
         fit_numbers(
-            context, table, target, numbers, given, model=model, quiet=quiet, as_json=as_json
+            context,
+            table,
+            target,
+            numbers,
+            given,
+            model=model,
+            report=report,
+            quiet=quiet,
+            as_json=as_json,
         )
         return
     if given.pop("leaf_terms") is not None:

@@ -12,6 +12,7 @@ from softsplit.cli.options import TABLE
 from softsplit.cli.outputs import write_text
 from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters
 from softsplit.support.messages import shown
+from softsplit.support.options import late
 
 if TYPE_CHECKING:
     import typer
@@ -23,7 +24,7 @@ MANY_VALUES = 30
 """A target of more different numbers, or of numbers with fractions, is a number and no class."""
 
 # Options that a tree for numbers takes, beside those of its parameters.
-OWN = ("data", "target", "task", "model", "encoding", "quiet", "text", "as_json")
+OWN = ("data", "target", "task", "model", "report", "encoding", "quiet", "text", "as_json")
 
 
 def target_numbers(table: Table, target: str, task: str, quiet: bool) -> FloatArray | None:
@@ -61,6 +62,7 @@ def fit_numbers(
     given: dict[str, Any],
     *,
     model: Path | None,
+    report: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -117,7 +119,13 @@ def fit_numbers(
         write_text(model, dumps_model(tree))
         if not quiet:
             say(f"the tree is in {model}")
-    _show(tree, rows, y, int((~known).sum()), model, as_json)
+    if report is not None:
+        with heartbeat(quiet, "making the report"):
+            late("softsplit.report.anywhere", "report")(tree, rows, y, report, name=table.name)
+        if not quiet:
+            say(f"the report is in {report}")
+    files = {"model": model, "report": report}
+    _show(tree, rows, y, int((~known).sum()), files, as_json)
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
     if tree.end_ == "interrupted":
@@ -125,7 +133,7 @@ def fit_numbers(
 
 
 def _show(
-    tree: Any, rows: Any, y: FloatArray, dropped: int, model: Path | None, as_json: bool
+    tree: Any, rows: Any, y: FloatArray, dropped: int, files: dict[str, Path | None], as_json: bool
 ) -> None:
     """Print how far the tree is off, the tree, and facts of it; or all of these as JSON."""
     import numpy as np
@@ -147,7 +155,7 @@ def _show(
             "depth": tree.best_params_["depth"], "strength": tree.best_params_["strength"],
             "mean_absolute_error": off, "mean_absolute_error_of_the_mean": of_mean,
             "training_r2": tree.score(rows, y), "interrupted": tree.end_ == "interrupted",
-            "files": {} if model is None else {"model": str(model)},
+            "files": {name: str(path) for name, path in files.items() if path is not None},
         }  # fmt: skip
         score = tree.best_score_
         print_json(facts | ({"cross_validated_score": score} if np.isfinite(score) else {}))

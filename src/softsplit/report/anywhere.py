@@ -19,16 +19,18 @@ from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.row_reading import read_rows
 from softsplit.fitted.conformal import checked_confidence
-from softsplit.fitted.model import holder_of
+from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.persistence import load_model
 from softsplit.report.comparison import walk_path
 from softsplit.report.document import render_report
 from softsplit.report.groups import group_names
+from softsplit.report.number_figures import NumberReport
+from softsplit.report.number_page import number_report, render_number_report
 from softsplit.report.report_data import PAGE_ROWS, ReportData
 from softsplit.report.study import check_training_rows, rows_of
 from softsplit.solvers import Budget
 from softsplit.support.interruption import never_lost
-from softsplit.support.messages import shown, unfit
+from softsplit.support.messages import counted, shown, unfit
 from softsplit.support.output_files import write_file
 from softsplit.training.run import watched
 from softsplit.variables import CodedRows
@@ -46,15 +48,16 @@ class Report:
     ----------
     html : str
         The page, one file without links to anything outside it.
-    data : ReportData
-        What it was made of: trees, accuracies, rows.
+    data : ReportData or NumberReport
+        What it was made of: trees, accuracies, rows; of a tree that predicts a number its errors.
     """
 
     html: str
-    data: ReportData
+    data: ReportData | NumberReport
 
     def __repr__(self) -> str:
-        return f"Report of {len(self.data.trees)} trees; save(path) writes it to a file"
+        trees = counted(len(getattr(self.data, "trees", (self,))), "tree")
+        return f"Report of {trees}; save(path) writes it to a file"
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file, as a whole or not at all."""
@@ -92,11 +95,12 @@ def report(
     """The report of a fitted tree: its picture, how good it is on held-out rows, other trees.
 
     Trees like this one are trained on parts of the rows and judged on the rest, beside plain
-    methods; the tree itself is shown as it is.
+    methods; the tree itself is shown as it is. A tree that predicts a number is judged by the
+    folds of its ``SoftTreeRegressorCV``, and nothing is trained.
 
     Parameters
     ----------
-    model : fitted SoftTreeClassifier or SoftTreeClassifierCV, search, pipeline, or model file
+    model : fitted classifier or regressor of softsplit, search, pipeline, or model file
         Of a pipeline the last step is a tree, and the rows are those before its first step. A model
         file is given by its path.
     X, y : rows and their classes
@@ -128,6 +132,11 @@ def report(
     """
     if not isinstance(page_rows, int) or page_rows < 0:
         raise unfit("page_rows", page_rows, "must be an integer >= 0")
+    if _predicts_number(model):
+        for option, value in (("held_out", held_out), ("by", by)):
+            if value is not None:
+                raise ValueError(f"{option} is for trees that predict classes; leave it out.")
+        return _of_number(model, X, y, path, name or "data")
     table = X
     if isinstance(by, str) and hasattr(X, "columns") and not _asks(model, by) and by in X.columns:
         X = X.drop(columns=by)  # a column to compare by, and no feature
@@ -148,6 +157,35 @@ def report(
     if data.interrupted:
         said = "interrupted; the report holds what was judged by then."
         warnings.warn(CutShortWarning("report", said, True), stacklevel=2)
+    if path is not None:
+        page.save(path)
+    return page
+
+
+def _predicts_number(model: Any) -> bool:
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    last = load_model(last) if isinstance(last, str | Path) else last
+    tree = getattr(getattr(last, "best_estimator_", last), "tree_", None)
+    return isinstance(tree, TreeModel) and tree.numbers is not None
+
+
+def _of_number(model: Any, X: Any, y: Any, path: str | Path | None, name: str) -> Report:
+    """The report of a tree that predicts a number."""
+    if isinstance(model, str | Path):
+        model = load_model(model)
+    names = None
+    if isinstance(model, Pipeline):
+        model, X, names = _after_steps(model, X)
+    tree = holder_of(model, numbers=True)
+    if y is None:
+        if tree.tree_.target not in getattr(X, "columns", ()):
+            raise ValueError("y is missing: a report needs the numbers of the rows of X.")
+        X, y = X.drop(columns=tree.tree_.target), X[tree.tree_.target]
+    if names is not None:
+        tree = copy.copy(tree)
+        tree.tree_ = tree.tree_.with_names(names)
+    data = number_report(model, tree, X, y, name)
+    page = Report(render_number_report(data), data)
     if path is not None:
         page.save(path)
     return page

@@ -3,38 +3,10 @@
   const tree = JSON.parse(document.getElementById("points").textContent).case;
   const form = document.getElementById("case");
   if (!tree || !form) return;
-  const panel = document.getElementById("tree");
 
   const answer = (x) => treeAnswer(tree, x);
 
-  const input = (i) => document.getElementById(`case-${i}`);
-  // The points of a number by a look-up.
-  const points = (own, value) => {
-    if (!own.slopes.length) return own.points[own.edges.filter((edge) => value >= edge).length];
-    return own.knots.reduce((sum, knot, n) => sum
-      + (own.slopes[n + 1] - own.slopes[n]) * Math.max(value - knot, 0), own.slopes[0] * value) / own.unit;
-  };
-  // The columns of a field hold a number, what of it lies over its knots, and whether it is missing;
-  // or its points.
-  const codes = (field, value) => {
-    if (field.texts) return field.codes[value];
-    if (value === null) return field.missing;
-    if (field.lookups) return field.lookups.map((own) => points(own, value));
-    return field.at.map((_, n) => {
-      if (n >= field.knots.length) return 0;
-      return field.knots[n] === null ? value : Math.max(value - field.knots[n], 0);
-    });
-  };
-  const put = (x, field, value) => {
-    const moved = x.slice();
-    codes(field, value).forEach((code, n) => { moved[field.at[n]] = code; });
-    return moved;
-  };
-  // What a field holds: null is a missing value; changes are counted from what is imputed for it.
-  const entered = (i) => (input(i).value === "" ? null : Number(input(i).value));
-  const given = (field, i) => entered(i) ?? field.middle;
-  const row = () => tree.fields.reduce((x, field, i) => put(x, field, entered(i)),
-    new Array(tree.scales.length).fill(0));
+  const { given, entered, input, light, dark, mistake, node, put, row, tell } = caseForm(tree);
 
   // The shortest number a little further away from now, with the same answer.
   const rounded = (value, now, low, high, holds) => {
@@ -148,14 +120,7 @@
     return best.parts;
   };
 
-  const node = (name, text, cls) => {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    if (cls) made.className = cls;
-    return made;
-  };
   const percent = (p) => (p > 0.9995 && p < 1 ? "> 99.9 %" : `${(100 * p).toFixed(1)} %`);
-  const tell = (id, parts) => document.getElementById(id).replaceChildren(...parts);
 
   const probabilities = (proba) => proba.map((p, k) => [p, k]).sort((a, b) => b[0] - a[0])
     .slice(0, 8).map(([p, k]) => {
@@ -257,31 +222,13 @@
     return [`${level} it may be ${held.join(" or ")}: a case for a person.`];
   };
 
-  const light = (found) => {
-    const on = new Set(found.way);
-    panel.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
-      const t = Number(part.dataset.node ?? part.dataset.child);
-      part.style.opacity = String(0.25 + 0.75 * found.reach[t]);
-      part.classList.toggle("lit", on.has(t));
-    });
-  };
-
   const refresh = (touched) => {
-    const bad = tree.fields.findIndex((field, i) => (entered(i) === null
-      ? !field.missing || input(i).validity.badInput : !Number.isFinite(entered(i))));
-    if (bad >= 0) {
-      tell("case-answer", [`Give a number for ${tree.fields[bad].name}.`]);
+    const wrong = mistake();
+    if (wrong) {
+      tell("case-answer", [wrong]);
       ["case-sure", "case-proba", "case-why", "case-changes"].forEach((id) => tell(id, []));
       return;
     }
-    tree.fields.forEach((field, i) => {
-      if (field.texts) return;
-      const value = entered(i);
-      const said = document.getElementById(`case-${i}-said`);
-      said.hidden = value !== null && value >= field.least && value <= field.most;
-      said.textContent = value === null ? `missing value${field.counts ? `: counts as ${field.counts}` : ""}`
-        : "far outside the training range: the tree extrapolates";
-    });
     const x = row();
     const found = answer(x);
     tell("case-answer", [`The tree says ${tree.classes[found.predicted]}.`]);
@@ -297,20 +244,12 @@
         both ? "; two together:" : ", and none of two that was tried."}`));
     }
     tell("case-changes", said);
-    if (touched) {
-      light(found);
-    }
+    if (touched) light(found);
   };
 
   form.addEventListener("input", () => refresh(true));
   document.getElementById("case-limits").addEventListener("input", () => refresh(false));
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(() => {
-    refresh(false);
-    panel.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
-      part.style.opacity = "";
-      part.classList.remove("lit");
-    });
-  }));
+  form.addEventListener("reset", () => setTimeout(() => { refresh(false); dark(); }));
   refresh(false);
 })();

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.fitted.leaf_shares import BELOW
 from softsplit.fitted.model import TreeModel
@@ -23,8 +24,8 @@ from softsplit.reading.palette import class_colour
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shortened
-from softsplit.tree.scaling import FAR, QuantileScaling
-from softsplit.variables import Cells, Variable
+from softsplit.tree.scaling import FAR, QuantileScaling, scaled_rows
+from softsplit.variables import Cells, CodedRows, Variable
 from softsplit.variables.variable import BOOLEAN, UNKNOWN
 
 MOST_FIELDS = 200
@@ -43,13 +44,33 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
     """The chosen tree as plain lists, and the fields of the form; None if it asks nothing."""
     model = data.drawn(data.chosen)
     used = np.flatnonzero(np.any(model.parameters.weights, axis=1)).tolist()
-    fields = _fields(data, model, used)
+    right = model.predict_index(data.matrix) == data.labels
+    typical = typical_row(model, data.matrix, used, right)
+    fields = case_fields(model, data.rows.rows, used, typical)
     if not used or len(fields) > MOST_FIELDS:
         return None
-    parameters, coding = model.parameters, model.table_coding
-    return {
+    return tree_values(model, used) | {
         "point": data.chosen,
         "fields": fields,
+        "sides": [
+            [shortened(model.labels[k], 60) for k in side_classes(model, t)]
+            for t in range(model.topology.n_branches)
+        ],
+        "shares": model.leaf_shares.T.tolist(),
+        "votes": model.leaf_votes.T.tolist(),
+        "factors": None if model.class_factors is None else model.class_factors.tolist(),
+        "walk": walk_values(model, used),
+        "below": BELOW,
+        "classes": [shortened(name, 60) for name in data.classes],
+        "sure": _sure(data),
+        "colours": [class_colour(k) for k in range(len(data.classes))],
+    }
+
+
+def tree_values(model: TreeModel, used: list[int]) -> dict[str, Any]:
+    """The questions of any tree, and how values become scaled ones, for the columns ``used``."""
+    parameters, coding = model.parameters, model.table_coding
+    return {
         "scales": [_scale(model, j) for j in used],
         "means": [float(model.summary.scaled_mean[j]) for j in used],
         "names": [shortened(_of_value(model, j, model.feature_names), 60) for j in used],
@@ -61,19 +82,7 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
         "questions": [question.node for question in outline(model).questions()],
         "answers": answer_words(model.labels),
         "pointed": _pointed_questions(model, used),
-        "sides": [
-            [shortened(model.labels[k], 60) for k in side_classes(model, t)]
-            for t in range(len(parameters.thresholds))
-        ],
-        "shares": model.leaf_shares.T.tolist(),
-        "votes": model.leaf_votes.T.tolist(),
-        "factors": None if model.class_factors is None else model.class_factors.tolist(),
-        "walk": _walk(model, used),
-        "below": BELOW,
         "far": FAR,
-        "classes": [shortened(name, 60) for name in data.classes],
-        "sure": _sure(data),
-        "colours": [class_colour(k) for k in range(len(data.classes))],
     }
 
 
@@ -100,7 +109,7 @@ def _sure(data: ReportData) -> dict[str, Any] | None:
     return {"level": data.refer, "limits": limits.tolist()}
 
 
-def _walk(model: TreeModel, used: list[int]) -> dict[str, Any] | None:
+def walk_values(model: TreeModel, used: list[int]) -> dict[str, Any] | None:
     """The questions that decide the class, and the class of every leaf; None if mixtures do."""
     walk = model.walk
     if walk is None:
@@ -144,12 +153,15 @@ def _scale(model: TreeModel, feature: int) -> dict[str, Any]:
     return {"low": float(arrays["low"][feature]), "span": span if np.isfinite(span) else None}
 
 
-def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[str, Any]]:
-    """What the form asks for: a variable each, whatever the number of its columns."""
-    typical = _typical(data, model, used)
-    row = data.matrix[typical]
+def case_fields(
+    model: TreeModel, rows: CodedRows, used: list[int], typical: int
+) -> list[dict[str, Any]]:
+    """What the form asks for: a variable each, whatever the number of its columns.
+
+    It begins with the row ``typical``.
+    """
+    row, coding = rows.X[typical], rows.coding
     place = {j: i for i, j in enumerate(used)}
-    coding = data.rows.coding
     fields: list[dict[str, Any]] = []
     for i, variable in enumerate(coding.variables):
         columns = coding.columns_of(i).tolist()
@@ -158,10 +170,10 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
         if variable.levels or variable.kind == BOOLEAN:
             fields.append(_choice(variable, columns, place, row))
             if variable.lookups:
-                fields[-1]["now"] = position_of(variable, data.rows.rows.cells[i], typical)
+                fields[-1]["now"] = position_of(variable, rows.cells[i], typical)
             continue
         if variable.lookups:
-            now = data.rows.rows.cells[i].part(np.array([typical]))
+            now = rows.cells[i].part(np.array([typical]))
             fields.append(_pointed(model, i, place, float(variable.imputed(now)[0])))
             continue
         inside = [n for n in range(1 + variable.n_hinges) if columns[n] in place]
@@ -286,13 +298,13 @@ def _number(model: TreeModel, feature: int, now: float, *, choice: bool = True) 
     }  # fmt: skip
 
 
-def _typical(data: ReportData, model: TreeModel, used: list[int]) -> int:
-    """A training row of the leaf of most rows, of its class and in the middle of its like."""
-    leaves, predicted = model.arrive(data.matrix), model.predict_index(data.matrix)
+def typical_row(model: TreeModel, X: FloatArray, used: list[int], right: NDArray[np.bool_]) -> int:
+    """A row of the leaf of most rows, predicted ``right`` and in the middle of its like."""
+    leaves = model.arrive(X)
     most = np.bincount(leaves, minlength=model.topology.n_leaves).argmax()
-    alike = np.flatnonzero((leaves == most) & (predicted == data.labels))
+    alike = np.flatnonzero((leaves == most) & right)
     rows = alike if len(alike) else np.arange(len(leaves))
-    scaled = model.scaled(data.matrix[rows])[:, used]
+    scaled = scaled_rows(model.scaling, np.asarray(X[rows], dtype=float))[:, used]
     return int(rows[np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1))])
 
 

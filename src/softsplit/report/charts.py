@@ -114,11 +114,17 @@ class Chart:
     y: Axis
     lines: Sequence[Line] = ()
     spots: Sequence[Spot] = ()
+    dots: Line | None = None
 
     def points(self, line: Line) -> str:
         """The points of a line in units of the drawing."""
         pairs = zip(line.x, line.y, strict=True)
         return " ".join(f"{self.x.at(x):.1f},{self.y.at(y):.1f}" for x, y in pairs)
+
+    def dotted(self, dots: Line) -> str:
+        """The path of points that stand alone: lines without length."""
+        pairs = zip(dots.x, dots.y, strict=True)
+        return "".join(f"M{self.x.at(x):.1f} {self.y.at(y):.1f}h0" for x, y in pairs)
 
 
 def square_axes(

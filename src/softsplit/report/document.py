@@ -42,7 +42,7 @@ def render_report(data: ReportData) -> str:
         "edit": editor,
     }
     return page(
-        "report.html", ("report", "tree"), ("report", "tree", "case", "edit"),
+        "report.html", ("report", "tree"), ("report", "tree", "fields", "case", "edit"),
         title=title(data), lead=lead(data),
         data=data, layout=charts.LAYOUT, shown=panels.SHOWN, open_rows=sections.OPEN_ROWS,
         summary=sections.summary(data), explorer=explorer, case=case,

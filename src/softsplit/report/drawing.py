@@ -37,6 +37,9 @@ SIZES = TreeSizes(
 """Sizes of the drawn tree, in pixels."""
 
 
+BAND = "#8a8f96"
+"""Colour of bands of rows without classes."""
+
 BAR = 3.0
 """Height of the bar of a term, in pixels."""
 
@@ -133,12 +136,21 @@ class Edge(NamedTuple):
     wide: float
 
 
-def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") -> Markup:
+def tree_svg(
+    model: TreeModel,
+    flow: Flow | None,
+    label: str,
+    anchor: str = "",
+    visits: FloatArray | None = None,
+) -> Markup:
     """The tree as an SVG element of its natural size.
 
-    With ``anchor``, questions link to their details further down, at anchor plus number.
+    With ``anchor``, questions link to their details further down, at anchor plus number. Where
+    there are no classes, bands are as wide as the ``visits`` of each node, (n_nodes,).
     """
     words = answer_words(model.labels)
+    counts = None if visits is None else visits[None]
+    counts = counts if flow is None else flow.counts
 
     def box_of(node: OutlineNode) -> NodeBox:
         if node.split is None:
@@ -154,7 +166,7 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
         "tree.html", label=label, anchor=anchor, words=words, width=round(width),
         height=round(height), boxes=[_drawn(model, box) for box in root.walk()],
         edges=[
-            _edge(box, child, word, flow)
+            _edge(box, child, word, counts)
             for box in root.walk()
             for child, word in zip(box.children, side_words(model, box.node), strict=False)
         ],
@@ -249,21 +261,21 @@ def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], predicted: int)
 # --- Shapes ---------------------------------------------------------------------------------------
 
 
-def _edge(box: NodeBox, child: NodeBox, word: str, flow: Flow | None) -> Edge:
+def _edge(box: NodeBox, child: NodeBox, word: str, counts: FloatArray | None) -> Edge:
     """The way to a child: a line, or a band per class from the foot of a box to its child's top."""
     y0, y1 = box.foot, child.y
     m = (y0 + y1) / 2
     line, shapes = "", []
-    if flow is None:
+    if counts is None:
         a, b = box.middle, child.middle
         line = f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
-    for band in () if flow is None else bands(box, child, flow.counts, SIZES):
+    for band in () if counts is None else bands(box, child, counts, SIZES):
         a, b, c, d = band.start, band.end, band.end + band.width, band.start + band.width
         shape = (
             f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
             f"H{c:.1f}C{c:.1f} {m:.1f} {d:.1f} {m:.1f} {d:.1f} {y0:.1f}Z"
         )
-        shapes.append((shape, class_colour(band.group)))
+        shapes.append((shape, BAND if len(counts) == 1 else class_colour(band.group)))
     place = Line(word, (box.middle + child.middle) / 2, m)
     return Edge(child.node.node, line, shapes, place, max(28.0, text_width(word) + 6.0))
 

@@ -9,7 +9,7 @@
 
   // A sheet that is wider than the screen begins in its middle and says that it can be moved.
   const fitSheet = (panel) => {
-    const sheet = panel.querySelector(".sheet");
+    const sheet = panel?.querySelector(".sheet");
     if (!sheet) return;
     const wide = sheet.scrollWidth > sheet.clientWidth;
     sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
@@ -115,7 +115,7 @@
   });
   window.addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
 
-  document.getElementById("explorer").addEventListener("toggle", () => {
+  document.getElementById("explorer")?.addEventListener("toggle", () => {
     fitSheet(panels[slider ? Number(slider.value) : points.chosen]);
   });
   show(points.chosen);

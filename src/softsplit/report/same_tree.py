@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.regressor import SoftTreeRegressor
 from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.selection.strengths import SHARES, price, priced
@@ -22,7 +23,7 @@ LONGEST_TREE = 200_000
 """Characters of a tree that the report offers to be copied; ranks of many features take more."""
 
 
-def tree_line(tree: SoftTreeClassifier) -> str | None:
+def tree_line(tree: SoftTreeClassifier | SoftTreeRegressor) -> str | None:
     """Return the line of Python that holds a tree; None if it would be very long.
 
     There is none either for a tree that no file can hold.
@@ -39,20 +40,21 @@ def tree_line(tree: SoftTreeClassifier) -> str | None:
     return f"tree = softsplit.loads_model({text!r})" if len(text) <= LONGEST_TREE else None
 
 
-def training_line(tree: SoftTreeClassifier) -> str:
+def training_line(tree: SoftTreeClassifier | SoftTreeRegressor) -> str:
     """Return the line of Python that trains a tree with the settings of this one."""
-    defaults = SoftTreeClassifier().get_params()
+    defaults = type(tree)().get_params()
     given = {
         name: value
         for name, value in tree.get_params().items()
         if name not in ("n_jobs", "verbose", "time_limit", "max_iter")
         and not _same(value, defaults[name])
     }
-    if tree.depth != "auto" or not formulation_of(tree.loss).prunes:
+    numbers = isinstance(tree, SoftTreeRegressor)
+    if not numbers and (tree.depth != "auto" or not formulation_of(tree.loss).prunes):
         given["depth"] = tree.tree_.topology.depth if tree.depth == "auto" else tree.depth
     given["random_state"] = tree.random_state
     arguments = ", ".join(f"{name}={_plain(value)!r}" for name, value in sorted(given.items()))
-    return f"SoftTreeClassifier({arguments}).fit(X, y)"
+    return f"{type(tree).__name__}({arguments}).fit(X, y)"
 
 
 def strength_of(tree: SoftTreeClassifier) -> float | None:
