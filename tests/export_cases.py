@@ -128,6 +128,7 @@ def priced(name: str) -> tuple[SoftTreeRegressor, pd.DataFrame]:
     lone = np.where(X["size"].isin(["S", "M"]), 90.0 * age, 2500.0 + 1.7 * days)
     y = lone + 800.0 * (X["town"] == "Oslo") - 300.0 * X["town"].isna()
     y += 500.0 * (X["smoker"] == "TRUE") + np.random.default_rng(0).normal(0, 100, 500)
+    y = y.rename("price")
     decision = "mixture" if "mixture" in name else "walk"
     if "odd" in name:
         X, rows = X.rename(columns=ODD), rows.rename(columns=ODD)

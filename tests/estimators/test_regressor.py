@@ -229,7 +229,7 @@ def test_hostile_targets_are_refused_in_one_sentence(y, sentence):
 def test_readers_of_classes_refuse_numbers():
     tree, X = fitted(), charges()[0]
     with pytest.raises(ValueError, match="this is for trees that predict classes"):
-        tree.explain(X.iloc[0])
+        tree.simplify(X)
     with pytest.raises(ValueError, match="X has one sample"):
         SoftTreeRegressor().fit([[1.0]], [2.0])
 

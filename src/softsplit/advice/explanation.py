@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 from softsplit.advice.changes import Change, class_changes, joint_change
+from softsplit.advice.leaf_reading import (
+    LeafReading,
+    leaf_lines,
+    leaf_readings,
+    number_lines,
+    usual_interval,
+)
 from softsplit.advice.limits import AdviceLimits
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.ranges import far_remarks
@@ -137,9 +144,9 @@ class Explanation:
     Attributes
     ----------
     label : object
-        The predicted class.
+        The predicted class, or number.
     probabilities : dict
-        Of every class, as ``predict_proba`` has them.
+        Of every class, as ``predict_proba`` has them; empty for a number.
     branches : tuple of BranchReading
         All splits that decide something, from the root down.
     path : tuple of int
@@ -165,6 +172,13 @@ class Explanation:
         without a question.
     limits : tuple of str
         Limits for changes that were given, in words.
+    target : str
+        Of a number: what is predicted.
+    leaves : tuple of LeafReading
+        Of a number: the formula of the leaf at which the row arrives, term by term; without a walk
+        of all leaves.
+    interval : tuple of float, optional
+        Of a number: bounds of 90 % of new rows, where held-out rows are known.
     """
 
     label: Any
@@ -180,6 +194,9 @@ class Explanation:
     remarks: tuple[str, ...] = ()
     leaf_number: int = 0
     limits: tuple[str, ...] = ()
+    target: str = ""
+    leaves: tuple[LeafReading, ...] = ()
+    interval: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings."""
@@ -194,6 +211,8 @@ class Explanation:
             f"{visible(k)} {_percent(p)}" for k, p in shown if p >= OPTIONS.mentioned
         )
         lines = [f"class {visible(self.label)}   ({chances})", *([self.note] * bool(self.note))]
+        if self.leaves:
+            lines = number_lines(self.target, self.label, self.interval)
         lines += [*map(visible, self.remarks), ""]
         by_branch = {reading.branch: reading for reading in self.branches}
         asked = [by_branch[branch] for branch in self.path]
@@ -204,6 +223,8 @@ class Explanation:
             return "\n".join([*lines, "", *_change_lines(self)])
         for reading in asked:
             lines += _branch_lines(reading)
+        if self.leaves:
+            return "\n".join([*lines, *leaf_lines(self.leaves)])
         place = f"   [leaf {self.leaf_number}]" if self.leaf_number else ""
         lines.append(f"leaf: class {self.leaf_label}{place}")
         lines.append(f"    probability of this leaf {_percent(self.leaf_probability)}")
@@ -245,27 +266,52 @@ def explain(
         answer = steps.get(t, reading.left >= 0.5)
         readings.append(replace(reading, answer=answer, number=asked[t].number))
 
-    # 4. The class, and what would change it.
+    # 4. The number, or the class and what would change it.
+    known = [*filter(None, remarks), *far_remarks(model, x)]
+    place = root.end_number(leaf) if model.walk is not None and root.split else 0
+    way: dict[str, Any] = {
+        "branches": tuple(readings),
+        "path": tuple(path),
+        "leaf": leaf,
+        "leaf_probability": float(sum(leaves[i] for i in model.topology.leaves_below(end))),
+        "remarks": tuple(known),
+        "leaf_number": place,
+    }
+    limits = limits or AdviceLimits()
+    if model.numbers is not None:
+        if limits != AdviceLimits():
+            raise ValueError(
+                "limits of changes are for trees that predict classes; leave out fixed, ranges, "
+                "only_decrease and only_increase."
+            )
+        predicted = float(model.calls(row)[0])
+        parts = [(leaf, place, 1.0)]
+        if model.walk is None:
+            parts = [(k, 0, p) for k, p in enumerate(leaves.tolist()) if p > 0]
+        return Explanation(
+            label=predicted,
+            probabilities={},
+            leaf_label=leaf_label(model, leaf),
+            changes=(),
+            target=model.answers[0],
+            leaves=leaf_readings(model, x, parts, written, treated),
+            interval=usual_interval(model, leaf, predicted),
+            **way,
+        )
     proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     end_node = next(node for node in root.ends() if leaf in node.leaves)
     pointed = bool(path) and all(asked[t].split.points for t in path)  # type: ignore[union-attr]
-    limits = limits or AdviceLimits()
     room = limits.room(model, cells)
     changes = class_changes(model, x, written, room, cells)
     return Explanation(
         label=model.labels[predicted],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
-        branches=tuple(readings),
-        path=tuple(path),
-        leaf=leaf,
         leaf_label=class_text(model, [end_node]) if pointed else leaf_label(model, leaf),
-        leaf_probability=float(sum(leaves[i] for i in model.topology.leaves_below(end))),
         changes=tuple(changes),
         together=() if changes else joint_change(model, x, written, room, cells),
         note="" if proba[predicted] == proba.max() else _reason(model),
-        remarks=(*filter(None, remarks), *far_remarks(model, x)),
-        leaf_number=root.end_number(leaf) if model.walk is not None and root.split else 0,
         limits=limits.sentences(model),
+        **way,
     )
 
 
@@ -322,7 +368,9 @@ def _reading(
         answers = words if points.statement else points.answers_in_full
     elif split.lefts is not None:
         holds = bool(x[split.features[0]]) == (split.sign == ">")
-    sides = side_classes(model, branch)
+    sides = "true", "false"
+    if model.numbers is None:
+        sides = tuple(visible(model.labels[k]) for k in side_classes(model, branch))
     return BranchReading(
         branch=branch,
         condition=split.condition() if split.features else "always",
@@ -334,7 +382,7 @@ def _reading(
         base_log_odds=model.steepness * at_mean,
         contributions=tuple(contributions),
         holds=holds,
-        sides=(visible(model.labels[sides[0]]), visible(model.labels[sides[1]])),
+        sides=sides,
         answers=answers,
     )
 

@@ -54,7 +54,8 @@ def explain(
     """Explain the prediction for a row, question by question, and what would change it.
 
     For every feature the smallest change within its training range is given that leads to another
-    class. Limits (--fixed, --range, --only-decrease, --only-increase) narrow what may change.
+    class. Limits (--fixed, --range, --only-decrease, --only-increase) narrow what may change. Of a
+    number its formula is added up, term by term, and no change is looked for.
     """
     wanted = row or [1]
     if len(wanted) > EXPLAINED_ROWS:
@@ -63,7 +64,7 @@ def explain(
 
     from softsplit.advice.explanation import explain as explained
 
-    tree = load_stored(model)
+    tree = load_stored(model, numbers=True)
     table = read(data, encoding, quiet)
     count = len(table.frame)
     for number in wanted:

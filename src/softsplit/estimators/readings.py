@@ -27,7 +27,7 @@ from softsplit.fitted.pruning import simplified_model
 from softsplit.reading.case_costs import CaseCosts, arriving_shares
 from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
-from softsplit.reading.partial_dependence import SetColumn, mean_probabilities, spread_values
+from softsplit.reading.partial_dependence import SetColumn, mean_answers, spread_values
 from softsplit.reading.shapley import ShapleyValues, shapley_values
 from softsplit.solvers import Budget
 from softsplit.support.arguments import positive_integer
@@ -79,7 +79,8 @@ class ReadableTree(FittedTree):
 
         The explanation prints as text: class probabilities, the splits on the way to the most
         probable leaf with their terms, and for each feature the smallest change within its
-        training range that changes the predicted class.
+        training range that changes the predicted class. Of a number: the splits on the way, and
+        the formula of the leaf term by term, with the interval where held-out rows are known.
 
         Parameters
         ----------
@@ -104,12 +105,13 @@ class ReadableTree(FittedTree):
             raise ValueError(
                 f"explain takes one row of a table, such as X.iloc[5], got {len(rows)}."
             )
+        tree = tree_of(self, numbers=True)
         if isinstance(rows, CodedRows):
-            return explain(tree_of(self), rows.X[0], rows.cells, limits)
-        return explain(tree_of(self), rows[0].astype(np.float64, copy=False), (), limits)
+            return explain(tree, rows.X[0], rows.cells, limits)
+        return explain(tree, rows[0].astype(np.float64, copy=False), (), limits)
 
     def partial_dependence(self, X: Any, columns: Any, *, grid_resolution: int = 100) -> Bunch:
-        """Mean class probabilities over the rows of X with one or two columns set to values.
+        """Mean class probabilities, or number, over rows with one or two columns set to values.
 
         The figures are those of ``sklearn.inspection.partial_dependence(kind="average")``, with the
         rows read once; here there is one line for each class, also of two.
@@ -126,9 +128,10 @@ class ReadableTree(FittedTree):
         -------
         Bunch
             ``grid_values``, the values of each column, and ``average``, of shape (n_classes,
-            n_values of each column).
+            n_values of each column); for a number 1 in place of n_classes.
         """
-        count, tree = positive_integer("grid_resolution", grid_resolution), tree_of(self)
+        count = positive_integer("grid_resolution", grid_resolution)
+        tree = tree_of(self, numbers=True)
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
         listed = list(columns) if isinstance(columns, list | tuple) else [columns]
         if not 1 <= len(listed) <= 2:
@@ -152,7 +155,7 @@ class ReadableTree(FittedTree):
             features = np.flatnonzero((homes == place) & tree.columns_in_use)
             grids.append(grid)
             settings.append(SetColumn(features, read[:, features]))
-        average = mean_probabilities(tree, np.asarray(rows, dtype=float), settings)
+        average = mean_answers(tree, np.asarray(rows, dtype=float), settings)
         return Bunch(grid_values=grids, average=average)
 
     def expected_cost(self, X: Any, *, feature_costs: Any = None, per_row: bool = False) -> Any:
@@ -177,12 +180,12 @@ class ReadableTree(FittedTree):
         return costs if per_row else float(np.mean(costs))
 
     def shapley_values(self, X: Any, background: Any) -> ShapleyValues:
-        """Exact Shapley values of the columns of X for the class probabilities.
+        """Exact Shapley values of the columns of X for the class probabilities, or the number.
 
-        What a column adds to the probabilities of a row, averaged over all orders in which columns
-        are made known; unknown ones are those of the background rows (interventional values). The
-        values of a row and ``base`` add up to its ``predict_proba``. Columns that the tree does not
-        use have 0.
+        What a column adds to the probabilities of a row, or to its number, averaged over all orders
+        in which columns are made known; unknown ones are those of the background rows
+        (interventional values). The values of a row and ``base`` add up to its ``predict_proba``,
+        or ``predict``. Columns that the tree does not use have 0.
 
         Parameters
         ----------
@@ -192,7 +195,7 @@ class ReadableTree(FittedTree):
             with each column that the tree uses.
         """
         rows, others = checked_rows(self, X), checked_rows(self, background)
-        return shapley_values(tree_of(self), rows, others)
+        return shapley_values(tree_of(self, numbers=True), rows, others)
 
     def check_monotone(self, column: Any, sign: Any = None) -> MonotoneCheck:
         """Prove for all inputs that a column has a monotone effect, or find rows against it.

@@ -85,7 +85,6 @@ class SavedTree(TreeHolder):
         """
         from softsplit.advice.explanation import explain
 
-        refuse_numbers(self.tree_)
         if hasattr(x, "to_frame") and getattr(x, "ndim", 2) == 1:
             x = x.to_frame().T.infer_objects()
         rows = self.code(x)

@@ -1,5 +1,7 @@
 """Partial dependence: mean class probabilities over the rows with one or two columns set to values.
 
+Of a tree that predicts a number, the mean number.
+
     f(v)    = 1/n sum_i P(class | row i with column a at v)
     f(u, v) = the same with columns a at u and b at v
 
@@ -46,16 +48,15 @@ class SetColumn:
     values: FloatArray
 
 
-def mean_probabilities(
-    model: TreeModel, rows: FloatArray, columns: Sequence[SetColumn]
-) -> FloatArray:
-    """Return the mean probability of each class, (n_classes, n_values of each column)."""
+def mean_answers(model: TreeModel, rows: FloatArray, columns: Sequence[SetColumn]) -> FloatArray:
+    """Return mean probabilities, or the mean number, (n_answers, n_values of each column)."""
     used = np.flatnonzero(model.columns_in_use)
     shape = tuple(len(column.values) for column in columns)
     points = list(product(*map(range, shape)))
     at_once = max(1, CELLS_AT_ONCE // max(rows.size, 1))
-    means = np.empty((len(points), len(model.classes)))
-    questions = None if model.walk is None else questions_on_grid(model.walk, rows, columns)
+    means = np.empty((len(points), len(model.answers)))
+    walk = model.walk if model.numbers is None else None
+    questions = None if walk is None else questions_on_grid(walk, rows, columns)
     for begin in range(0, len(points), at_once):
         some = points[begin : begin + at_once]
         # A column of the array lies in one piece: those that are not in use are left at zero.
@@ -66,12 +67,13 @@ def mean_probabilities(
             values = column.values[[point[number] for point in some]]
             for place, j in enumerate(column.places):
                 block[:, j] = np.repeat(values[:, place], len(rows))
-        predicted = None
-        if questions is not None and model.walk is not None:
-            predicted = classes_on_grid(model.walk, questions, some, len(rows)).reshape(-1)
-        proba = model.predict_proba(block, predicted=predicted)
-        means[begin : begin + len(some)] = proba.reshape(len(some), len(rows), -1).mean(axis=1)
-    return means.T.reshape(len(model.classes), *shape)
+        if questions is not None and walk is not None:
+            predicted = classes_on_grid(walk, questions, some, len(rows)).reshape(-1)
+            said = model.predict_proba(block, predicted=predicted)
+        else:
+            said = model.surface(block)
+        means[begin : begin + len(some)] = said.reshape(len(some), len(rows), -1).mean(axis=1)
+    return means.T.reshape(len(model.answers), *shape)
 
 
 @dataclass(frozen=True)

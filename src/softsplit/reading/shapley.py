@@ -34,10 +34,10 @@ class ShapleyValues(NamedTuple):
 
     Attributes
     ----------
-    values : array of shape (n_rows, n_columns, n_classes)
-        What each column of X adds to each probability.
-    base : array of shape (n_classes,)
-        Mean probabilities of the background rows.
+    values : array of shape (n_rows, n_columns, n_answers)
+        What each column of X adds to the probability of each class, or to the number.
+    base : array of shape (n_answers,)
+        Mean probabilities, or the mean number, of the background rows.
     """
 
     values: FloatArray
@@ -58,7 +58,7 @@ def shapley_values(model: TreeModel, X: FloatArray, background: FloatArray) -> S
         )
     homes = _homes(model)
     others, counts = _distinct(background, np.isin(homes, columns))
-    values = np.zeros((len(X), len(model.column_names), len(model.classes)))
+    values = np.zeros((len(X), len(model.column_names), len(model.answers)))
     weights = _weights(m)
     for i, row in enumerate(X):
         worth = _worth(model, row, others, counts, homes, columns)
@@ -66,7 +66,7 @@ def shapley_values(model: TreeModel, X: FloatArray, background: FloatArray) -> S
             with_it = (np.arange(2**m) >> place) & 1 == 1
             sizes = _sizes(m)[~with_it]
             values[i, column] = weights[sizes] @ (worth[with_it] - worth[~with_it])
-    return ShapleyValues(values, counts @ model.predict_proba(others) / counts.sum())
+    return ShapleyValues(values, counts @ model.surface(others) / counts.sum())
 
 
 def _homes(model: TreeModel) -> NDArray[np.intp]:
@@ -103,11 +103,11 @@ def _worth(
     homes: NDArray[np.intp],
     columns: NDArray[np.intp],
 ) -> FloatArray:
-    """v of all sets of columns, (2^m, n_classes)."""
+    """v of all sets of columns, (2^m, n_answers)."""
     n_sets, n_others = 2 ** len(columns), len(others)
     known = [np.flatnonzero(homes == column) for column in columns]
     at_once = max(1, CELLS_AT_ONCE // max(1, others.size))
-    answers = np.empty((n_sets, len(model.classes)))
+    answers = np.empty((n_sets, len(model.answers)))
     for begin in range(0, n_sets, at_once):
         sets = range(begin, min(begin + at_once, n_sets))
         asked = np.tile(others, (len(sets), 1))
@@ -116,6 +116,6 @@ def _worth(
             for place, features in enumerate(known):
                 if chosen >> place & 1:
                     block[:, features] = row[features]
-        proba = model.predict_proba(asked).reshape(len(sets), n_others, -1)
-        answers[sets.start : sets.stop] = np.einsum("sbk,b->sk", proba, counts) / counts.sum()
+        said = model.surface(asked).reshape(len(sets), n_others, -1)
+        answers[sets.start : sets.stop] = np.einsum("sbk,b->sk", said, counts) / counts.sum()
     return answers

@@ -71,6 +71,8 @@ def tree_html(estimator: Any) -> str:
 
 def explanation_html(explanation: Explanation) -> str:
     """Why a tree says what it says about one row."""
+    if explanation.leaves:
+        return f"<pre>{html.escape(str(explanation))}</pre>"
     chances = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
     by_branch = {reading.branch: reading for reading in explanation.branches}
     words = answer_words(explanation.probabilities)

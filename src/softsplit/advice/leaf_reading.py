@@ -1,0 +1,186 @@
+"""How the formula of a leaf makes a number of one row: its terms, their sum, where it is cut.
+
+leaf: charges = 550 + 140 age   [leaf 1]
+    constant                     550
+    140 age     age = 40       5,600
+    sum                        6,150
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from softsplit.fitted.leaf_numbers import NoResidualsError
+from softsplit.fitted.model import TreeModel
+from softsplit.reading.leaf_formulas import (
+    INTERVAL,
+    formula,
+    grouped,
+    leaf_terms,
+    target_name,
+    term_name,
+)
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import cut, visible
+from softsplit.support.numbers import number
+
+DIGITS = 6
+"""Significant digits of amounts and sums."""
+
+
+@dataclass(frozen=True)
+class LeafTerm:
+    """One term of a formula for a row.
+
+    Attributes
+    ----------
+    term : str
+        As it is printed, with its coefficient.
+    name : str
+        Column of the table, or part of a date.
+    value : float or str
+        Of this row, as people write it.
+    amount : float
+        What it adds to the sum.
+    treated : str
+        Of a missing value and of a level that has no place in the coding, what it counts as.
+    """
+
+    term: str
+    name: str
+    value: float | str
+    amount: float
+    treated: str = ""
+
+
+@dataclass(frozen=True)
+class LeafReading:
+    """The formula of a leaf for one row.
+
+    Attributes
+    ----------
+    formula : str
+        As it is printed: "charges = 550 + 140 age".
+    number : int
+        Of the leaf in the printed tree; 0 in a tree without a question.
+    probability : float
+        The part that its prediction has in that of the tree; 1 at the end of a walk.
+    constant : float
+    terms : tuple of LeafTerm
+        With ``constant`` they add up to ``total``.
+    total, score : float
+        The sum, and the sum within the bounds of the leaf.
+    prediction : float
+        The score, or its exponential where ``logarithm`` says that a score is one.
+    logarithm : bool
+    """
+
+    formula: str
+    number: int
+    probability: float
+    constant: float
+    terms: tuple[LeafTerm, ...]
+    total: float
+    score: float
+    prediction: float
+    logarithm: bool
+
+    def lines(self) -> list[str]:
+        """The sum, term by term."""
+        rows = [("constant", "", self.constant)]
+        for term in self.terms:
+            value = number(term.value, 6) if isinstance(term.value, float) else term.value
+            treated = f" ({visible(term.treated)})" if term.treated else ""
+            told = f"{visible(term.name)} = {cut(visible(value))}{treated}"
+            rows.append((term.term, told, term.amount))
+        rows.append(("sum", "", self.total))
+        if self.score != self.total:
+            rows.append(("cut where its training rows end", "", self.score))
+        if self.logarithm:
+            rows.append(("its exponential", "", self.prediction))
+        texts = [(name, told, grouped(amount, DIGITS)) for name, told, amount in rows]
+        first, second, third = (max(map(len, column)) for column in zip(*texts, strict=True))
+        return [f"    {a:<{first}}   {b:<{second}}   {c:>{third}}" for a, b, c in texts]
+
+
+def leaf_readings(
+    model: TreeModel,
+    x: FloatArray,
+    shares: Sequence[tuple[int, int, float]],
+    written: Sequence[float | str],
+    treated: Sequence[str],
+) -> tuple[LeafReading, ...]:
+    """Leaves for a row x (n_features,): their positions, numbers in the text, and parts.
+
+    ``written`` are the values of the row by variable as people write them, ``treated`` what those
+    count as that have no place in the coding.
+    """
+    numbers, coding = model.numbers, model.table_coding
+    assert numbers is not None
+    functions, readings = numbers.functions, []
+    for leaf, place, share in shares:
+        terms = []
+        for j in leaf_terms(model, leaf):
+            slope, home = float(functions.slopes[j, leaf]), int(coding.homes[j])
+            terms.append(
+                LeafTerm(
+                    term=f"{grouped(slope)} {term_name(model, j)}",
+                    name=coding.variables[home].name,
+                    value=written[home],
+                    amount=slope * float(x[j]),
+                    treated=treated[home],
+                )
+            )
+        constant = float(functions.constants[leaf])
+        total = constant + sum(term.amount for term in terms)
+        score = np.clip(total, functions.low[leaf], functions.high[leaf])
+        readings.append(
+            LeafReading(
+                formula=f"{target_name(model)} = {formula(model, leaf)}",
+                number=place,
+                probability=share,
+                constant=constant,
+                terms=tuple(terms),
+                total=total,
+                score=float(score),
+                prediction=float(numbers.family.prediction(score)),
+                logarithm=numbers.family.log_link,
+            )
+        )
+    return tuple(readings)
+
+
+def usual_interval(model: TreeModel, leaf: int, predicted: float) -> tuple[float, float] | None:
+    """Bounds of 90 % of new rows like this one; None where no held-out rows are known."""
+    assert model.numbers is not None
+    try:
+        half = float(model.numbers.half_widths(INTERVAL)[leaf])
+    except NoResidualsError:
+        return None
+    return predicted - half, predicted + half
+
+
+def number_lines(target: str, predicted: float, interval: tuple[float, float] | None) -> list[str]:
+    """The prediction with its interval, such as "charges 6,150   (90 % within 4,000 to 8,300)"."""
+    within = ""
+    if interval is not None:
+        low, high = (grouped(bound, 4) for bound in interval)
+        within = f"   ({100 * INTERVAL:g} % within {low} to {high})"
+    return [f"{visible(target)} {grouped(predicted, DIGITS)}{within}"]
+
+
+def leaf_lines(leaves: Sequence[LeafReading]) -> list[str]:
+    """The leaves with the terms of their formulas; several are mixed by their probabilities."""
+    lines = []
+    for leaf in leaves:
+        place = f"   [leaf {leaf.number}]" if leaf.number else ""
+        lines += [f"leaf: {leaf.formula}{place}", *leaf.lines()]
+        if len(leaves) > 1:
+            lines.append(
+                f"    probability {100 * leaf.probability:.3g} %, which adds "
+                f"{grouped(leaf.probability * leaf.prediction, DIGITS)}"
+            )
+    return lines
