@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -19,18 +20,19 @@ from softsplit.persistence.files import loads_tree
 @pytest.mark.parametrize("name", ["price", "price, mixture", "rate", "rate, mixture"])
 def test_terms_of_a_row_add_up_to_its_prediction(name):
     tree, X = priced(name)
-    functions = tree.tree_.numbers.functions
+    functions, family = tree.tree_.numbers.functions, tree.tree_.numbers.family
     for i in (0, 1, 4, 9, 15, 30):
         reading = tree.explain(X.iloc[[i]])
         mixed = 0.0
         for leaf in reading.leaves:
-            total = leaf.constant + sum(term.amount for term in leaf.terms)
+            amounts = [leaf.constant, *(term.amount for term in leaf.terms)]
+            total = math.prod(amounts) if "rate" in name else sum(amounts)
             assert leaf.total == pytest.approx(total, rel=1e-12)
-            assert functions.low.min() <= leaf.score <= functions.high.max()
-            assert leaf.prediction == (np.exp(leaf.score) if "rate" in name else leaf.score)
+            ends = family.prediction(np.array([functions.low.min(), functions.high.max()]))
+            assert ends[0] <= leaf.prediction <= ends[1]
             mixed += leaf.probability * leaf.prediction
         assert mixed == pytest.approx(tree.predict(X.iloc[[i]])[0], rel=1e-9) == reading.label
-        beyond = [leaf.total != pytest.approx(leaf.score, rel=1e-12) for leaf in reading.leaves]
+        beyond = [leaf.total != pytest.approx(leaf.prediction) for leaf in reading.leaves]
         assert ("cut where" in str(reading)) == any(beyond)
     assert reading.interval is None and "90 %" not in str(reading)
 

@@ -1,13 +1,16 @@
 """How the formula of a leaf makes a number of one row: its terms, their sum, where it is cut.
 
-leaf: charges = 550 + 140 age   [leaf 1]
-    constant                     550
-    140 age     age = 40       5,600
-    sum                        6,150
+    leaf: charges = 550 + 140 age   [leaf 1]
+        constant                550
+        140 age    age = 40   5,600
+        sum                   6,150
+
+Under a log link all amounts are factors, and their product is the prediction.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,11 +24,11 @@ from softsplit.reading.leaf_formulas import (
     grouped,
     leaf_terms,
     target_name,
-    term_name,
+    term_text,
 )
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import cut, visible
-from softsplit.support.numbers import number
+from softsplit.support.numbers import finite, number
 
 DIGITS = 6
 """Significant digits of amounts and sums."""
@@ -44,7 +47,7 @@ class LeafTerm:
     value : float or str
         Of this row, as people write it.
     amount : float
-        What it adds to the sum.
+        What it adds to the sum, or its factor.
     treated : str
         Of a missing value and of a level that has no place in the coding, what it counts as.
     """
@@ -70,12 +73,11 @@ class LeafReading:
         The part that its prediction has in that of the tree; 1 at the end of a walk.
     constant : float
     terms : tuple of LeafTerm
-        With ``constant`` they add up to ``total``.
-    total, score : float
+        With ``constant`` they add up to ``total``, or their product is ``total``.
+    total, prediction : float
         The sum, and the sum within the bounds of the leaf.
-    prediction : float
-        The score, or its exponential where ``logarithm`` says that a score is one.
-    logarithm : bool
+    product : bool
+        Whether amounts are factors.
     """
 
     formula: str
@@ -84,9 +86,8 @@ class LeafReading:
     constant: float
     terms: tuple[LeafTerm, ...]
     total: float
-    score: float
     prediction: float
-    logarithm: bool
+    product: bool
 
     def lines(self) -> list[str]:
         """The sum, term by term."""
@@ -96,11 +97,9 @@ class LeafReading:
             treated = f" ({visible(term.treated)})" if term.treated else ""
             told = f"{visible(term.name)} = {cut(visible(value))}{treated}"
             rows.append((term.term, told, term.amount))
-        rows.append(("sum", "", self.total))
-        if self.score != self.total:
-            rows.append(("cut where its training rows end", "", self.score))
-        if self.logarithm:
-            rows.append(("its exponential", "", self.prediction))
+        rows.append(("product" if self.product else "sum", "", self.total))
+        if self.prediction != self.total:
+            rows.append(("cut where its training rows end", "", self.prediction))
         texts = [(name, told, grouped(amount, DIGITS)) for name, told, amount in rows]
         first, second, third = (max(map(len, column)) for column in zip(*texts, strict=True))
         return [f"    {a:<{first}}   {b:<{second}}   {c:>{third}}" for a, b, c in texts]
@@ -121,22 +120,26 @@ def leaf_readings(
     numbers, coding = model.numbers, model.table_coding
     assert numbers is not None
     functions, readings = numbers.functions, []
+    product = numbers.family.log_link
+    linked = np.exp if product else float
     for leaf, place, share in shares:
         terms = []
         for j in leaf_terms(model, leaf):
             slope, home = float(functions.slopes[j, leaf]), int(coding.homes[j])
+            sign = "-" if slope < 0 and not product else ""
             terms.append(
                 LeafTerm(
-                    term=f"{grouped(slope)} {term_name(model, j)}",
+                    term=sign + term_text(model, j, leaf),
                     name=coding.variables[home].name,
                     value=written[home],
-                    amount=slope * float(x[j]),
+                    amount=finite(float(linked(slope * float(x[j])))),
                     treated=treated[home],
                 )
             )
-        constant = float(functions.constants[leaf])
-        total = constant + sum(term.amount for term in terms)
-        score = np.clip(total, functions.low[leaf], functions.high[leaf])
+        constant = float(linked(functions.constants[leaf]))
+        amounts = [constant, *(term.amount for term in terms)]
+        total = math.prod(amounts) if product else sum(amounts)
+        ends = numbers.family.prediction(np.array([functions.low[leaf], functions.high[leaf]]))
         readings.append(
             LeafReading(
                 formula=f"{target_name(model)} = {formula(model, leaf)}",
@@ -145,9 +148,8 @@ def leaf_readings(
                 constant=constant,
                 terms=tuple(terms),
                 total=total,
-                score=float(score),
-                prediction=float(numbers.family.prediction(score)),
-                logarithm=numbers.family.log_link,
+                prediction=float(np.clip(total, *ends)),
+                product=product,
             )
         )
     return tuple(readings)

@@ -87,21 +87,27 @@ def formula(model: TreeModel, leaf: int, digits: int | None = None) -> str:
     assert model.numbers is not None
     functions = model.numbers.functions
     if model.numbers.family.log_link:
-        product = [grouped(linked(model, float(functions.constants[leaf])), digits)]
-        for j in leaf_terms(model, leaf):
-            size, unit = _factor(model, j, leaf)
-            when = "if" if model.table_coding.indicators[j] else "per"
-            often = "" if unit == 1.0 else f"{grouped(unit)} "
-            named = f"{when} {often}{visible(model.feature_names[j])}"
-            product.append(f"{grouped(size, digits)} {named}")
-        return " x ".join(product)
+        first = grouped(linked(model, float(functions.constants[leaf])), digits)
+        terms = (term_text(model, j, leaf, digits) for j in leaf_terms(model, leaf))
+        return " x ".join([first, *terms])
     text = grouped(float(functions.constants[leaf]), digits)
     for j in leaf_terms(model, leaf):
-        slope = float(functions.slopes[j, leaf])
-        size = grouped(abs(slope), digits)
-        body = term_name(model, j) if size == "1" else f"{size} {term_name(model, j)}"
-        text += f" {'-' if slope < 0 else '+'} {body}"
+        sign = "-" if functions.slopes[j, leaf] < 0 else "+"
+        text += f" {sign} {term_text(model, j, leaf, digits)}"
     return text
+
+
+def term_text(model: TreeModel, column: int, leaf: int, digits: int | None = None) -> str:
+    """A term of a leaf without its sign, "140 age", or as a factor, "1.05 per 10 age"."""
+    assert model.numbers is not None
+    if model.numbers.family.log_link:
+        size, unit = _factor(model, column, leaf)
+        when = "if" if model.table_coding.indicators[column] else "per"
+        often = "" if unit == 1.0 else f"{grouped(unit)} "
+        return f"{grouped(size, digits)} {when} {often}{visible(model.feature_names[column])}"
+    size_text = grouped(abs(float(model.numbers.functions.slopes[column, leaf])), digits)
+    name = term_name(model, column)
+    return name if size_text == "1" else f"{size_text} {name}"
 
 
 def _factor(model: TreeModel, column: int, leaf: int) -> tuple[float, float]:
