@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from softsplit.estimators.path import strength_path
     from softsplit.estimators.regressor import SoftTreeRegressor, SoftTreeRegressorCV
     from softsplit.estimators.row_reading import check_rows
+    from softsplit.estimators.survival import SoftTreeSurvival, SoftTreeSurvivalCV
     from softsplit.fitted.ranges import FarOutsideWarning
     from softsplit.formulations.rates import EqualizedOdds, EqualOpportunity, Parity, RateConstraint
     from softsplit.persistence import dumps_model, load_model, load_tree, loads_model, save_model
@@ -35,6 +36,8 @@ __all__ = [
     "SoftTreeClassifierCV",
     "SoftTreeRegressor",
     "SoftTreeRegressorCV",
+    "SoftTreeSurvival",
+    "SoftTreeSurvivalCV",
     "__version__",
     "check_rows",
     "dumps_model",
@@ -62,6 +65,8 @@ _HOMES = {
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "SoftTreeRegressor": "softsplit.estimators.regressor",
     "SoftTreeRegressorCV": "softsplit.estimators.regressor",
+    "SoftTreeSurvival": "softsplit.estimators.survival",
+    "SoftTreeSurvivalCV": "softsplit.estimators.survival",
     "check_rows": "softsplit.estimators.row_reading",
     "dumps_model": "softsplit.persistence",
     "export_markdown": "softsplit.reading.text",

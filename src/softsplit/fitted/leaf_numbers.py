@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.fitted.baseline import Baseline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import AdvisedError, counted
 from softsplit.tree.leaf_families import LeafFamily
@@ -49,6 +50,9 @@ class LeafNumbers:
     totals : array of shape (n_leaves,), optional
         Exposure of the training rows that arrive, where predictions are rates per unit of it;
         ``means`` are then sums of targets over sums of exposures, and ``per`` is its name.
+    baseline : Baseline, optional
+        Of a survival tree, whose predictions are hazards relative to it; ``totals`` are then
+        cumulative hazards, ``means`` events over these, and ``per`` is the unit of time.
     """
 
     functions: LeafFunctions
@@ -59,6 +63,7 @@ class LeafNumbers:
     rows: float = 0.0
     totals: FloatArray | None = None
     per: str | None = None
+    baseline: Baseline | None = None
 
     @property
     def features(self) -> NDArray[np.intp]:

@@ -55,7 +55,7 @@ from softsplit.variables.columns import column_costs
 
 if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
-    from softsplit.estimators.regressor import SoftTreeRegressor
+    from softsplit.estimators.leaf_tree import LeafTree
 
 FORMAT = "softsplit-tree"
 
@@ -142,7 +142,7 @@ class Features(Record):
     importances: list[Part] | None
 
     @classmethod
-    def of(cls, tree: SoftTreeClassifier | SoftTreeRegressor) -> Features:
+    def of(cls, tree: SoftTreeClassifier | LeafTree) -> Features:
         model = tree.tree_
         named = hasattr(tree, "feature_names_in_") and model.coding is None
         names = list(model.feature_names) if named else None
@@ -218,7 +218,7 @@ class Training(Record):
     n_iter: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
     @classmethod
-    def of(cls, tree: SoftTreeClassifier | SoftTreeRegressor) -> Training:
+    def of(cls, tree: SoftTreeClassifier | LeafTree) -> Training:
         written, omitted = {}, []
         for name, value in tree.get_params(deep=False).items():
             try:
@@ -266,7 +266,7 @@ class Document(Record):
     numbers: NumbersRecord | None = None
 
 
-def to_document(tree: SoftTreeClassifier | SoftTreeRegressor) -> dict[str, Any]:
+def to_document(tree: SoftTreeClassifier | LeafTree) -> dict[str, Any]:
     """The file's content."""
     model = tree.tree_
     tabular = model.coding is not None or model.target is not None

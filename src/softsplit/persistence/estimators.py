@@ -9,13 +9,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.leaf_tree import LeafTree
 from softsplit.estimators.regressor import SoftTreeRegressor
 from softsplit.estimators.row_reading import know_table
+from softsplit.estimators.survival import SoftTreeSurvival
 from softsplit.fitted.model import TreeModel
 from softsplit.persistence.records import ModelFileError
 
 
-def estimator_in(estimator: Any) -> SoftTreeClassifier | SoftTreeRegressor:
+def estimator_in(estimator: Any) -> SoftTreeClassifier | LeafTree:
     """The estimator itself, the one that a search has chosen, or the last step of a pipeline.
 
     A tree behind steps that are not its own would be asked about other rows than it knows.
@@ -30,7 +32,7 @@ def estimator_in(estimator: Any) -> SoftTreeClassifier | SoftTreeRegressor:
             )
         estimator = estimator.steps[-1][1]
     chosen = getattr(estimator, "best_estimator_", estimator)
-    if not isinstance(chosen, SoftTreeClassifier | SoftTreeRegressor):
+    if not isinstance(chosen, SoftTreeClassifier | LeafTree):
         raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
     check_is_fitted(chosen, "tree_")
     return chosen
@@ -43,7 +45,9 @@ def classifier_of(
 
     ``named`` says whether the tree was trained on named columns, ``parameters`` how.
     """
-    kind = SoftTreeClassifier if tree.numbers is None else SoftTreeRegressor
+    kind: Any = SoftTreeClassifier
+    if tree.numbers is not None:
+        kind = SoftTreeRegressor if tree.numbers.baseline is None else SoftTreeSurvival
     try:
         estimator = kind(**(parameters or {}))
     except TypeError as error:

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from softsplit.fitted.baseline import Baseline
 from softsplit.fitted.leaf_numbers import LeafNumbers
 from softsplit.persistence.records import (
     Count,
@@ -42,7 +43,8 @@ class LeafRecord(Record):
 class NumbersRecord(Record):
     """The loss with its own numbers, the leaves from left to right, and the sizes of residuals of
     held-out rows, in errors of their leaves, with the number of these rows; of rates the name of
-    what they are per unit of."""
+    what they are per unit of. Of survival trees this is the unit of times, and "steps" are event
+    times and the cumulative baseline hazard from each on."""
 
     loss: Text
     settings: dict[Text, Number]
@@ -50,6 +52,7 @@ class NumbersRecord(Record):
     scores: Annotated[list[Count], Meta(min_length=1)] | None = None
     rows: Count = 0.0
     per: Text | None = None
+    steps: Annotated[list[tuple[Number, Count]], Meta(min_length=1)] | None = None
 
     @classmethod
     def of(cls, numbers: LeafNumbers) -> NumbersRecord:
@@ -74,6 +77,7 @@ class NumbersRecord(Record):
             None if numbers.scores is None else numbers.scores.tolist(),
             float(numbers.rows),
             numbers.per,
+            None if numbers.baseline is None else _steps(numbers.baseline),
         )
 
     def read(self, n_leaves: int, n_features: int) -> LeafNumbers:
@@ -105,5 +109,15 @@ class NumbersRecord(Record):
         functions = LeafFunctions(known["constant"], slopes, known["low"], known["high"])
         return LeafNumbers(
             functions, family, known["mean"], known["error"], scores, float(self.rows), totals,
-            self.per,
+            self.per, None if self.steps is None else self._baseline(),
         )  # fmt: skip
+
+    def _baseline(self) -> Baseline:
+        times, hazards = np.array(self.steps, dtype=float).T
+        rising = np.all(np.diff(times) > 0) and np.all(np.diff(hazards) > 0)
+        require(rising and hazards[0] > 0, "numbers.steps of the model file do not rise.")
+        return Baseline(times, hazards)
+
+
+def _steps(baseline: Baseline) -> list[tuple[float, float]]:
+    return list(zip(baseline.times.tolist(), baseline.hazards.tolist(), strict=True))

@@ -18,12 +18,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from softsplit.fitted.baseline import Baseline
 from softsplit.fitted.leaf_factors import factor
-from softsplit.fitted.leaf_numbers import NoResidualsError
+from softsplit.fitted.leaf_numbers import LeafNumbers, NoResidualsError
 from softsplit.fitted.model import TreeModel
 from softsplit.support.lines import wrapped
 from softsplit.support.messages import visible
-from softsplit.support.numbers import number
+from softsplit.support.numbers import number, whole_percentage
 from softsplit.tree.leaf_families import Quantile
 
 MOST_TERMS = 4
@@ -48,7 +49,7 @@ def target_name(model: TreeModel) -> str:
     family, name = model.numbers.family, visible(model.answers[0])
     if isinstance(family, Quantile) and family.level != 0.5:
         return f"{family.level:g} quantile of {name}"
-    if model.numbers.totals is not None:
+    if model.numbers.totals is not None and model.numbers.baseline is None:
         return f"{name} {per_unit(model.numbers.per)}"
     return name if family.predicted == "mean" else f"{family.predicted} of {name}"
 
@@ -128,6 +129,10 @@ def leaf_facts(model: TreeModel, leaf: int) -> str:
             return "no training row"
         many = grouped(rows, None if rows == round(rows) else 4)
         facts = [f"{many} row{'' if rows == 1 else 's'}"]
+    if numbers.baseline is not None and numbers.totals is not None:
+        events = float(f"{numbers.means[leaf] * numbers.totals[leaf]:.9g}")
+        facts.append(f"{grouped(events, None)} event{'' if events == 1 else 's'}")
+        return ", ".join([*facts, *curve_facts(numbers, float(numbers.means[leaf]))])
     if numbers.totals is not None:
         facts.append(f"{grouped(float(numbers.totals[leaf]), 4)} {numbers.per or 'of exposure'}")
     facts.append(f"mean {grouped(float(numbers.means[leaf]), 4)}")
@@ -139,6 +144,23 @@ def leaf_facts(model: TreeModel, leaf: int) -> str:
     except NoResidualsError:
         facts.append(f"typical error {grouped(float(numbers.errors[leaf]), 2)}")
     return ", ".join(facts)
+
+
+def curve_facts(numbers: LeafNumbers, hazard: float) -> list[str]:
+    """What a hazard means: "median 14 months", "62 % event-free at 12 months"."""
+    assert numbers.baseline is not None
+    known, unit = numbers.baseline, f" {visible(numbers.per)}" if numbers.per else ""
+    median = float(known.medians(np.array([hazard]))[0])
+    at = middle_time(known)
+    share = float(known.free(np.array([hazard]), np.array([at]))[0, 0])
+    after = f" after {grouped(float(known.times[-1]))}{unit}" if np.isinf(median) else ""
+    half = f"median{after}" if after else f"median {grouped(median)}{unit}"
+    return [half, f"{whole_percentage(share)} % event-free at {grouped(at)}{unit}"]
+
+
+def middle_time(known: Baseline) -> float:
+    """The middle one of the event times, in two digits."""
+    return float(f"{float(np.median(known.times)):.1e}")
 
 
 def tabled(model: TreeModel, leaves: Sequence[int]) -> bool:
@@ -217,6 +239,9 @@ def number_lines(model: TreeModel, leaves: Sequence[int], digits: int | None) ->
     if kept:
         said = "a formula is cut where its training rows end: "
         lines += wrapped("", said + ", ".join(kept))
+    if model.numbers.baseline is not None:
+        facts = ", ".join(curve_facts(model.numbers, 1.0))
+        lines += wrapped("", f"hazard 1: {facts}; hazard h: a share s event-free becomes s^h")
     if model.walk is None:
         lines += wrapped("", MIXED)
     return lines

@@ -127,6 +127,8 @@ class NumberChoiceParameters:
 # Tables of ``SoftTreeRegressor`` and ``SoftTreeRegressorCV``, and where fields of them stand.
 REGRESSOR = (NumberParameters,)
 NUMBER_SEARCH = (NumberChoiceParameters, NumberParameters)
+SURVIVAL = (LeafParameters,)
+SURVIVAL_SEARCH = (NumberChoiceParameters, LeafParameters)
 TAKEN = (
     LeafParameters, ProblemParameters, ColumnParameters, RunParameters, SingleTreeParameters,
     ChoiceParameters,
