@@ -90,3 +90,23 @@ def test_a_case_gives_the_number_of_predict(browser, tmp_path, decision):
         assert "charges = " in page.locator("#case-why").inner_text()
     page.close()
     assert said == []
+
+
+def test_counts_have_a_page_and_rates_none(browser, tmp_path):
+    X, _ = table()
+    rng = np.random.default_rng(2)
+    claims = rng.poisson(np.exp(0.03 * X.age.fillna(40) - np.where(X.smoker == "yes", 0, 1)))
+    tree = SoftTreeRegressor(loss="poisson", random_state=0).fit(X, claims)
+    tree.report(X, claims, tmp_path / "page.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    filled(page, [50.0], ["age"])
+    row = pd.DataFrame({"age": [50.0], "smoker": ["no"], "noise": [0.0]})
+    page.locator("#case select").select_option(label="no")
+    shown = page.locator("#case-answer").get_attribute("data-value")
+    assert float(shown) == pytest.approx(float(tree.predict(row)[0]), rel=1e-12)
+    assert "multiplies by" in page.locator("#case-why").inner_text()
+    page.close()
+    rates = SoftTreeRegressor(loss="poisson", random_state=0).fit(X, claims, exposure=1 + X.index)
+    with pytest.raises(ValueError, match="no row shows the rate"):
+        rates.report(X, claims)

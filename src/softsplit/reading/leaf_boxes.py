@@ -17,7 +17,15 @@ from typing import NamedTuple
 import numpy as np
 
 from softsplit.fitted.model import TreeModel
-from softsplit.reading.leaf_formulas import grouped, leaf_facts, leaf_terms, target_name, term_name
+from softsplit.reading.leaf_formulas import (
+    grouped,
+    leaf_facts,
+    leaf_terms,
+    linked,
+    target_name,
+    term_text,
+)
+from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shortened
 
 MOST_TERMS = 6
@@ -25,6 +33,9 @@ MOST_TERMS = 6
 
 DIGITS = 3
 """Significant digits of coefficients in a drawing."""
+
+LONGEST = 48
+"""Characters of a term, and of the name of the target."""
 
 UP, DOWN = "#0b5cad", "#b3500a"
 """Colours of the bars of terms that are added, and of those that are subtracted."""
@@ -46,20 +57,22 @@ def leaf_box(model: TreeModel, leaf: int) -> list[LeafLine]:
     assert numbers is not None
     facts = leaf_facts(model, leaf).split(", ")
     facts.sort(key=lambda fact: not fact.startswith("mean"))
-    constant = grouped(float(numbers.functions.constants[leaf]), DIGITS)
-    lines = [LeafLine(text) for text in (*facts, f"{target_name(model)} = {constant}")]
+    constant, log_link = float(numbers.functions.constants[leaf]), numbers.family.log_link
+    first = grouped(linked(model, constant), DIGITS)
+    name = shortened(target_name(model), LONGEST)
+    lines = [LeafLine(text) for text in (*facts, f"{name} = {first}")]
     terms, sizes = leaf_terms(model, leaf), term_sizes(model)
     largest = float(np.max(np.abs(sizes), initial=0.0)) or 1.0
     for j in terms[:MOST_TERMS]:
-        slope = float(numbers.functions.slopes[j, leaf])
-        text = f"{'-' if slope < 0 else '+'} {grouped(abs(slope), DIGITS)}"
-        name = shortened(term_name(model, j), 40)
-        lines.append(LeafLine(f"{text} {name}", float(sizes[j, leaf]) / largest))
+        size = float(sizes[j, leaf]) / largest
+        sign = "x" if log_link else ("-" if size < 0 else "+")
+        text = shortened(term_text(model, j, leaf, DIGITS), LONGEST)
+        lines.append(LeafLine(f"{sign} {text}", size))
     more = len(terms) - MOST_TERMS
     return [*lines, LeafLine(f"and {more} more terms")] if more > 0 else lines
 
 
-def term_sizes(model: TreeModel) -> np.ndarray:
+def term_sizes(model: TreeModel) -> FloatArray:
     """By how much each term moves its leaf: slope times the spread of its column, signed."""
     assert model.numbers is not None
     slopes = model.numbers.functions.slopes

@@ -39,6 +39,8 @@ INTERVAL = 0.9
 def grouped(value: float, digits: int | None = None) -> str:
     """A number with thousands set apart: 13,330."""
     text = number(value, digits)
+    if "e" in text and 1.0 <= abs(value) < 1e15:
+        text = f"{float(text):.0f}"
     whole, dot, rest = text.partition(".")
     return text if "e" in text else f"{int(whole):,}{dot}{rest}".replace("0", "-0", whole == "-0")
 

@@ -269,13 +269,14 @@ def _edge(box: NodeBox, child: NodeBox, word: str, counts: FloatArray | None) ->
     if counts is None:
         a, b = box.middle, child.middle
         line = f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
+    plain = counts is not None and len(counts) == 1
     for band in () if counts is None else bands(box, child, counts, SIZES):
         a, b, c, d = band.start, band.end, band.end + band.width, band.start + band.width
         shape = (
             f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
             f"H{c:.1f}C{c:.1f} {m:.1f} {d:.1f} {m:.1f} {d:.1f} {y0:.1f}Z"
         )
-        shapes.append((shape, BAND if len(counts) == 1 else class_colour(band.group)))
+        shapes.append((shape, BAND if plain else class_colour(band.group)))
     place = Line(word, (box.middle + child.middle) / 2, m)
     return Edge(child.node.node, line, shapes, place, max(28.0, text_width(word) + 6.0))
 

@@ -17,14 +17,17 @@
   // The formula with the numbers of the row, and a line for each term.
   const formula = (leaf, x) => {
     const score = sum(leaf, x);
+    const told = (number) => short(tree.log ? Math.exp(number) : number);
     const signed = (number, text) => ` ${number < 0 ? "\u2212" : "+"} ${text}`;
-    const terms = leaf.terms.map(([j]) => signed(leaf.slopes[j], `${short(Math.abs(leaf.slopes[j]))} × ${short(x[j])}`));
-    const end = cut(leaf, score) === score ? "" : `, cut at ${short(cut(leaf, score))}, where the training rows of the leaf end`;
-    const line = `${tree.target} = ${short(leaf.constant)}${terms.join("")}${terms.length ? ` = ${short(score)}` : ""}${end}`;
+    const terms = leaf.terms.map(([j]) => (tree.log ? ` × ${told(leaf.slopes[j] * x[j])}`
+      : signed(leaf.slopes[j], `${short(Math.abs(leaf.slopes[j]))} × ${short(x[j])}`)));
+    const end = cut(leaf, score) === score ? "" : `, cut at ${told(cut(leaf, score))}, where the training rows of the leaf end`;
+    const line = `${tree.target} = ${told(leaf.constant)}${terms.join("")}${terms.length ? ` = ${told(score)}` : ""}${end}`;
     const list = node("ul", undefined, "pulls");
     leaf.terms.forEach(([j, name]) => {
       const part = leaf.slopes[j] * x[j];
-      list.append(node("li", `${name}: ${short(x[j])} ${part < 0 ? "takes" : "adds"} ${short(Math.abs(part))}`));
+      const does = tree.log ? `multiplies by ${told(part)}` : `${part < 0 ? "takes" : "adds"} ${short(Math.abs(part))}`;
+      list.append(node("li", `${name}: ${short(x[j])} ${does}`));
     });
     return [node("p", line, "formula"), list];
   };

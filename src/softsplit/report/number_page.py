@@ -49,6 +49,11 @@ def number_report(model: Any, tree: Any, X: Any, y: Any, name: str) -> NumberRep
     name : str
         That of the data.
     """
+    if tree.tree_.numbers.totals is not None:
+        raise ValueError(
+            "a report compares predictions with rows, and no row shows the rate that this tree "
+            "predicts; print it with export_text, or draw it with TreeDisplay."
+        )
     rows = read_rows(tree, X, whole=True)
     if not isinstance(rows, CodedRows):  # numbers as they are
         coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
