@@ -74,3 +74,22 @@ def test_shapley_values_add_up_and_partial_dependence_is_the_mean(decision):
     given = {"age": own.grid_values[0]}
     theirs = partial_dependence(tree, X[:50], ["age"], custom_values=given, method="brute")
     np.testing.assert_allclose(own.average, theirs["average"], rtol=1e-9)
+
+
+def test_two_trees_are_compared_by_their_numbers(tmp_path):
+    X, y = charges()
+    median = fitted("absolute")
+    save_model(fitted(), tmp_path / "old.json")
+    save_model(median, tmp_path / "new.json")
+    X.assign(charges=y).to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["compare", *(str(tmp_path / name) for name in ("old.json", "new.json", "rows.csv"))]
+    done = CliRunner().invoke(app, [*asked, "--json"])
+    assert done.exit_code == 1, done.output
+    figures = json.loads(done.stdout)["figures"]
+    assert figures["R2"]["before"] == pytest.approx(fitted().score(X, y))
+    error = np.mean(np.abs(y - median.predict(X)))
+    assert figures["mean absolute error"]["after"] == pytest.approx(error)
+    text = CliRunner().invoke(app, asked).stdout
+    assert "change prediction.\n    row 1: " in text and "+ " in text
+    same = CliRunner().invoke(app, [*asked[:2], asked[1], asked[3]])
+    assert same.exit_code == 0 and "0 of 500 rows change prediction." in same.stdout

@@ -1,10 +1,11 @@
-"""Two trees side by side: their questions, the classes they give the same rows, and figures."""
+"""Two trees side by side: their questions, the answers they give the same rows, and figures."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 from difflib import ndiff
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,9 @@ SIDES = ("true", "false")
 SHOWN_ROWS = 10
 """Rows whose class changes that a text names."""
 
+SAME_NUMBER = 1e-9
+"""Part of a predicted number by which another may differ and be the same."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -37,15 +41,16 @@ class Comparison:
     figures : dict of (float, float)
         Before and after, by name; none without classes of the rows.
     changed : array of int
-        Rows, from 0, whose class changes.
+        Rows, from 0, whose class, or predicted number, changes.
     before, after : array
-        The classes of all rows.
+        The classes, or numbers, of all rows.
     questions : list of str
         Lines of the printed trees that differ: "- " before, "+ " after.
     monotone : list of (str, str, str)
         The monotone effects that one of the trees was trained for: the effect, and whether it holds
         before and after: "holds for all inputs", "not proved", "does not hold", or "not known" of a
-        tree of other classes or columns.
+        tree of other classes or columns. Of numbers none are listed.
+    what : {"class", "prediction"}
     """
 
     figures: dict[str, tuple[float, float]]
@@ -54,6 +59,7 @@ class Comparison:
     after: NDArray[np.object_]
     questions: list[str]
     monotone: list[tuple[str, str, str]] = field(default_factory=list)
+    what: str = "class"
 
     @property
     def changed_share(self) -> float:
@@ -63,7 +69,7 @@ class Comparison:
     def to_frame(self) -> pd.DataFrame:
         """One row per figure: before, after, change; the last is how many rows change class."""
         rows = {name: (a, b, b - a) for name, (a, b) in self.figures.items()}
-        rows["rows whose class changes"] = (np.nan, len(self.changed), np.nan)
+        rows[f"rows whose {self.what} changes"] = (np.nan, len(self.changed), np.nan)
         return pd.DataFrame.from_dict(rows, orient="index", columns=["before", "after", "change"])
 
     def __str__(self) -> str:
@@ -76,13 +82,17 @@ class Comparison:
             both = f"{before} in both" if before == after else f"before {before}, after {after}"
             lines.append(f"{visible(effect)}: {both}")
         total = counted(len(self.before), "row")
-        lines.append(f"{len(self.changed)} of {total} change class.")
+        lines.append(f"{len(self.changed)} of {total} change {self.what}.")
         lines += [
-            f"    row {i + 1}: {visible(self.before[i])} -> {visible(self.after[i])}"
+            f"    row {i + 1}: {_shown(self.before[i])} -> {_shown(self.after[i])}"
             for i in self.changed[:SHOWN_ROWS]
         ]
         more = len(self.changed) - SHOWN_ROWS
         return "\n".join([*lines, f"    and {more} more"] if more > 0 else lines)
+
+
+def _shown(answer: Any) -> str:
+    return number(answer, 6) if isinstance(answer, float) else visible(answer)
 
 
 def compare_trees(
@@ -90,29 +100,35 @@ def compare_trees(
     after: TreeModel,
     X_before: FloatArray,
     X_after: FloatArray,
-    labels: NDArray[np.int64] | None = None,
+    labels: NDArray[Any] | None = None,
 ) -> Comparison:
     """Compare two trees on the same rows, each coded as its tree takes them.
 
     ``labels`` are positions among the classes, which are then those of both trees; negative where
-    a row has none of them. Figures are of the rows that have one, changes of class of all rows.
+    a row has none of them. Of trees for numbers they are the targets, NaN where there is none.
+    Figures are of the rows that have one, changes of class of all rows.
     """
-    said = [
-        tree.classes[tree.predict_index(X)].astype(object)
-        for tree, X in ((before, X_before), (after, X_after))
-    ]
+    numbers = before.numbers is not None
+    if numbers != (after.numbers is not None):
+        raise ValueError("one tree predicts classes and the other a number; compare two of a kind.")
+    said = [tree.calls(X) for tree, X in ((before, X_before), (after, X_after))]
+    if numbers:
+        moved = np.abs(said[1] - said[0]) > SAME_NUMBER * np.maximum(*np.abs(said))
+    said = [answers.astype(object) for answers in said]
     figures: dict[str, tuple[float, float]] = {}
-    if labels is not None and np.any(labels >= 0):
-        known = labels >= 0
+    known = np.zeros(0, dtype=bool)
+    if labels is not None:
+        known = np.isfinite(labels) if numbers else labels >= 0
+    if labels is not None and np.any(known):
         pair = [
             tree_figures(tree, X[known], labels[known])
             for tree, X in ((before, X_before), (after, X_after))
         ]
         figures = {name: (pair[0][name], pair[1][name]) for name in pair[0]}
-    changed = np.flatnonzero(said[0] != said[1])
-    return Comparison(
-        figures, changed, said[0], said[1], changed_lines(before, after), _monotone(before, after)
-    )
+    changed = np.flatnonzero(moved if numbers else said[0] != said[1])
+    lines, effects = changed_lines(before, after), [] if numbers else _monotone(before, after)
+    what = "prediction" if numbers else "class"
+    return Comparison(figures, changed, said[0], said[1], lines, effects, what)
 
 
 def _monotone(before: TreeModel, after: TreeModel) -> list[tuple[str, str, str]]:
@@ -138,8 +154,16 @@ def _holds(effect: MonotoneEffect, model: TreeModel) -> str:
     return "does not hold" if check.holds is False else "not proved"
 
 
-def tree_figures(model: TreeModel, X: FloatArray, labels: NDArray[np.int64]) -> dict[str, float]:
-    """Accuracy, balanced accuracy, log-loss and, of two classes, the area under the ROC curve."""
+def tree_figures(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> dict[str, float]:
+    """Accuracy, balanced accuracy, log-loss and, of two classes, the area under the ROC curve.
+
+    Of a number: R2, where targets differ, and the mean absolute error.
+    """
+    if model.numbers is not None:
+        away = labels - model.calls(X)
+        spread = float(np.mean((labels - labels.mean()) ** 2))
+        share = {"R2": 1.0 - float(np.mean(away**2)) / spread} if spread > 0 else {}
+        return {**share, "mean absolute error": float(np.mean(np.abs(away)))}
     proba, hits = model.predict_proba(X), model.predict_index(X) == labels
     own = np.maximum(proba[np.arange(len(labels)), labels], np.finfo(float).tiny)
     figures = {
@@ -168,6 +192,9 @@ def _lines(model: TreeModel) -> list[str]:
         lead = "  " * node.depth + ("" if node.side is None else f"{SIDES[node.side]}: ")
         if node.split is None:
             leaf += 1
+            if model.numbers is not None:
+                lines.append(f"{lead}leaf {leaf}: {node.label}")
+                continue
             shares = model.leaf_shares[:, node.leaf]
             listed = ", ".join(
                 f"{visible(label)} {number(100 * float(share), 4)} %"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from softsplit.advice.differences import Comparison
     from softsplit.data.files import Table
     from softsplit.fitted.model import TreeModel
+    from softsplit.support.arrays import FloatArray
 
 # Exit code where more rows change class than are allowed.
 CHANGED = 1
@@ -46,13 +47,14 @@ def compare(
 ) -> None:
     """Compare two trees: questions that changed, rows whose class changes, figures side by side.
 
-    Figures (accuracy, balanced accuracy, log-loss, and the area under the ROC curve of two classes)
-    need the classes of the rows. Each tree reads the columns that it uses.
+    Figures (accuracy, balanced accuracy, log-loss, and the area under the ROC curve of two classes;
+    of a number R2 and the mean absolute error) need the targets of the rows. Each tree reads the
+    columns that it uses.
     """
     from softsplit.advice.differences import compare_trees
 
     # 1. The rows, as each tree reads them.
-    before, after = load_stored(old), load_stored(new)
+    before, after = (load_stored(path, numbers=True) for path in (old, new))
     table = read(data, encoding, quiet)
     used = [
         {tree.tree_.column_names[j] for j in tree.tree_.selected_columns}
@@ -75,8 +77,11 @@ def compare(
 
 def _labels(
     before: TreeModel, after: TreeModel, table: Table, target: str | None, quiet: bool
-) -> NDArray[np.int64] | None:
-    """Positions of the classes of the rows, -1 for those that have none; None if unknown."""
+) -> NDArray[np.int64] | FloatArray | None:
+    """Positions of the classes of the rows, -1 for those that have none; None if unknown.
+
+    Of a number its values, NaN for those that are missing.
+    """
     import numpy as np
 
     from softsplit.variables.contents import text_of
@@ -84,8 +89,8 @@ def _labels(
     if before.target is None and after.target in table.frame.columns:
         target = target or after.target
     labels = known_classes(table, before, target)[1]
-    if labels is None:
-        return None
+    if labels is None or before.numbers is not None:
+        return labels
     names = [list(map(text_of, tree.labels)) for tree in (before, after)]
     if names[0] != names[1]:
         if not quiet:

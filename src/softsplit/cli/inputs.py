@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.fitted.model import TreeModel
     from softsplit.persistence.saved import SavedTree
+    from softsplit.support.arrays import FloatArray
     from softsplit.variables import CodedRows
 
 # Columns that a message names.
@@ -161,10 +162,11 @@ def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) 
 
 def known_classes(
     table: Table, model: TreeModel, target: str | None
-) -> tuple[str | None, NDArray[np.int64] | None]:
+) -> tuple[str | None, NDArray[np.int64] | FloatArray | None]:
     """Return the column with the classes and their positions among those of a tree.
 
-    The positions are -1 for other classes and -2 for none; None if there is no such column.
+    The positions are -1 for other classes and -2 for none; None if there is no such column. Of a
+    tree for a number it is the column with the numbers, NaN for what is none.
     """
     if target is not None and target not in table.frame.columns:
         raise ValueError(f"--target names {target!r}, which is not a column of the table.")
@@ -173,6 +175,11 @@ def known_classes(
         return name, None
     import numpy as np
 
+    if model.numbers is not None:
+        from pandas import to_numeric
+
+        values = to_numeric(table.frame[name], errors="coerce")
+        return name, values.to_numpy(dtype=float, na_value=np.nan)
     from softsplit.fitted.conformal import known_labels
 
     return name, known_labels(model.labels, np.asarray(table.frame[name], dtype=object))
