@@ -12,7 +12,7 @@ from test_regressor import charges, chosen, fitted
 from typer.testing import CliRunner
 
 from export_cases import priced
-from softsplit import dumps_model, save_model
+from softsplit import check_rows, dumps_model, loads_model, save_model
 from softsplit.cli import app
 from softsplit.persistence.files import loads_tree
 
@@ -93,3 +93,30 @@ def test_two_trees_are_compared_by_their_numbers(tmp_path):
     assert "change prediction.\n    row 1: " in text and "+ " in text
     same = CliRunner().invoke(app, [*asked[:2], asked[1], asked[3]])
     assert same.exit_code == 0 and "0 of 500 rows change prediction." in same.stdout
+
+
+def test_new_rows_are_compared_with_those_of_training(tmp_path):
+    tree, (X, y) = loads_model(dumps_model(chosen())), charges(400, seed=5)
+    quiet = check_rows(tree, X, y)
+    assert quiet.fine and quiet.labelled == 400
+    away = y - tree.predict(X)
+    known = tree.tree_.numbers
+    before = np.sqrt(np.average(known.errors**2, weights=tree.tree_.walk.counts[0]))
+    assert quiet.error == pytest.approx((np.sqrt(np.mean(away**2)), before))
+    moved = check_rows(tree, X.assign(age=X["age"] + 8), y + 3000)
+    assert {check.name for check in moved.moved} == {"age", "charges", "answers"}
+    assert "charges  p < 0.0001  mean 18,960, was 16,090" in str(moved)
+    assert moved.error_text in str(moved) and "Typical error on 400 rows" in moved.to_html()
+    save_model(tree, tmp_path / "tree.json")
+    X.assign(charges=y + 3000).to_csv(tmp_path / "new.csv", index=False)
+    asked = ["check", str(tmp_path / "tree.json"), str(tmp_path / "new.csv")]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 1 and "moved: answers, charges (400 rows" in done.stdout
+    with pytest.raises(ValueError, match="y must hold one number for each of the 400 rows of X"):
+        check_rows(tree, X, y[:3])
+
+
+def test_a_false_alarm_is_rare():
+    tree = chosen()
+    drawn = (charges(300, seed=seed) for seed in range(10, 30))
+    assert sum(not check_rows(tree, X, y).fine for X, y in drawn) <= 3

@@ -44,17 +44,17 @@ def check(
     """Compare a table with the training rows of a tree; exit code 1 if something has moved.
 
     Compared are, for each column, the distribution of its values, values outside of the training
-    range and missing values; the leaves at which rows arrive; and, where the table has the
-    classes, their shares, the accuracy beside that on held-out rows of training, and the mean
-    probabilities. The chance of a false alarm holds for all tests together. Columns that the tree
-    does not use may be absent.
+    range and missing values; the leaves at which rows arrive; and, where the table has the classes,
+    their shares, the accuracy beside that on held-out rows of training, and the mean probabilities;
+    of a number its mean, and the error beside that in training. The chance of a false alarm holds
+    for all tests together. Columns that the tree does not use may be absent.
     """
     # 1. What can be checked before the table is read.
     check_files({"--html": html}, table=data, model=model)
     from softsplit.fitted.conformal import checked_confidence
 
     level = checked_confidence(level, "--level")
-    stored = load_stored(model)
+    stored = load_stored(model, numbers=True)
     table = read(data, encoding, quiet)
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of

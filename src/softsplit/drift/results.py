@@ -26,7 +26,7 @@ class ColumnCheck:
     Attributes
     ----------
     name : str
-    what : {"column", "leaves", "classes", "worse", "calibrated"}
+    what : {"column", "leaves", "classes", "worse", "calibrated", "target"}
     p_value : float or None
         None where nothing is known to compare with.
     adjusted : float or None
@@ -111,6 +111,8 @@ class TableCheck:
         Of two classes: on the held-out rows of training.
     true_class : tuple of two floats, optional
         Mean probability of the true class, here and on the held-out rows of training.
+    error : tuple of two floats, optional
+        Of a number: root mean squared error on the labelled rows, and on the training rows.
     """
 
     rows: int
@@ -122,6 +124,7 @@ class TableCheck:
     reliability: tuple[Reliability, ...] = field(default=())
     held_out_accuracy: float | None = None
     true_class: tuple[float, float] | None = None
+    error: tuple[float, float] | None = None
 
     @property
     def moved(self) -> tuple[ColumnCheck, ...]:
@@ -180,7 +183,13 @@ class TableCheck:
             line = f"accuracy on {on}: {value} % (95 % interval {low} to {high})"
             beside = "" if self.in_training is None else f"; {self.in_training}"
             lines.append(line + beside)
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *([self.error_text] * bool(self.error)), *self.notes])
+
+    @property
+    def error_text(self) -> str:
+        """Of a number: the typical errors, of these rows and in training."""
+        here, before = (number(error, 4) for error in self.error or ())
+        return f"typical error on {counted(self.labelled, 'row')}: {here}; {before} in training"
 
     @property
     def in_training(self) -> str | None:

@@ -14,8 +14,10 @@ beyond      k new rows beyond the largest (smallest) training value, of a class 
             exchangeable rows are all new with probability  prod_{i<k} (m - i) / (n + m - i)
 unseen      k new rows of levels that no training row has: among many levels with few rows some have
             new rows alone by chance (``two_samples.p_value_levels_unseen``)
+target      of rows with a number: the difference of its mean from that of the training rows, which
+            has the variance s^2 (1 / m + 1 / n), s^2 that of the new rows
 worse       of labelled rows: scores 1 - p_y against those of held-out rows (conformal.py), the rank
-            sum test for larger ones alone
+            sum test for larger ones alone; of a number scores are |residual| / error of the leaf
 calibrated  of labelled rows and class k: mean of (y_k - p_k), which has the variance
             mean(p_k (1 - p_k)) (1 / m + 1 / n) for a tree whose probabilities fit its training rows
 
@@ -38,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from softsplit.drift.number_check import checked_numbers
 from softsplit.drift.results import (
     ColumnCheck,
     Reliability,
@@ -53,6 +56,7 @@ from softsplit.drift.two_samples import (
     p_value_levels_unseen,
     p_value_location,
     p_value_shares,
+    p_value_worse,
     stability,
 )
 from softsplit.fitted.conformal import NO_CLASS, UNKNOWN_CLASS, HeldOutScores
@@ -69,7 +73,7 @@ LEVEL = 0.05
 """Chance of a false alarm over all comparisons together."""
 
 BINS = 10
-"""Bins of a reliability table; scores of answers have twice as many."""
+"""Bins of a reliability table."""
 
 UNKNOWN_SHARE = 0.1
 """Part of the level of the classes that is for classes that training did not have."""
@@ -91,7 +95,7 @@ def coded_with_missing(model: TreeModel, X: Any) -> tuple[CodedRows, list[int]]:
 def check_table(
     model: TreeModel,
     rows: CodedRows,
-    labels: NDArray[np.int64] | None = None,
+    labels: NDArray[Any] | None = None,
     *,
     absent: Sequence[int] = (),
     level: float = LEVEL,
@@ -102,7 +106,8 @@ def check_table(
     1. What is known of the training rows: the profile, else the rows that the walk has counted.
     2. Each column.
     3. The leaves at which rows arrive.
-    4. Of rows with a class: shares of the classes, answers, probabilities.
+    4. Of rows with a class: shares of the classes, answers, probabilities; with a number: its mean,
+       errors.
     5. All p-values together.
 
     Parameters
@@ -111,7 +116,8 @@ def check_table(
     rows : CodedRows
         Coded by ``model.table_coding``.
     labels : array of int, shape (n_rows,), optional
-        Positions in ``model.classes``; -1 for a class that the tree does not know, -2 for none.
+        Positions in ``model.classes``; -1 for a class that the tree does not know, -2 for none. Of
+        a tree for a number its values, NaN for none.
     absent : sequence of int
         Variables that the new table does not have.
     level : float
@@ -156,9 +162,15 @@ def check_table(
         arrived = np.bincount(model.arrive(rows.X), minlength=len(leaves)).astype(float)
         checks.append(_checked_leaves(model, leaves, arrived))
 
-    # 4. Rows with a class.
+    # 4. Rows with a class, or a number.
     result = TableCheck(len(rows), level, (), tuple(notes))
-    if labels is not None and np.any(labels > NO_CLASS):
+    if model.numbers is not None:
+        known = np.zeros(0) if labels is None else np.flatnonzero(np.isfinite(labels))
+        if labels is not None and len(known):
+            errors, more = checked_numbers(model, rows.X[known], labels[known], leaves)
+            checks += more
+            result = replace(result, labelled=len(known), error=errors)
+    elif labels is not None and np.any(labels > NO_CLASS):
         asked, known_class = labels > NO_CLASS, labels >= 0
         hits = float(np.sum(model.predict_index(rows.X[asked]) == labels[asked]))
         n_labelled = int(np.sum(asked))
@@ -325,13 +337,10 @@ def _checked_classes(
 def _checked_answers(held_out: HeldOutScores, own: FloatArray) -> ColumnCheck:
     """Whether probabilities ``own`` (n_rows,) of true classes are below those of held-out rows."""
     scores, weight = np.concatenate(held_out.scores), np.concatenate(held_out.weights)
-    edges = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * BINS + 1)[1:-1]))
-    before = np.bincount(np.searchsorted(edges, scores), weight, len(edges) + 1)
-    now = np.bincount(np.searchsorted(edges, 1.0 - own), minlength=len(edges) + 1)
     return ColumnCheck(
         name="answers",
         what="worse",
-        p_value=p_value_location(before.astype(float), now.astype(float), larger=True),
+        p_value=p_value_worse(scores, weight, 1.0 - own),
         used=True,
         said=f"the tree gives the true class {100 * float(np.mean(own)):.1f} % on average; on "
         f"held-out rows it gave {100 * (1 - held_out.mean):.1f} %",

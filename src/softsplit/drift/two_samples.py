@@ -18,6 +18,8 @@ from softsplit.variables.levels import fewest_rows
 FEWEST_EXPECTED = 5.0
 """Smallest expected count of a cell of chi-squared; smaller cells are merged with others."""
 
+SCORE_BINS = 20
+"""Bins of the scores of answers, by quantiles of held-out rows."""
 
 UNLISTED = 1e-4
 """A level has a cell of its own if the chance that it has too few training rows to be listed, given
@@ -119,3 +121,11 @@ def stability(a: FloatArray, b: FloatArray) -> float:
         return float("nan")
     p, q = (a + 0.5) / (a + 0.5).sum(), (b + 0.5) / (b + 0.5).sum()
     return float(np.sum((q - p) * np.log(q / p)))
+
+
+def p_value_worse(scores: FloatArray, weight: FloatArray, own: FloatArray) -> float:
+    """Whether scores of new rows are larger than those of held-out rows, which have weights."""
+    edges = np.unique(np.quantile(scores, np.linspace(0, 1, SCORE_BINS + 1)[1:-1]))
+    before = np.bincount(np.searchsorted(edges, scores), weight, len(edges) + 1)
+    now = np.bincount(np.searchsorted(edges, own), minlength=len(edges) + 1)
+    return p_value_location(before.astype(float), now.astype(float), larger=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from softsplit.estimators.base import CutShortWarning, all_or_nothing
+from softsplit.estimators.base import CutShortWarning, all_or_nothing, profiled
 from softsplit.estimators.number_model import TargetRows, fitted_numbers
 from softsplit.estimators.readings import ReadableTree
 from softsplit.estimators.row_reading import know_table
@@ -103,7 +103,7 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
         return NumberSettings(**free, **{n: given[n] for n in names}, threads=threads)
 
     def _keep(self, rows: TargetRows, solved: NumberTree) -> None:
-        tree = fitted_numbers(solved, rows, self.decision)
+        tree = profiled(fitted_numbers(solved, rows, self.decision), rows.labelled)
         know_table(self, tree, named=rows.named)
         self.tree_, self.end_ = tree, End.COMPLETE.value
 

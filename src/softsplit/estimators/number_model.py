@@ -21,6 +21,7 @@ from softsplit.selection.number_trees import NumberTree
 from softsplit.support.arrays import FloatArray
 from softsplit.support.hinged_table import HingedTable
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import leaf_probabilities, split_scores
 from softsplit.tree.scaling import Scaling, fit_scaling, scaled_rows
@@ -59,6 +60,19 @@ class TargetRows:
     def n_rows(self) -> float:
         """Rows, each as often as its weight says; weights below 1 on average are shares."""
         return counted_rows(self.weight)
+
+    @property
+    def labelled(self) -> Rows:
+        """The rows as those of one class, the target, for readers of their columns."""
+        return Rows(
+            X=self.X,
+            labels=np.zeros(len(self.y), dtype=np.int64),
+            weight=self.weight,
+            classes=np.array([self.target or "y"], dtype=object),
+            names=np.array(self.names, dtype=object) if self.named else None,
+            coding=self.coding,
+            target=self.target,
+        )
 
     def pieces(self, used: NDArray[np.bool_]) -> Iterator[tuple[slice, FloatArray]]:
         """Yield all rows, some at a time; columns that are not ``used`` may be zero."""

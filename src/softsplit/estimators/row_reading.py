@@ -196,7 +196,7 @@ def check_rows(
     tree : fitted SoftTreeClassifier or SoftTreeClassifierCV
     X : rows
         Columns that the tree does not use may be absent from a table with names.
-    y : classes, optional
+    y : classes or numbers, optional
         A column of X with the name of the target is taken if it is not given.
     level : float, default=0.05
     used_only : bool, default=False
@@ -208,14 +208,19 @@ def check_rows(
         ``print`` it; ``fine``, ``moved``, ``to_frame()``, ``to_dict()``, ``to_html()``.
     """
     level = checked_confidence(level, "level")
-    holder = holder_of(tree)
+    holder = holder_of(tree, numbers=True)
     model = holder.tree_
     if y is None and model.target is not None and model.target in getattr(X, "columns", ()):
         y = X[model.target]
     rows, absent = _coded_new(holder, X)
-    labels = None if y is None else known_labels(model.labels, np.asarray(y, dtype=object))
+    labels = None
+    if y is not None and model.numbers is not None:
+        labels = np.asarray(pd.to_numeric(y, errors="coerce"), dtype=float)
+    elif y is not None:
+        labels = known_labels(model.labels, np.asarray(y, dtype=object))
     if labels is not None and labels.shape != (len(rows),):
-        raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
+        what = "class" if model.numbers is None else "number"
+        raise ValueError(f"y must hold one {what} for each of the {len(rows)} rows of X.")
     return check_table(model, rows, labels, absent=absent, level=level, used_only=used_only)
 
 

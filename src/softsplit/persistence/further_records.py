@@ -94,7 +94,7 @@ class ProfileRecord(Record):
 
     def read(self, model: TreeModel) -> TableProfile:
         variables = model.table_coding.variables
-        sized(self.classes, len(model.classes), "profile.classes")
+        sized(self.classes, len(model.answers), "profile.classes")
         sized(self.columns, len(variables), "profile.columns")
         leaves = None
         if self.leaves is not None:
