@@ -24,7 +24,8 @@ def prices(tmp_path_factory):
     table["stars"] = rng.integers(1, 6, 300)
     path, model = folder / "prices.csv", folder / "tree.json"
     table.to_csv(path, index=False)
-    arguments = ("--depth", 1, "-m", model, "--jobs", 1, "--time-limit", 0)
+    page = folder / "page.html"
+    arguments = ("--depth", 1, "-m", model, "-r", page, "--jobs", 1, "--time-limit", 0)
     return path, model, invoke("fit", path, "-t", "price", *arguments)
 
 
@@ -52,6 +53,25 @@ def test_predictions_are_those_of_python_with_bounds(prices):
     assert "price = " in works(invoke("info", model))
 
 
+def test_the_page_is_written_with_the_tree_and_from_its_file(prices, tmp_path):
+    path, model, result = prices
+    first = works(result).splitlines()[0]
+    page = (path.parent / "page.html").read_text("utf-8")
+    assert f"{first[:1].upper()}{first[1:]} (prices" in page  # the same sentence
+    out = tmp_path / "again.html"
+    told = json.loads(works(invoke("report", model, path, "-o", out, "--json", "-q")))
+    frame = pd.read_csv(path).dropna()
+    off = (load_model(model).predict(frame[["size", "town", "stars"]]) - frame["price"]).abs()
+    assert told["mean_absolute_error"] == pytest.approx(off.mean())
+    assert "on training rows" in out.read_text("utf-8")
+    for options, message in (
+        (("--by", "town"), "--by is for trees that predict classes"),
+        (("-t", "town"), "'town' does not hold numbers"),
+        (("-t", "cost"), "the table has no column 'cost'"),
+    ):
+        refused(invoke("report", model, path, "-o", out, "-q", *options), message)
+
+
 def test_the_task_settles_it_and_what_is_for_classes_is_refused(prices):
     path, model, _ = prices
     assert "stars = " in works(invoke("fit", path, "-t", "stars", "--task", "number", "-q"))
@@ -66,4 +86,4 @@ def test_the_task_settles_it_and_what_is_for_classes_is_refused(prices):
     refused(
         invoke("predict", model, path, "--proba", "-q"), "this is for trees that predict classes"
     )
-    refused(invoke("explain", model, path, "--row", 1, "-q"), "this is for trees that predict")
+    assert "price = " in works(invoke("explain", model, path, "--row", 1, "-q"))

@@ -75,8 +75,11 @@ def training_rows(
     return rows
 
 
-def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:
-    """Load the estimator of a model file, and with it the training code."""
+def load(path: Path, quiet: bool = False, *, numbers: bool = False) -> SoftTreeClassifier:
+    """Load the estimator of a model file, and with it the training code.
+
+    Trees that predict ``numbers`` are for commands that serve them.
+    """
     with heartbeat(quiet, f"reading {path}"):
         from softsplit.fitted.model import refuse_numbers
         from softsplit.persistence.files import load_model
@@ -85,7 +88,8 @@ def load(path: Path, quiet: bool = False) -> SoftTreeClassifier:
             tree: SoftTreeClassifier = _load(path, load_model)
         except ImportError as error:  # the command says which package it needs
             raise (error.__cause__ or error) from None
-    refuse_numbers(tree.tree_)
+    if not numbers:
+        refuse_numbers(tree.tree_)
     return tree
 
 

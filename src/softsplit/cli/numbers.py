@@ -132,6 +132,43 @@ def fit_numbers(
         raise SystemExit(INTERRUPTED)
 
 
+def report_numbers(
+    tree: Any,
+    table: Table,
+    target: str | None,
+    out: Path,
+    classes: dict[str, Any],
+    *,
+    quiet: bool,
+) -> dict[str, float]:
+    """Write the page of a saved tree and return its figures.
+
+    ``classes`` are options for trees that predict classes, by their names.
+    """
+    import numpy as np
+
+    from softsplit.data.files import with_decimal_points
+    from softsplit.variables.contents import number_of, read
+
+    given = [name for name, value in classes.items() if value is not None]
+    if given:
+        raise ValueError(f"{given[0]} is for trees that predict classes; leave it out.")
+    target = target or tree.tree_.target
+    frame = with_decimal_points(table)
+    if target not in frame.columns:
+        named = "" if target is None else f", and the table has no column {shown(target)}"
+        raise ValueError(f"the report needs the numbers of the rows{named}; name it with --target.")
+    numbers = read(frame[target], number_of)
+    if numbers is None:
+        raise ValueError(f"{shown(target)} does not hold numbers; name the target with --target.")
+    known = ~np.isnan(numbers)
+    with heartbeat(quiet, "making the report"):
+        page = late("softsplit.report.anywhere", "report")(
+            tree, frame.drop(columns=target)[known], numbers[known], out, name=table.name
+        )
+    return {"mean_absolute_error": page.data.off, "r2": page.data.r2}
+
+
 def _show(
     tree: Any, rows: Any, y: FloatArray, dropped: int, files: dict[str, Path | None], as_json: bool
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import groups_by, load, load_stored, read
+from softsplit.cli.numbers import report_numbers
 from softsplit.cli.outputs import (
     as_object,
     baseline_worker,
@@ -83,8 +84,16 @@ def report(
             echo(visible(out))
         return
     # 1. The rows of training, and others that the tree has not seen.
-    tree = load(model, quiet)
+    tree = load(model, quiet, numbers=True)
     table = read(data, encoding, quiet)
+    if tree.tree_.numbers is not None:
+        classes = {"--held-out": held_out, "--by": by, "--page-rows": page_rows}
+        figures = report_numbers(tree, table, target, out, classes, quiet=quiet)
+        if as_json:
+            print_json({"report": str(out)} | figures)
+        else:
+            echo(visible(out))
+        return
     with heartbeat(quiet, "looking at the columns"):
         from softsplit.report.study import check_training_rows, rows_of
 

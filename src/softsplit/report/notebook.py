@@ -13,11 +13,11 @@ import numpy as np
 
 from softsplit.advice.explanation import BranchReading, Explanation, changed_value
 from softsplit.fitted.model import TreeModel, holder_of
+from softsplit.reading.leaf_formulas import target_name
 from softsplit.reading.outline import answer_words
-from softsplit.reading.text import tree_text
 from softsplit.report.drawing import tree_svg
 from softsplit.report.pages import Table, asset, render
-from softsplit.support.messages import visible
+from softsplit.support.messages import shortened, visible
 from softsplit.support.numbers import number
 
 if TYPE_CHECKING:
@@ -51,11 +51,12 @@ def tree_html(estimator: Any) -> str:
     """A fitted tree: its picture and its figures."""
     tree = holder_of(estimator, numbers=True)
     model = tree.tree_
+    predicted = f"{len(model.labels)} classes"
     if model.numbers is not None:
-        return f"<pre>{html.escape(tree_text(model))}</pre>"
+        predicted = shortened(target_name(model), 60)
     used = [int(j) for j in tree.selected_features_]
     facts = [
-        f"{type(estimator).__name__}: {len(model.labels)} classes",
+        f"{type(estimator).__name__}: {predicted}",
         f"{len(used)} of {model.table_coding.n_candidates} features used",
     ]
     score = getattr(estimator, "best_score_", None)
