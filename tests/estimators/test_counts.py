@@ -4,11 +4,11 @@ import warnings
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import d2_tweedie_score
 
 from printed_numbers import PrintedNumbers
+from rate_tables import claims
 from softsplit import (
     SoftTreeRegressor,
     SoftTreeRegressorCV,
@@ -20,23 +20,6 @@ from softsplit import (
 from softsplit.fitted.leaf_factors import factor, short_slope
 from softsplit.persistence.files import loads_tree
 from softsplit.tree.leaf_families import FAMILIES
-
-
-def claims(n_rows: int = 700, seed: int = 0) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
-    """Claims of policies: another formula in the north; years at risk that are no column of X."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(
-        {
-            "children": rng.integers(0, 5, n_rows),
-            "weight": rng.normal(3000, 500, n_rows).round(),
-            "region": rng.choice(["north", "south", "west"], n_rows),
-            "sport": rng.random(n_rows) < 0.4,
-        }
-    )
-    years = pd.Series(rng.uniform(0.2, 4.0, n_rows).round(2), name="years")
-    south = 0.5 * np.exp(0.0006 * (X["weight"] - 3000)) * np.where(X["sport"], 2.0, 1.0)
-    rate = np.where(X["region"] == "north", 1.2 * 1.35 ** X["children"], south)
-    return X, pd.Series(rng.poisson(rate * years).astype(float), name="claims"), years
 
 
 @cache

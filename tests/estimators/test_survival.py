@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from printed_numbers import PrintedNumbers
+from rate_tables import patients
 from softsplit import (
     SoftTreeSurvival,
     SoftTreeSurvivalCV,
@@ -19,25 +20,6 @@ from softsplit import (
 from softsplit.estimators.survival import concordance
 from softsplit.fitted.baseline import Baseline
 from softsplit.persistence.files import loads_tree
-
-
-def patients(n_rows: int = 600, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
-    """Weibull times; hazards follow another formula in stage III. The last are true log hazards."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(
-        {
-            "age": rng.integers(30, 80, n_rows),
-            "marker": rng.normal(3, 1, n_rows).round(1),
-            "stage": rng.choice(["I", "II", "III"], n_rows),
-            "noise": rng.normal(size=n_rows).round(2),
-        }
-    )
-    late = X["stage"] == "III"
-    hazard = np.where(late, -4.0 + 0.06 * (X["age"] - 55), -6.0 + 0.7 * (X["marker"] - 3))
-    times = (rng.exponential(size=n_rows) / np.exp(hazard)) ** (1 / 1.5)
-    ends = rng.uniform(5, 60, n_rows)
-    y = pd.DataFrame({"months": np.minimum(times, ends).round(1), "died": times <= ends})
-    return X, y, hazard
 
 
 @cache

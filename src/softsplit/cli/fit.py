@@ -12,7 +12,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import groups_by, read, training_rows
-from softsplit.cli.numbers import fit_numbers, target_numbers
+from softsplit.cli.numbers import Asked, fit_numbers, target_numbers
 from softsplit.cli.outputs import (
     as_object,
     baseline_worker,
@@ -62,7 +62,7 @@ EPILOG = (
 def fit(
     context: typer.Context,
     data: options.Data,
-    target: options.Target,
+    target: options.TargetOrEvent,
     given: dict[str, Any],
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Write the tree to this file (JSON).")
@@ -74,12 +74,15 @@ def fit(
     by: options.By = None,
     refer: options.Refer = 0.9,
     task: options.Task = "auto",
+    family: options.Family = None,
+    exposure: options.Exposure = None,
+    time_column: options.Time = None,
     dask: options.Dask = None,
     quiet: options.Quiet = False,
     text: options.Text = "short",
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit a small tree to a table and print it; it predicts a class or a number.
+    """Fit a small tree to a table and print it; it predicts a class, a number or a hazard.
 
     Cross-validation chooses depth, scaling and strength unless you give them; with both depth
     and strength nothing is chosen. On large tables settings are compared on a sample of the rows;
@@ -101,7 +104,8 @@ def fit(
         )
     # 2. The table, what options say of its columns, and its rows as training takes them.
     table = read(data, encoding, quiet)
-    numbers = target_numbers(table, target, task, quiet)
+    asked = Asked.of(task, family, exposure, time_column)
+    numbers = target_numbers(table, target, asked.task, quiet)
     if numbers is not None:
         fit_numbers(
             context,
@@ -109,6 +113,7 @@ def fit(
             target,
             numbers,
             given,
+            asked,
             model=model,
             report=report,
             quiet=quiet,

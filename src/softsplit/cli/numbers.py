@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.options import TABLE
@@ -15,6 +16,7 @@ from softsplit.support.messages import shown
 from softsplit.support.options import late
 
 if TYPE_CHECKING:
+    import pandas as pd
     import typer
 
     from softsplit.data.files import Table
@@ -24,7 +26,50 @@ MANY_VALUES = 30
 """A target of more different numbers, or of numbers with fractions, is a number and no class."""
 
 # Options that a tree for numbers takes, beside those of its parameters.
-OWN = ("data", "target", "task", "model", "report", "encoding", "quiet", "text", "as_json")
+OWN = (
+    "data", "target", "task", "family", "exposure", "time_column", "model", "report", "encoding",
+    "quiet", "text", "as_json",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is predicted, by options: ``apart`` is a column of exposures or of times."""
+
+    task: str
+    family: str | None
+    apart: str | None
+
+    @classmethod
+    def of(cls, task: str, family: str | None, exposure: str | None, time: str | None) -> Self:
+        """Return what is asked for; one sentence for options that contradict each other."""
+        if (task == "survival") != (time is not None):
+            raise ValueError("--task survival and --time COLUMN are given together.")
+        if time is not None and (family or exposure):
+            flag = "--family" if family else "--exposure"
+            raise ValueError(f"{flag} is not for --task survival; leave it out.")
+        if task == "classes" and (family or exposure):
+            raise ValueError("--family and --exposure are for numbers; leave out --task classes.")
+        if task == "auto" and (family or exposure):
+            task = "number"
+        return cls(task, family, time or exposure)
+
+    @property
+    def survival(self) -> bool:
+        return self.task == "survival"
+
+    def column_apart(self, frame: pd.DataFrame) -> FloatArray | None:
+        """Return exposures or times, NaN where missing."""
+        from softsplit.variables.contents import number_of, read
+
+        if self.apart is None:
+            return None
+        if self.apart not in frame.columns:
+            raise ValueError(f"the table has no column {shown(self.apart)}.")
+        values = read(frame[self.apart], number_of)
+        if values is None:
+            raise ValueError(f"column {shown(self.apart)} does not hold numbers.")
+        return values
 
 
 def target_numbers(table: Table, target: str, task: str, quiet: bool) -> FloatArray | None:
@@ -34,11 +79,15 @@ def target_numbers(table: Table, target: str, task: str, quiet: bool) -> FloatAr
     import numpy as np
 
     from softsplit.data.files import with_decimal_points
-    from softsplit.variables.contents import number_of, read
+    from softsplit.variables.contents import number_of, read, truth_of
 
     column = with_decimal_points(table)[target]
     numbers = None if column.dtype == bool else read(column, number_of)
+    if numbers is None and task == "survival":
+        numbers = read(column, truth_of)
     if numbers is None or np.all(np.isnan(numbers)):
+        if task == "survival":
+            raise ValueError(f"column {shown(target)} does not say 1 or 0; --event needs that.")
         if task == "number":
             raise ValueError(f"target {shown(target)} does not hold numbers; say --task classes.")
         return None
@@ -60,6 +109,7 @@ def fit_numbers(
     target: str,
     numbers: FloatArray,
     given: dict[str, Any],
+    asked: Asked,
     *,
     model: Path | None,
     report: Path | None,
@@ -79,12 +129,16 @@ def fit_numbers(
     with heartbeat(quiet, "loading the solver"):
         from softsplit.data.files import with_decimal_points
         from softsplit.estimators.regressor import SoftTreeRegressorCV
+        from softsplit.estimators.survival import SoftTreeSurvivalCV
         from softsplit.persistence import dumps_model
         from softsplit.settings.parameter import parameters
-        from softsplit.settings.regression import NUMBER_SEARCH
+        from softsplit.settings.regression import NUMBER_SEARCH, SURVIVAL_SEARCH
         from softsplit.variables import ColumnsLeftOut
 
-    own = {item.name for item in parameters(*NUMBER_SEARCH)} - {"loss"}
+    if asked.apart is not None and report is not None:
+        raise ValueError("--report is for classes, and for numbers without exposure or times.")
+    tables = SURVIVAL_SEARCH if asked.survival else NUMBER_SEARCH
+    own = {item.name for item in parameters(*tables)} - {"loss"}
     for option in context.command.params:
         name = option.name or ""
         source = context.get_parameter_source(name)
@@ -101,13 +155,24 @@ def fit_numbers(
     chosen |= {"verbose": int(not quiet), "depth": depth}
     kinds = parse_feature_types(given, columns)
     # 2. The tree.
-    known = ~np.isnan(numbers)
-    rows, y = frame.drop(columns=target)[known], numbers[known]
+    apart = asked.column_apart(frame)
+    known = ~np.isnan(numbers) if apart is None else ~np.isnan(numbers + apart)
+    out = [target] if asked.apart is None else [target, asked.apart]
+    rows, y = frame.drop(columns=out)[known], numbers[known]
+    answers: Any = pd.Series(y, rows.index, name=target)
+    more: dict[str, Any] = {}
+    if apart is not None and asked.survival:
+        answers = pd.DataFrame({asked.apart: apart[known], target: y}, rows.index)
+    elif apart is not None:
+        more = {"exposure": pd.Series(apart[known], rows.index, name=asked.apart)}
     began = time.perf_counter()
-    tree = SoftTreeRegressorCV(**chosen, feature_types=kinds or None)
+    kind: Any = SoftTreeSurvivalCV if asked.survival else SoftTreeRegressorCV
+    if not asked.survival:
+        chosen["loss"] = asked.family or ("squared" if apart is None else "poisson")
+    tree = kind(**chosen, feature_types=kinds or None)
     with heartbeat(quiet, "fitting"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tree.fit(rows, pd.Series(y, rows.index, name=target))
+        tree.fit(rows, answers, **more)
     for warning in caught:
         message = warning.message
         if isinstance(message, ColumnsLeftOut):
@@ -125,7 +190,11 @@ def fit_numbers(
         if not quiet:
             say(f"the report is in {report}")
     files = {"model": model, "report": report}
-    _show(tree, rows, y, int((~known).sum()), files, as_json)
+    dropped = int((~known).sum())
+    if tree.tree_.numbers.family.log_link:
+        _show_rates(tree, tree.score(rows, answers, **more), len(y), dropped, files, as_json)
+    else:
+        _show(tree, rows, y, dropped, files, as_json)
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
     if tree.end_ == "interrupted":
@@ -210,12 +279,45 @@ def _show(
         echo(f"rows not used        {dropped:,} without a number")
 
 
+def _show_rates(
+    tree: Any, score: float, n_rows: int, dropped: int, files: dict[str, Path | None], as_json: bool
+) -> None:
+    """Print what the tree explains, the tree, and facts of it; or all of these as JSON."""
+    from softsplit.reading.text import export_text
+
+    model, held_out = tree.tree_, tree.best_score_
+    names = [model.column_names[j] for j in tree.selected_features_]
+    survival = model.numbers.baseline is not None
+    kind = "concordance" if survival else "deviance_explained"
+    candidates = model.table_coding.n_candidates
+    if as_json:
+        print_json({
+            "rows": n_rows, "dropped_rows": dropped, "features": candidates,
+            "target": model.target, "selected_features": names,
+            "depth": tree.best_params_["depth"], "strength": tree.best_params_["strength"],
+            f"training_{kind}": score, "interrupted": tree.end_ == "interrupted",
+            "files": {name: str(path) for name, path in files.items() if path is not None},
+            **({"cross_validated_score": held_out} if held_out == held_out else {}),
+        })  # fmt: skip
+        return
+    if held_out == held_out:  # not NaN
+        echo(f"explains {100 * held_out:.0f} % of the deviance of rows that the folds held out")
+    echo(f"training {kind.replace('_', ' ')} {score:.3f}; {len(names)} of {candidates} columns")
+    echo("\n" + export_text(tree))
+    if dropped:
+        echo(f"\nrows not used        {dropped:,} without a number")
+
+
 def number_answers(
-    tree: Any, X: FloatArray, confidence: float | None
+    tree: Any, X: FloatArray, confidence: float | None, exposure: FloatArray | None = None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return what is written about each row, and the names of its columns."""
     predicted = tree.calls(X)
     columns = {"prediction": predicted}
+    if exposure is not None:  # the prediction is a rate
+        columns["expected"] = predicted * exposure
+    if tree.numbers.baseline is not None:
+        columns["median"] = tree.numbers.baseline.medians(predicted)
     if confidence is not None:
         half = tree.numbers.half_widths(confidence)[tree.arrive(X)]
         columns |= {"low": predicted - half, "high": predicted + half}

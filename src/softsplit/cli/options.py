@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from softsplit.settings.parameter import DATA, RUN, TREE, Option, options, spellings
-from softsplit.settings.regression import NUMBER_SEARCH
+from softsplit.settings.regression import LOSSES, NUMBER_SEARCH
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import ParameterError
 
@@ -178,12 +178,49 @@ Dask = Annotated[
         rich_help_panel=RUN,
     ),
 ]
+TargetOrEvent = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        "--event",
+        help="Column with the classes or numbers; of --task survival 1 where the event came.",
+        rich_help_panel=DATA,
+    ),
+]
+Family = Annotated[
+    Literal[LOSSES] | None,
+    typer.Option(
+        "--family",
+        help="What an error costs, of a number: squared (default), huber, absolute, quantile; "
+        "poisson for counts, gamma and tweedie for amounts.",
+        rich_help_panel=TREE,
+    ),
+]
+Exposure = Annotated[
+    str | None,
+    typer.Option(
+        "--exposure",
+        metavar="COLUMN",
+        help="What counts or amounts are proportional to, such as years: a rate is predicted.",
+        rich_help_panel=DATA,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COLUMN",
+        help="Of --task survival: the time of the event, or of the last sight without it.",
+        rich_help_panel=DATA,
+    ),
+]
 Task = Annotated[
-    Literal["auto", "classes", "number"],
+    Literal["auto", "classes", "number", "survival"],
     typer.Option(
         "--task",
-        help="Whether the target is a class or a number; auto: a number where it has fractions or "
-        "more than 30 different values.",
+        help="Whether the target is a class, a number, or an event at a --time; auto: a number "
+        "where it has fractions or more than 30 different values.",
         rich_help_panel=DATA,
     ),
 ]

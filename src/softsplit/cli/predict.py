@@ -14,7 +14,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import print_json, say
 from softsplit.cli.inputs import known_classes, load_stored, read, rows_for
-from softsplit.cli.numbers import number_answers
+from softsplit.cli.numbers import Asked, number_answers
 from softsplit.cli.outputs import check_files, write_text
 from softsplit.support.messages import counted, visible
 
@@ -101,8 +101,13 @@ def predict(
     stored = load_stored(model, numbers=not (proba or refer or class_conditional))
     tree = stored.tree_
     if tree.numbers is not None:
-        rows = rows_for(stored, read(data, encoding, quiet), target)
-        told, names = number_answers(tree, rows.X, levels.get("set"))
+        table = read(data, encoding, quiet)
+        exposure = None
+        if tree.numbers.totals is not None and tree.numbers.baseline is None:
+            asked = Asked("number", None, tree.numbers.per)
+            exposure = asked.column_apart(table.frame) if asked.apart in table.frame else None
+        rows = rows_for(stored, table, target)
+        told, names = number_answers(tree, rows.X, levels.get("set"), exposure)
         if as_json:
             print_json(told)
         elif out is None:
