@@ -17,10 +17,17 @@ from softsplit import (
     dumps_model,
     export_markdown,
     export_text,
+    group_figures,
     loads_model,
 )
 from softsplit.estimators.base import CutShortWarning
 from softsplit.persistence.files import loads_tree
+from softsplit.plots import (
+    CoefficientsDisplay,
+    DecisionRegionsDisplay,
+    ReliabilityDisplay,
+    StartsDisplay,
+)
 from softsplit.settings.parameter import parameters
 from softsplit.settings.regression import NUMBER_SEARCH, REGRESSOR
 
@@ -226,10 +233,31 @@ def test_hostile_targets_are_refused_in_one_sentence(y, sentence):
     assert "\n" not in str(caught.value) and not hasattr(tree, "tree_")
 
 
-def test_readers_of_classes_refuse_numbers():
-    tree, X = fitted(), charges()[0]
-    with pytest.raises(ValueError, match="this is for trees that predict classes"):
-        tree.simplify(X)
+@pytest.mark.parametrize(
+    "reader",
+    [
+        lambda tree, X, y: tree.edit(),
+        lambda tree, X, y: tree.refit(X, y),
+        lambda tree, X, y: tree.simplify(X),
+        lambda tree, X, y: tree.stability(X, y),
+        lambda tree, X, y: tree.to_hard_tree(),
+        lambda tree, X, y: tree.check_monotone("age"),
+        lambda tree, X, y: group_figures(tree, X, y, X["smoker"]),
+        lambda tree, X, y: DecisionRegionsDisplay.from_estimator(tree, X),
+        lambda tree, X, y: CoefficientsDisplay.from_estimator(tree),
+        lambda tree, X, y: StartsDisplay.from_estimator(tree),
+        lambda tree, X, y: ReliabilityDisplay.from_estimator(tree, X, y),
+        lambda tree, X, y: loads_tree(dumps_model(tree)).predict_proba(X),
+        lambda tree, X, y: loads_tree(dumps_model(tree)).predict_set(X),
+    ],
+)
+def test_readers_of_classes_refuse_numbers_in_one_sentence(reader):
+    with pytest.raises(ValueError, match="this is for trees that predict classes") as caught:
+        reader(fitted(), *charges())
+    assert str(caught.value).count(". ") == 0 and "\n" not in str(caught.value)
+
+
+def test_a_single_row_is_refused():
     with pytest.raises(ValueError, match="X has one sample"):
         SoftTreeRegressor().fit([[1.0]], [2.0])
 

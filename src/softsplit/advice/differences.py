@@ -117,7 +117,9 @@ def compare_trees(
     said = [answers.astype(object) for answers in said]
     figures: dict[str, tuple[float, float]] = {}
     known = np.zeros(0, dtype=bool)
-    if labels is not None:
+    kinds = (tree.numbers for tree in (before, after))
+    rates = any(kind is not None and kind.totals is not None for kind in kinds)
+    if labels is not None and not rates:  # no row shows a rate
         known = np.isfinite(labels) if numbers else labels >= 0
     if labels is not None and np.any(known):
         pair = [

@@ -74,6 +74,7 @@ class SavedTree(TreeHolder):
         self, X: Any, confidence: float = 0.9, class_conditional: bool = False
     ) -> NDArray[np.bool_]:
         """Classes that each sample may have at this confidence, (n_samples, n_classes)."""
+        refuse_numbers(self.tree_)
         level, known = checked_confidence(confidence), known_scores(self.tree_.held_out)
         return known.sets(self.predict_proba(X), level, class_conditional=class_conditional)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.fitted.model import TreeHolder, holder_of
 from softsplit.plots.canvas import PALE, axes, class_colours, plain
 from softsplit.support.arrays import FloatArray, wilson
 from softsplit.support.messages import unfit
@@ -97,6 +98,8 @@ class ReliabilityDisplay:
             A curve per class, or one for the most probable class of each row.
         ax : matplotlib axes, optional
         """
+        if isinstance(estimator, TreeHolder):
+            holder_of(estimator)
         return cls.from_predictions(
             y, estimator.predict_proba(X), estimator.classes_, n_bins=n_bins, kind=kind, ax=ax
         )
