@@ -183,12 +183,14 @@ class TableCheck:
             line = f"accuracy on {on}: {value} % (95 % interval {low} to {high})"
             beside = "" if self.in_training is None else f"; {self.in_training}"
             lines.append(line + beside)
-        return "\n".join([*lines, *([self.error_text] * bool(self.error)), *self.notes])
+        return "\n".join([*lines, *filter(None, [self.error_text]), *self.notes])
 
     @property
     def error_text(self) -> str:
-        """Of a number: the typical errors, of these rows and in training."""
-        here, before = (number(error, 4) for error in self.error or ())
+        """Of a number: the typical errors, of these rows and in training; else nothing."""
+        if self.error is None:
+            return ""
+        here, before = (number(error, 4) for error in self.error)
         return f"typical error on {counted(self.labelled, 'row')}: {here}; {before} in training"
 
     @property
