@@ -370,7 +370,8 @@ def _reading(
         holds = bool(x[split.features[0]]) == (split.sign == ">")
     sides = "true", "false"
     if model.numbers is None:
-        sides = tuple(visible(model.labels[k]) for k in side_classes(model, branch))
+        left, right = side_classes(model, branch)
+        sides = visible(model.labels[left]), visible(model.labels[right])
     return BranchReading(
         branch=branch,
         condition=split.condition() if split.features else "always",

@@ -13,13 +13,11 @@ from softsplit.cli.inputs import known_classes, load_stored, read, rows_for
 from softsplit.support.messages import counted
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from softsplit.advice.differences import Comparison
     from softsplit.data.files import Table
     from softsplit.fitted.model import TreeModel
-    from softsplit.support.arrays import FloatArray
 
 # Exit code where more rows change class than are allowed.
 CHANGED = 1
@@ -77,7 +75,7 @@ def compare(
 
 def _labels(
     before: TreeModel, after: TreeModel, table: Table, target: str | None, quiet: bool
-) -> NDArray[np.int64] | FloatArray | None:
+) -> NDArray[Any] | None:
     """Positions of the classes of the rows, -1 for those that have none; None if unknown.
 
     Of a number its values, NaN for those that are missing.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.fitted.model import TreeModel
     from softsplit.persistence.saved import SavedTree
-    from softsplit.support.arrays import FloatArray
     from softsplit.variables import CodedRows
 
 # Columns that a message names.
@@ -166,7 +165,7 @@ def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) 
 
 def known_classes(
     table: Table, model: TreeModel, target: str | None
-) -> tuple[str | None, NDArray[np.int64] | FloatArray | None]:
+) -> tuple[str | None, NDArray[Any] | None]:
     """Return the column with the classes and their positions among those of a tree.
 
     The positions are -1 for other classes and -2 for none; None if there is no such column. Of a

@@ -165,11 +165,11 @@ def check_table(
     # 4. Rows with a class, or a number.
     result = TableCheck(len(rows), level, (), tuple(notes))
     if model.numbers is not None:
-        known = np.zeros(0) if labels is None else np.flatnonzero(np.isfinite(labels))
-        if labels is not None and len(known):
-            errors, more = checked_numbers(model, rows.X[known], labels[known], leaves)
-            checks += more
-            result = replace(result, labelled=len(known), error=errors)
+        given = np.zeros(0, int) if labels is None else np.flatnonzero(np.isfinite(labels))
+        if labels is not None and len(given):
+            errors, tests = checked_numbers(model, rows.X[given], labels[given], leaves)
+            checks += tests
+            result = replace(result, labelled=len(given), error=errors)
     elif labels is not None and np.any(labels > NO_CLASS):
         asked, known_class = labels > NO_CLASS, labels >= 0
         hits = float(np.sum(model.predict_index(rows.X[asked]) == labels[asked]))
