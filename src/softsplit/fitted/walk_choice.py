@@ -139,7 +139,7 @@ def choose_walk(
     """
     n_branches, n_rows = scores.shape
     # 1. Start. Branches that look at no feature decide nothing about single rows.
-    asking = [t for t in range(n_branches) if np.ptp(scores[t]) > 0] if n_rows else []
+    asking = [t for t in range(n_branches) if np.any(scores[t] != scores[t, :1])]
     first_cuts = np.zeros(n_branches)
     if fixed is not None:
         given = ~np.isnan(fixed.thresholds)
