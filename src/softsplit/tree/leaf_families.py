@@ -62,9 +62,6 @@ class LeafFamily:
         The objective is ``power`` n log(E / n).
     log_link : bool
         Whether a prediction is the exponential of a score, and slopes are factors.
-    known_scale : bool
-        Whether a deviance of one per row is what the family itself expects, so that a smaller one,
-        as of rare events, is no smaller scale.
     """
 
     name: ClassVar[str] = "squared"
@@ -72,7 +69,6 @@ class LeafFamily:
     error: ClassVar[str] = "root mean squared error"
     power: ClassVar[float] = 0.5
     log_link: ClassVar[bool] = False
-    known_scale: ClassVar[bool] = False
 
     def terms(self, y: FloatArray, eta: FloatArray) -> Terms:
         """Return the deviance and its derivatives by the score."""
@@ -95,6 +91,11 @@ class LeafFamily:
     def working(self, y: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return responses and weights of a least-squares problem like this one, near ``eta``."""
         return y, np.ones_like(y)
+
+    def scale_known(self, deviance: float) -> float:
+        """Return the factor of ``power`` that a known scale asks for, from the mean deviance of a
+        tree without features; with the factor ``deviance`` the objective falls as E / 2 does."""
+        return 1.0
 
     def tuned(self, residuals: FloatArray) -> Self:
         """Return the family with widths that suit residuals y - eta of a first fit."""
@@ -232,12 +233,14 @@ class Poisson(LogLink):
     """Counts: a leaf predicts a rate; exposure enters as the offset log t."""
 
     name: ClassVar[str] = "poisson"
-    known_scale: ClassVar[bool] = True
 
     def terms(self, y: FloatArray, eta: FloatArray) -> Terms:
         mean = np.exp(_bounded(eta))
         value = 2.0 * (y * np.log(np.where(y > 0.0, y, 1.0)) - y * _bounded(eta) - y + mean)
         return Terms(value, 2.0 * (mean - y), 2.0 * mean)
+
+    def scale_known(self, deviance: float) -> float:
+        return min(1.0, deviance)  # counts may vary more than Poisson's, and hardly less
 
     def check(self, y: FloatArray) -> None:
         _check_finite(y)
@@ -286,6 +289,9 @@ class Survival(Poisson):
 
     name: ClassVar[str] = "survival"
     predicted: ClassVar[str] = "hazard"
+
+    def scale_known(self, deviance: float) -> float:
+        return deviance
 
     def check(self, y: FloatArray) -> None:
         _check_finite(y)

@@ -102,9 +102,8 @@ class NumberProblem:
 
     @cached_property
     def power(self) -> float:
-        """The power of the family; with a known scale at most that which gives E / 2 its slope."""
-        known = min(1.0, self.featureless) if self.family.known_scale else 1.0
-        return self.family.power * known
+        """The power of the family, corrected where its scale is known."""
+        return self.family.power * self.family.scale_known(self.featureless)
 
     def part(self, rows: NDArray[np.intp]) -> NumberProblem:
         """Return the problem on some rows, in the same units."""
