@@ -129,7 +129,9 @@ class SurvivalBase(LeafTree):
             tree, numbers, baseline = self.tree_, self._numbers, baseline.short()
             parts = known.events, baseline.at(known.times)
             leaves, n_leaves = tree.arrive(rows), numbers.functions.n_leaves
-            events_of, totals = (np.bincount(leaves, weight * part, n_leaves) for part in parts)
+            events_of, totals = (
+                np.bincount(leaves, weight * part, n_leaves).astype(float) for part in parts
+            )
             means = np.where(totals > 0, events_of / np.where(totals > 0, totals, 1.0), 1.0)
             numbers = replace(numbers, baseline=baseline, means=means, totals=totals)
             self.tree_ = replace(tree, numbers=numbers)
