@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from softsplit.settings.parameter import DATA, RUN, TREE, Option, options, spellings
-from softsplit.settings.regression import LOSSES, NUMBER_SEARCH
+from softsplit.settings.regression import NUMBER_SEARCH
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import ParameterError
 
@@ -189,7 +189,7 @@ TargetOrEvent = Annotated[
     ),
 ]
 Family = Annotated[
-    Literal[LOSSES] | None,
+    Literal["squared", "huber", "absolute", "quantile", "poisson", "gamma", "tweedie"] | None,
     typer.Option(
         "--family",
         help="What an error costs, of a number: squared (default), huber, absolute, quantile; "
