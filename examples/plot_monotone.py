@@ -18,8 +18,9 @@ X, y = X[[name for name in X if name.startswith("mean")]], y.map({0: "malignant"
 X, X_test, y, y_test = train_test_split(X, y, stratify=y, train_size=70, random_state=1)
 wish = dict.fromkeys(X.columns, "+")  # of the second class, malignant
 
-free = SoftTreeClassifier(penalty=None, depth=2, random_state=0).fit(X, y)
-tree = SoftTreeClassifier(penalty=None, depth=2, monotone=wish, random_state=0).fit(X, y)
+plain = {"penalty": None, "depth": 2, "points": False, "random_state": 0}
+free = SoftTreeClassifier(**plain).fit(X, y)
+tree = SoftTreeClassifier(**plain, monotone=wish).fit(X, y)
 turned = [name for name in X if free.check_monotone(name, "+").holds is False]
 print(f"the free tree turns {len(turned)} of {X.shape[1]} effects around")
 for kind, one in (("free", free), ("monotone", tree)):
