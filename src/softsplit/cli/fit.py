@@ -96,9 +96,15 @@ def fit(
         source = context.get_parameter_source("time_limit")
         if source is not None and source.name == "DEFAULT":  # on a cluster no default limit
             given["time_limit"] = None
-        alone = {"--report": report, "--by": by, "--encoding": encoding, "--family": family}
+        alone: dict[str, Any] = {
+            "--report": report,
+            "--by": by,
+            "--encoding": encoding,
+            "--family": family,
+        }
         alone |= {"--leaf-terms": given.pop("leaf_terms"), "--exposure": exposure}
-        alone |= {"--task": task not in ("auto", "classes"), "--time": time_column}
+        classes = task in ("auto", "classes")
+        alone |= {"--task": None if classes else task, "--time": time_column}
         raise typer.Exit(
             cluster.fit_dask(
                 data, target, dask, given, alone, model=model, quiet=quiet, as_json=as_json
