@@ -260,8 +260,9 @@ def number_targets(
     values = y.astype(np.float64)
     wrong = np.flatnonzero(~(np.abs(values) <= LARGEST_TARGET))
     if len(wrong):
-        held = "infinity" if np.isinf(values[wrong[0]]) else f"{values[wrong[0]]:g}"
-        way = "divide y by a constant" if held != "infinity" else "replace it"
+        first = values[wrong[0]]
+        held = "infinity" if np.isinf(first) else f"{first:g}"
+        way = "divide y by a constant" if np.isfinite(first) else "leave such rows out"
         raise ValueError(f"y holds {held} in row {wrong[0]}; {way}.")
     counted = values[weight > 0]
     if len(counted) < 2:
