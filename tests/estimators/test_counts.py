@@ -159,3 +159,13 @@ def test_exposure_at_predict_must_match_that_of_training():
         costs("gamma").predict(X, exposure=years)
     with pytest.raises(ValueError, match="trained with exposure; give exposure= of these rows"):
         counted().score(X, y)
+
+
+def test_intervals_of_counts_begin_at_zero():
+    (X, y, _), (others, counts, _) = claims(400, seed=1), claims(400, seed=2)
+    tree = SoftTreeRegressor(loss="poisson", random_state=0).fit(X, y).calibrate(others, counts)
+    predicted, bounds = tree.predict(X, interval=0.9)
+    half = bounds[:, 1] - predicted
+    assert np.any(half > predicted) and np.all(bounds[:, 0] >= 0)
+    row = int(np.argmax(half - predicted))
+    assert tree.explain(X.iloc[[row]]).interval == pytest.approx(tuple(bounds[row]))

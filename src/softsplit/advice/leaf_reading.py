@@ -159,10 +159,10 @@ def usual_interval(model: TreeModel, leaf: int, predicted: float) -> tuple[float
     """Bounds of 90 % of new rows like this one; None where no held-out rows are known."""
     assert model.numbers is not None
     try:
-        half = float(model.numbers.half_widths(INTERVAL)[leaf])
+        low, high = model.numbers.bounds(np.array([predicted]), np.array([leaf]), INTERVAL)
     except NoResidualsError:
         return None
-    return predicted - half, predicted + half
+    return float(low[0]), float(high[0])
 
 
 def number_lines(target: str, predicted: float, interval: tuple[float, float] | None) -> list[str]:

@@ -319,8 +319,8 @@ def number_answers(
     if tree.numbers.baseline is not None:
         columns["median"] = tree.numbers.baseline.medians(predicted)
     if confidence is not None:
-        half = tree.numbers.half_widths(confidence)[tree.arrive(X)]
-        columns |= {"low": predicted - half, "high": predicted + half}
+        low, high = tree.numbers.bounds(predicted, tree.arrive(X), confidence)
+        columns |= {"low": low, "high": high}
     lines = zip(*(values.tolist() for values in columns.values()), strict=True)
     answers = [
         {"row": i, **dict(zip(columns, line, strict=True))} for i, line in enumerate(lines, 1)

@@ -67,12 +67,9 @@ class RegressorBase(NumberParameters, RegressorMixin, LeafTree):
             predicted = predicted * Exposures.of(exposure, len(rows)).known_to(tree.numbers)
         if interval is None:
             return predicted
-        half = tree.numbers.half_widths(checked_confidence(interval, "interval"))
-        half = half[tree.arrive(rows)]
-        low = predicted - half
-        if tree.numbers.family.log_link:
-            low = np.maximum(low, 0.0)
-        return predicted, np.column_stack([low, predicted + half])
+        level = checked_confidence(interval, "interval")
+        bounds = tree.numbers.bounds(predicted, tree.arrive(rows), level)
+        return predicted, np.column_stack(bounds)
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """A copy whose intervals compare with rows that the tree was not trained on.

@@ -92,6 +92,14 @@ class LeafNumbers:
         at = np.searchsorted(np.cumsum(weight[order]), levels - 1e-9 * rows)
         return replace(self, scores=scores[order][np.minimum(at, len(order) - 1)], rows=rows)
 
+    def bounds(
+        self, predicted: FloatArray, leaves: NDArray[np.intp], level: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Between which the target lies in a share ``level`` of cases; under a log link from 0."""
+        half = self.half_widths(level)[leaves]
+        low = predicted - half
+        return np.maximum(low, 0.0) if self.family.log_link else low, predicted + half
+
     def half_widths(self, level: float) -> FloatArray:
         """By how much the target may lie beside the prediction in each leaf, (n_leaves,)."""
         self.refuse_rates()

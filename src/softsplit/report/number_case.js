@@ -48,8 +48,9 @@
     const leaf = tree.leaves[found.predicted];
     const predicted = tree.walk ? value(leaf, x)
       : tree.leaves.reduce((s, other, l) => s + found.proba[l] * value(other, x), 0);
+    const low = tree.log ? Math.max(predicted - leaf.half, 0) : predicted - leaf.half;
     const ends = leaf.half === null ? ""
-      : `; ${100 * tree.level} of 100 such rows are between ${short(predicted - leaf.half, 4)} and ${short(predicted + leaf.half, 4)}`;
+      : `; ${100 * tree.level} of 100 such rows are between ${short(low, 4)} and ${short(predicted + leaf.half, 4)}`;
     tell("case-answer", [`The tree says ${short(predicted)}${ends}.`]);
     document.getElementById("case-answer").dataset.value = String(predicted);
     const way = [...answers(found), `leaf ${leaf.number}`].join(", ");
