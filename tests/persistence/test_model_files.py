@@ -439,3 +439,23 @@ def test_the_trusted_types_exist():
     for name in SKOPS_TYPES:
         module, _, kind = name.rpartition(".")
         assert isinstance(getattr(importlib.import_module(module), kind), type)
+
+
+def test_a_small_file_cannot_ask_for_much_memory(document):
+    n = 1000
+    wide = copy.deepcopy(document)
+    wide["features"] = {
+        "names": None, "low": [0] * n, "high": [1] * n, "scaled_mean": [0] * n,
+        "kinds": ["number"] * n, "importances": [0] * n,
+    }  # fmt: skip
+    wide["scaling"] = {"kind": "minmax", "low": [0] * n, "span": [1] * n}
+    wide["tree"]["depth"] = 16
+    assert "more than softsplit loads" in refusal(json.dumps(wide))
+
+
+def test_splits_that_overflow_are_refused():
+    tree, _ = random_classifier(3, depth=1, kind="minmax")
+    document = json.loads(dumps_model(tree))
+    document["scaling"]["span"] = [1e-250] * 5
+    document["scaling"]["low"] = [1e299] * 5
+    assert "overflow in original units" in refusal(json.dumps(document))

@@ -163,3 +163,34 @@ def test_a_fixed_branch_pays_the_global_penalty_of_the_others():
         tree = TreeParameters(np.array([[root, 0.5, 0.5]]), np.zeros(3), leaves)
         block = problem.restrict(Block((1, 2), (0, 1, 2, 3)), tree)
         assert stationarity(block, tree, flat) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_gradient_of_a_rate_is_that_of_finite_differences(depth):
+    rng = np.random.default_rng(depth)
+    X, y = rng.uniform(size=(40, 3)), np.arange(40) % 2
+    problem = TrainingProblem(
+        rows=CompiledRows.from_arrays(X, y, 2, rng.uniform(0.5, 2, 40)),
+        topology=Topology(depth),
+        loss=ExpectedCost(rng.uniform(size=(2, 2))),
+        penalties=PenaltyPair.of(linear()),
+        minimum_rates=np.zeros(2),
+        steepness=8.0,
+    )
+    shape = (3, problem.topology.n_branches)
+    leaves = rng.dirichlet([1, 1], problem.topology.n_leaves).T
+    tree = TreeParameters(rng.uniform(-1, 1, shape), rng.uniform(-0.3, 0.3, shape[1]), leaves)
+    for k in (0, 1):
+        found = problem.rate_gradient(tree, k)
+        assert found.value == pytest.approx(problem.rates(tree)[k], rel=1e-13)
+        for part in ("weights", "thresholds", "leaf_values"):
+            values = getattr(tree, part)
+            for place in np.ndindex(values.shape):
+                step = np.zeros(values.shape)
+                step[place] = 1e-6
+                ends = [
+                    problem.rates(replace(tree, **{part: values + sign * step}))[k]
+                    for sign in (1, -1)
+                ]
+                slope = (ends[0] - ends[1]) / 2e-6
+                assert getattr(found, part)[place] == pytest.approx(slope, abs=1e-8)

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -341,3 +342,29 @@ def test_numbers_read_together_are_those_read_one_by_one(values):
     one_by_one = [np.nan if value is None else number_of(value) for value in values]
     assert_array_equal(together, np.array(one_by_one, dtype=float))
     assert kind_of(column) == "number"
+
+
+def test_rare_and_new_levels_count_as_other():
+    rng = np.random.default_rng(0)
+    town = rng.choice(["Bern", "Lyon", "Oslo"], 200).astype(object)
+    town[:4] = ["Rome", "Riga", "Graz", "Cork"]
+    frame, y = pd.DataFrame({"town": town}), town == "Oslo"
+    tree = quiet_fit(frame, y)
+    assert tree.coding_.column_names == tuple(
+        f"town is {level}" for level in ("Bern", "Lyon", "Oslo", "other")
+    )
+    new = pd.DataFrame({"town": ["Rome", "Split", None]})
+    coded = tree.coding_.code(new).X
+    assert coded[0].tolist() == coded[1].tolist() == [0, 0, 0, 1]
+    assert coded[2].sum() == 1 and coded[2, 3] == 0  # the most frequent level
+    assert "it counts as other" in tree.coding_.variables[0].remark(
+        tree.coding_.code(new).cells[0], 1
+    )
+
+
+def test_sparse_matrices_give_the_same_answers():
+    X = scipy.sparse.random(80, 6, density=0.4, random_state=0, format="csr")
+    y = X.toarray()[:, 0] > 0.2
+    tree, dense = quiet_fit(X, y), quiet_fit(X.toarray(), y)
+    assert_array_equal(tree.predict_proba(X), dense.predict_proba(X.toarray()))
+    assert str(tree.explain(X[[0]])) == str(dense.explain(X.toarray()[0]))
