@@ -85,7 +85,15 @@ def test_how_deep_trees_of_many_rows_may_be(n_rows, n_columns, n_classes, deepes
     assert found[-1] == deepest
 
 
-def test_after_ctrl_c_no_further_tree_is_judged(monkeypatch):
+@pytest.fixture
+def heard():
+    """Ctrl-C is heard in processes of the background too, where shells have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_after_ctrl_c_no_further_tree_is_judged(monkeypatch, heard):
     X, y = two_classes(400)
     judged, known = held_out.TestRows.judged, []
 
