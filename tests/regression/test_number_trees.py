@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from softsplit.problem.targets import Numbers
-from softsplit.selection.number_trees import NumberSettings, fit_numbers
+from softsplit.selection.number_choice import NumberSettings
+from softsplit.selection.number_trees import fit_numbers
 from softsplit.solvers.expected_deviance.frame import NumberRows
 from softsplit.tree.leaf_families import FAMILIES, Poisson, Quantile, Squared
 from softsplit.tree.leaf_functions import proves_monotone

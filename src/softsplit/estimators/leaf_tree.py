@@ -17,13 +17,8 @@ from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.training_rows import target_rows
 from softsplit.problem.targets import Numbers
 from softsplit.selection.folds import make_groups, number_splits
-from softsplit.selection.number_trees import (
-    NumberPoint,
-    NumberRows,
-    NumberSettings,
-    NumberTree,
-    fit_numbers,
-)
+from softsplit.selection.number_choice import NumberPoint, NumberSettings
+from softsplit.selection.number_trees import NumberRows, NumberTree, fit_numbers
 from softsplit.settings.checks import is_auto
 from softsplit.settings.parameter import checked
 from softsplit.settings.regression import LeafParameters

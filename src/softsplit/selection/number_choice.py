@@ -1,0 +1,318 @@
+"""Depth and strength of a tree for numbers, chosen by the walks of folds.
+
+1. In each fold a path of a depth, and on it the tree of each strength (``_Fold.judged``).
+2. The error of a setting over all held-out rows, plus prices of its size (``Scale.point``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.solvers.expected_deviance.frame import Frame, NumberRows
+from softsplit.solvers.expected_deviance.path import (
+    PathPoint,
+    TreeLimits,
+    best_point,
+    elimination_path,
+)
+from softsplit.solvers.expected_deviance.starts import Starts
+from softsplit.solvers.expected_deviance.walk import walk_of
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.leaf_families import LeafFamily
+
+SELECTIONS = {"sparse": 3.0, "balanced": 1.0, "best": 0.0}
+"""Price of sizes in the choice, in units of the usual one."""
+
+COLUMN_PRICE, COEFFICIENT_PRICE = 0.0025, 0.0005
+"""Part of the deviance of a tree without features that a column, or a coefficient, must explain."""
+
+STRENGTHS = tuple(0.7 * 1.45**k for k in range(11))
+"""Prices of a coefficient that are compared, in units of log-likelihood."""
+
+ROWS_OF_DEPTH = (0, 0, 120, 400)
+"""Fewest rows for which trees of a depth are compared by default."""
+
+COMPARED_ROWS = 3_000
+"""Most rows of a cross-validation."""
+
+FEWER_FOLDS = 700
+"""Rows from which on three folds are enough."""
+
+
+@dataclass(frozen=True)
+class NumberSettings:
+    """What is fitted, and how the tree is chosen; None is no limit, or chosen by cross-validation.
+
+    Attributes
+    ----------
+    depth : int, optional
+        Levels of questions at most; None is up to 3, as cross-validation says.
+    strength : float, optional
+        Price of a coefficient in units of log-likelihood; None is chosen by cross-validation. With
+        depth and strength nothing is cross-validated, unless ``assess``.
+    selection : {"sparse", "balanced", "best"}
+        Price of columns and coefficients in the choice: triple, usual, none.
+    folds : int, or list of (train, test) positions, optional
+        None is 5, and 3 from FEWER_FOLDS rows on.
+    max_features, max_leaves : int, optional
+        Variables and leaves of the tree at most.
+    max_terms, leaf_terms : int, optional
+        Variables of a question, and of a leaf, at most; 0 leaf terms are constant leaves.
+    min_leaf_rows : int
+        Fewest rows of a leaf of the walk.
+    assess : bool
+        Whether residuals of the cross-validation are wanted even if there is nothing to choose.
+    threads : int
+        Threads of passes over many rows and of folds; results do not depend on it.
+    """
+
+    depth: int | None = None
+    strength: float | None = None
+    selection: str = "balanced"
+    folds: int | list[tuple[NDArray[np.intp], NDArray[np.intp]]] | None = None
+    max_features: int | None = None
+    max_leaves: int | None = None
+    max_terms: int | None = None
+    leaf_terms: int | None = None
+    min_leaf_rows: int = 10
+    assess: bool = True
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class NumberPoint:
+    """A setting that was compared: cross-validated error of its walks and their mean sizes.
+
+    ``error`` is the mean deviance in units of the deviance of a tree without features,
+    ``criterion`` the error with the prices of columns and coefficients.
+    """
+
+    depth: int
+    strength: float
+    error: float
+    error_se: float
+    columns: float
+    coefficients: float
+    leaves: float
+    criterion: float
+
+
+def limits_of(settings: NumberSettings) -> TreeLimits:
+    return TreeLimits(
+        settings.max_features, settings.max_leaves, settings.max_terms, settings.leaf_terms
+    )
+
+
+def drawn(rows: NumberRows, most: int, seed: int) -> NDArray[np.intp]:
+    """Return about ``most`` rows at random, or all."""
+    every = np.arange(rows.n_rows)
+    if len(every) <= most:
+        return every
+    return np.sort(np.random.default_rng([seed, most]).choice(every, most, replace=False))
+
+
+class Choice(NamedTuple):
+    """Settings that were compared, and what the folds of the best one predict of their rows."""
+
+    points: tuple[NumberPoint, ...]
+    chosen: int
+    held_out: FloatArray  # of distinct rows, and a last entry of NaN
+    relative: FloatArray
+
+    @property
+    def best(self) -> NumberPoint:
+        return self.points[self.chosen]
+
+
+class HeldOut(NamedTuple):
+    """What a tree of a fold says of the rows that the fold holds out.
+
+    ``truth`` are their targets, ``scores`` theirs with the offset, in the units of the table;
+    ``size`` are numbers of columns, coefficients and leaves.
+    """
+
+    predicted: FloatArray
+    relative: FloatArray
+    truth: FloatArray
+    scores: FloatArray
+    size: tuple[int, int, int]
+
+
+def compare(
+    rows: NumberRows,
+    places: NDArray[np.intp],
+    family: LeafFamily,
+    settings: NumberSettings,
+    seed: int,
+    check: Callable[[], None],
+) -> Choice:
+    """Return the choice of depth and strength by the walks of folds.
+
+    1. In each fold, a path of a depth, and the tree of each strength on it.
+    2. The error of each setting over all held-out rows, with the prices of its size.
+    3. The next depth, unless two levels or more were no better than fewer.
+    """
+    folds = folds_of(rows, places, settings, seed)
+    depths = depths_of(settings, min(len(train) for train, _ in folds))
+    strengths = STRENGTHS if settings.strength is None else (settings.strength,)
+    prepared = [
+        _Fold(rows, family, fold, settings, max(depths), [seed, k]) for k, fold in enumerate(folds)
+    ]
+    scale = Scale.of(rows, family, folds, settings)
+    points: list[NumberPoint] = []
+    results: list[dict[tuple[int, float], HeldOut]] = [{} for _ in folds]
+    for depth in depths:
+        # 1. Paths.
+        work = partial(_Fold.judged, depth=depth, strengths=strengths, check=check)
+        for result, judged in zip(results, in_order(settings.threads, work, prepared), strict=True):
+            result |= judged
+        # 2. Errors.
+        best = min((point.criterion for point in points), default=np.inf)
+        points += [
+            scale.point(depth, strength, [result[depth, strength] for result in results])
+            for strength in strengths
+        ]
+        # 3. Deeper?
+        if depth > 1 and min(point.criterion for point in points) >= best:
+            break
+    chosen = min(range(len(points)), key=lambda k: points[k].criterion)
+    held_out, relative = np.full((2, rows.n_rows + 1), np.nan)
+    for (_, test), result in zip(folds, results, strict=True):
+        best_of_fold = result[points[chosen].depth, points[chosen].strength]
+        held_out[test], relative[test] = best_of_fold.predicted, best_of_fold.relative
+    return Choice(tuple(points), chosen, held_out, relative)
+
+
+def in_order(
+    threads: int, work: Callable[..., dict[tuple[int, float], HeldOut]], tasks: list[_Fold]
+) -> list[dict[tuple[int, float], HeldOut]]:
+    """Return the results of all tasks, some at a time."""
+    if threads == 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
+        return list(pool.map(work, tasks))
+
+
+class Scale(NamedTuple):
+    """Units of a comparison.
+
+    ``family`` is that of the units of the table, ``featureless`` the mean deviance of a tree
+    without features, ``weight`` that of the held-out rows, ``price`` that of a size.
+    """
+
+    family: LeafFamily
+    weight: FloatArray
+    featureless: float
+    price: float
+
+    @classmethod
+    def of(
+        cls,
+        rows: NumberRows,
+        family: LeafFamily,
+        folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+        settings: NumberSettings,
+    ) -> Scale:
+        tested = np.concatenate([test for _, test in folds])
+        part = rows.part(np.unique(tested))
+        frame, y, weight = Frame.of(part, family), part.targets.values, part.targets.totals
+        family = frame.family.scaled(frame.unit)
+        scores = part.targets.offset + family.start(y, weight, part.targets.offset)
+        featureless = float(np.average(family.deviance(y, scores), weights=weight))
+        n_train = float(np.mean([rows.targets.totals[train].sum() for train, _ in folds]))
+        price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
+        return cls(family, rows.targets.totals[tested], max(featureless, 1e-300), price)
+
+    def point(self, depth: int, strength: float, folds: list[HeldOut]) -> NumberPoint:
+        """Return what a setting has reached."""
+        costs = [self.family.deviance(fold.truth, fold.scores) for fold in folds]
+        deviance = np.concatenate(costs) / self.featureless
+        error = float(np.average(deviance, weights=self.weight))
+        columns, coefficients, leaves = np.mean([fold.size for fold in folds], axis=0).tolist()
+        price = self.price * (COLUMN_PRICE * columns + COEFFICIENT_PRICE * coefficients)
+        return NumberPoint(
+            depth, strength, error, float(np.std(deviance)) / np.sqrt(len(deviance)), columns,
+            coefficients, leaves, error + price,
+        )  # fmt: skip
+
+
+def depths_of(settings: NumberSettings, n_rows: int) -> list[int]:
+    """Return the depths that are compared."""
+    if settings.depth is not None:
+        return [settings.depth]
+    most = max(depth for depth, least in enumerate(ROWS_OF_DEPTH) if n_rows >= least)
+    if settings.max_leaves is not None:
+        most = min(most, int(np.ceil(np.log2(max(settings.max_leaves, 1)))))
+    return list(range(most + 1))
+
+
+def folds_of(
+    rows: NumberRows, places: NDArray[np.intp], settings: NumberSettings, seed: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return positions of distinct rows to train and to test on.
+
+    Folds by number are drawn within strata of the target; of many rows only some take part.
+    """
+    given = settings.folds
+    if given is not None and not isinstance(given, int):
+        pairs = ((np.unique(places[a]), np.unique(places[b])) for a, b in given)
+        return [(a[a >= 0], b[b >= 0]) for a, b in pairs]
+    some = drawn(rows, COMPARED_ROWS, seed)
+    n_folds = min(given or (3 if len(some) >= FEWER_FOLDS else 5), len(some))
+    if n_folds < 2:
+        raise ValueError("a cross-validation needs at least two distinct rows.")
+    generator = np.random.default_rng([seed, n_folds])
+    order = some[np.argsort(rows.targets.values[some], kind="stable")]
+    fold = np.concatenate([generator.permutation(n_folds) for _ in range(0, len(order), n_folds)])
+    fold = fold[: len(order)]
+    return [(np.sort(order[fold != k]), np.sort(order[fold == k])) for k in range(n_folds)]
+
+
+class _Fold:
+    """The rows of a fold: to train on, with starts, and held out."""
+
+    def __init__(
+        self,
+        rows: NumberRows,
+        family: LeafFamily,
+        fold: tuple[NDArray[np.intp], NDArray[np.intp]],
+        settings: NumberSettings,
+        depth: int,
+        seed: list[int],
+    ) -> None:
+        train, test = (rows.part(part) for part in fold)
+        self.frame, self.settings = Frame.of(train, family), settings
+        self.problem = self.frame.problem(train)
+        self.lines, self.targets = self.frame.lines(test.X), self.frame.targets(test.targets)
+        self.starts = Starts(self.problem, depth, np.random.default_rng(seed))
+
+    def judged(
+        self, depth: int, strengths: tuple[float, ...], check: Callable[[], None]
+    ) -> dict[tuple[int, float], HeldOut]:
+        """Return the walk of each strength on the held-out rows."""
+        path = elimination_path(self.starts, depth, limits_of(self.settings), check)
+        known: dict[int, HeldOut] = {}
+        found = {}
+        for strength in strengths:
+            point = best_point(path, strength)
+            if id(point) not in known:
+                known[id(point)] = self._judged(point)
+            found[depth, strength] = known[id(point)]
+        return found
+
+    def _judged(self, point: PathPoint) -> HeldOut:
+        problem, frame = self.problem, self.frame
+        walk = walk_of(problem, point.tree, self.settings.min_leaf_rows)
+        scores, leaves = walk.scores(self.lines)
+        scores = frame.level + frame.unit * (scores + self.targets.offset)
+        predicted = frame.family.prediction(scores)
+        truth = frame.level + frame.unit * self.targets.values
+        relative = (truth - predicted) / np.maximum(frame.unit * walk.scale, 1e-300)[leaves]
+        return HeldOut(predicted, relative, truth, scores, walk.size(problem))
