@@ -135,7 +135,7 @@ def methods() -> dict[str, Method]:
         from interpret.glassbox import ExplainableBoostingRegressor
 
         known["EBM"] = lambda X, y, new: (
-            ExplainableBoostingRegressor(interactions=0).fit(X, y).predict(new),
+            ExplainableBoostingRegressor(interactions=0, n_jobs=1).fit(X, y).predict(new),
             {},
         )
     except ImportError:
@@ -144,7 +144,10 @@ def methods() -> dict[str, Method]:
         from lightgbm import LGBMRegressor
 
         small = {"n_estimators": 300, "num_leaves": 8, "learning_rate": 0.05, "verbose": -1}
-        known["LightGBM"] = lambda X, y, new: (LGBMRegressor(**small).fit(X, y).predict(new), {})
+        known["LightGBM"] = lambda X, y, new: (
+            LGBMRegressor(**small, n_jobs=1).fit(X, y).predict(new),
+            {},
+        )
     except ImportError:
         print("LightGBM is left out: it is not installed")
     try:
