@@ -22,6 +22,7 @@ from softsplit.engines.samples import Samples
 from softsplit.fitted.monotone import order_directions, ordered_leaves, ordered_walk
 from softsplit.fitted.summary import INTEGER, FeatureSummary
 from softsplit.fitted.walk import Arriving, Walk, arrivals
+from softsplit.fitted.walk_choice import classes_below, reached
 from softsplit.fitted.walk_rounding import rounded_shares, whole_walk
 from softsplit.points.cells import CellColumn, cells_of, known_numbers
 from softsplit.points.question import DEFAULTS, Effect, SearchOptions
@@ -29,7 +30,7 @@ from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, pointed
 from softsplit.support.arrays import FloatArray
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import mixed_values, split_scores
+from softsplit.tree.routing import gate_probabilities, node_reach, node_values, split_scores
 from softsplit.tree.scaling import LinearScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects
 from softsplit.variables.lookup import Lookup
@@ -342,36 +343,49 @@ def shorter_tree(
     In place of a term its mean in the rows is added. It decides nothing where fewer than
     ``CHANGED`` of the rows get another class, and the log-loss rises by less than ``WORTH`` of what
     it is where nothing is known.
+
+    1. Whether questions hold, the class on either side, and what the leaves give a row's label.
+    2. Of a question: rows that get another class by another answer, and with gate p the
+       probability of the label, V_root + (p' - p) reach (V_left - V_right), if it becomes p'.
+    3. Of its terms: the sums without them; the term that is missed least.
     """
     total, labels = rows.weights.sum(), rows.labels
     counts = np.bincount(labels, rows.weights)
     worth = -WORTH * float(xlogy(counts, counts / total).sum())
+    # 1. all questions
     holds = np.array([walk.holds(t, rows.features.T) for t in range(len(walk.thresholds))])
-    classes = walk.classes[arrivals(holds)]
-    least, best, known = np.inf, None, 0.0
+    ends = classes_below(holds, walk.classes)
+    scores = split_scores(tree, rows.features)
+    left, right = gate_probabilities(scores, steepness)
+    reach, values = node_reach(left, right), node_values(left, right, tree.leaf_values[labels].T)
 
-    def loss(some: TreeParameters) -> float:
-        shares = mixed_values(some, rows.features, steepness)[labels, np.arange(len(labels))]
-        return -float(rows.weights @ np.log(np.maximum(shares, 1e-12)))
+    def loss(likely: FloatArray) -> float:
+        return -float(rows.weights @ np.log(np.maximum(likely, 1e-12)))
 
-    for j, t in zip(*np.nonzero(tree.weights), strict=True):
-        if np.count_nonzero(tree.weights[:, t]) == 1:
-            continue
-        mean = float(np.average(rows.features[j], weights=rows.weights))
-        sums = walk.coefficients[t] @ rows.features - rows.features[j] + mean
-        others = holds.copy()
-        others[t] = sums > walk.thresholds[t]
-        if (walk.classes[arrivals(others)] != classes) @ rows.weights >= CHANGED * total:
-            continue
-        weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
-        thresholds[t] -= weights[j, t] * mean / tree.n_features
-        weights[j, t] = 0.0
-        shorter = TreeParameters(weights, thresholds, tree.leaf_values)
-        known = known or loss(tree)
-        lost = loss(shorter) - known
-        if lost < min(worth, least):
-            least, best = lost, shorter
-    return best
+    least, best, known = np.inf, None, loss(values[0])
+    for t in np.flatnonzero(np.count_nonzero(tree.weights, axis=0) > 1).tolist():
+        # 2. one question
+        moves = np.where(reached(holds, t) & (ends[2 * t + 1] != ends[2 * t + 2]), rows.weights, 0)
+        gain = reach[t] * (values[2 * t + 1] - values[2 * t + 2])
+        sums = walk.coefficients[t] @ rows.features
+        for j in np.flatnonzero(tree.weights[:, t]).tolist():
+            # 3. one term
+            mean = float(np.average(rows.features[j], weights=rows.weights))
+            held = sums - rows.features[j] + mean > walk.thresholds[t]
+            if moves @ (held != holds[t]) >= CHANGED * total:
+                continue
+            weight = tree.weights[j, t] / tree.n_features
+            moved = gate_probabilities(scores[t] - weight * (rows.features[j] - mean), steepness)[0]
+            lost = loss(values[0] + (moved - left[t]) * gain) - known
+            if lost < min(worth, least):
+                least, best = lost, (j, t, weight * mean)
+    if best is None:
+        return None
+    j, t, shift = best
+    weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+    weights[j, t] = 0.0
+    thresholds[t] -= shift
+    return TreeParameters(weights, thresholds, tree.leaf_values)
 
 
 def _undecided(walk: Walk, rows: Arriving) -> tuple[int, float] | None:
