@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from softsplit.points.cells import cells_of
 from softsplit.points.fits import fit_counts, fit_steps
-from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
+from softsplit.points.likelihood import Gate, GateRows, derivatives, fit_gate
 from softsplit.points.terms import Prices, Target, slope_term, table_terms
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import CATEGORY, NUMBER, Cells, Variable
@@ -21,7 +21,7 @@ def made_rows(rng, n_rows=60, n_classes=3):
     outside = (1.0 - reach) * rng.dirichlet(np.ones(n_classes), size=n_rows)
     shares = np.eye(n_classes)[rng.integers(n_classes, size=n_rows)]
     base, gain = outside + reach * right, reach * (left - right)
-    return Rows(base, gain, 0.6 * shares + 0.4 / n_classes, rng.uniform(0.5, 2.0, n_rows))
+    return GateRows(base, gain, 0.6 * shares + 0.4 / n_classes, rng.uniform(0.5, 2.0, n_rows))
 
 
 def objective(rows, scores):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from places import ROOT
 from softsplit import SoftTreeClassifier
 from softsplit.report import assess
-from softsplit.report.pages import Table, json_for_script, render
+from softsplit.report.pages import PageTable, json_for_script, render
 from softsplit.report.sections import glossary
 
 
@@ -41,7 +41,7 @@ def test_names_in_elements_are_text_to_a_browser(name):
     parser.feed(
         render(
             "notebook.html", kind="explanation", style="", explanation=explanation, asked=[],
-            chances=[], changes=Table(name, [name], [[name]]),
+            chances=[], changes=PageTable(name, [name], [[name]]),
         )
     )  # fmt: skip
     parser.close()

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from softsplit.settings.parameter import DATA, RUN, TREE, Option, options, spellings
+from softsplit.settings.parameter import DATA, RUN, TREE, CliOption, options, spellings
 from softsplit.settings.regression import NUMBER_SEARCH
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import ParameterError
@@ -47,7 +47,7 @@ def takes(
     """Decorator that gives a command the options of the parameters in some tables.
 
     What was given is handed to the command as ``given``, by the names of the options. ``changed``
-    are other fields of an ``Option``.
+    are other fields of a ``CliOption``.
     """
     taken = {
         option.name: replace(option, **changed.get(option.name, {}))
@@ -82,7 +82,7 @@ def takes(
     return decorate
 
 
-def of_parameter(name: str, changed: Option | None = None) -> Any:
+def of_parameter(name: str, changed: CliOption | None = None) -> Any:
     """Return an option of the table of parameters for Typer."""
     parameter, option = TABLE[name]
     option = changed or option
@@ -107,7 +107,7 @@ def _type(kind: Any) -> Any:
     return (Literal[kind] if isinstance(kind, tuple) else kind) | None
 
 
-def _reader(option: Option, check: Callable[[str, Any], Any]) -> Callable[[str], Any]:
+def _reader(option: CliOption, check: Callable[[str, Any], Any]) -> Callable[[str], Any]:
     """Return what reads a word or a number that the check of its parameter takes."""
 
     def read(text: str) -> Any:

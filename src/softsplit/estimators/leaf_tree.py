@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from softsplit.estimators.base import CutShortWarning, all_or_nothing, profiled
-from softsplit.estimators.number_model import TargetRows, fitted_numbers
+from softsplit.estimators.number_model import TargetTable, fitted_numbers
 from softsplit.estimators.readings import ReadableTree
 from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.training_rows import target_rows
@@ -88,7 +88,7 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
                 self._warn_cut_short(budget)
         return self
 
-    def _settings(self, given: dict[str, Any], rows: TargetRows, groups: Any) -> NumberSettings:
+    def _settings(self, given: dict[str, Any], rows: TargetTable, groups: Any) -> NumberSettings:
         """What the solver is asked for, from checked parameters."""
         free: dict[str, Any] = {
             n: None if is_auto(given[n]) else given[n] for n in ("depth", "strength")
@@ -97,7 +97,7 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
         threads = n_threads(self.n_jobs, len(rows.y))
         return NumberSettings(**free, **{n: given[n] for n in names}, threads=threads)
 
-    def _keep(self, rows: TargetRows, solved: NumberTree) -> None:
+    def _keep(self, rows: TargetTable, solved: NumberTree) -> None:
         tree = profiled(fitted_numbers(solved, rows, self.decision), rows.labelled)
         know_table(self, tree, named=rows.named)
         self.tree_, self.end_ = tree, End.COMPLETE.value
@@ -114,7 +114,7 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
 class SingleTree(LeafTree):
     """One tree with given settings; what is not given is usual."""
 
-    def _settings(self, given: dict[str, Any], rows: TargetRows, groups: Any) -> NumberSettings:
+    def _settings(self, given: dict[str, Any], rows: TargetTable, groups: Any) -> NumberSettings:
         settings = super()._settings(given, rows, groups)
         return replace(
             settings,
@@ -130,12 +130,12 @@ class ChosenTree(LeafTree):
     cv: Any
     _single: ClassVar[type[SingleTree]]
 
-    def _settings(self, given: dict[str, Any], rows: TargetRows, groups: Any) -> NumberSettings:
+    def _settings(self, given: dict[str, Any], rows: TargetTable, groups: Any) -> NumberSettings:
         settings = super()._settings(given, rows, groups)
         folds = number_splits(self.cv, rows.y, make_groups(groups, len(rows.y)))
         return replace(settings, folds=folds, selection=PRICES[given["selection"]])
 
-    def _keep(self, rows: TargetRows, solved: NumberTree) -> None:
+    def _keep(self, rows: TargetTable, solved: NumberTree) -> None:
         super()._keep(rows, solved)
         points = solved.points
         names = [field.name for field in fields(NumberPoint)]
@@ -150,13 +150,13 @@ class ChosenTree(LeafTree):
         self.best_estimator_ = chosen
 
 
-def usual_price(rows: TargetRows) -> float:
+def usual_price(rows: TargetTable) -> float:
     """Half the logarithm of the number of rows: the Bayesian information criterion."""
     return 0.5 * float(np.log(max(rows.n_rows, 2.0)))
 
 
 def _solved(
-    rows: TargetRows, family: LeafFamily, settings: NumberSettings, seed: int, budget: Budget
+    rows: TargetTable, family: LeafFamily, settings: NumberSettings, seed: int, budget: Budget
 ) -> NumberTree:
     """Return the tree of the solver.
 

@@ -29,7 +29,7 @@ from softsplit.variables import Coding, MonotoneEffects
 
 
 @dataclass(frozen=True)
-class TargetRows:
+class TargetTable:
     """Training rows of a number: coded X, targets and weights, and what the columns are.
 
     ``exposure`` (n_rows,) is what targets are proportional to, and ``per`` its name;
@@ -87,7 +87,7 @@ def counted_rows(weight: FloatArray) -> float:
     return float(weight.sum()) / min(1.0, float(weight[weight > 0].mean()))
 
 
-def fitted_numbers(solved: NumberTree, rows: TargetRows, decision: str) -> TreeModel:
+def fitted_numbers(solved: NumberTree, rows: TargetTable, decision: str) -> TreeModel:
     """Return the fitted tree that predicts as it is printed.
 
     1. Questions in scaled units, rounded on some rows so that these stay in their leaves.
@@ -156,7 +156,11 @@ def _questions(
 
 
 def _measured(
-    model: TreeModel, solved: NumberTree, rows: TargetRows, scaled: FloatArray, weight: FloatArray
+    model: TreeModel,
+    solved: NumberTree,
+    rows: TargetTable,
+    scaled: FloatArray,
+    weight: FloatArray,
 ) -> TreeModel:
     """Return the model with rows, means and errors of its leaves, importances and intervals."""
     numbers = model.numbers

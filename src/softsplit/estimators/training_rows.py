@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from softsplit.estimators.exposures import Exposures
-from softsplit.estimators.number_model import TargetRows, counted_rows
+from softsplit.estimators.number_model import TargetTable, counted_rows
 from softsplit.estimators.sensitive import find_column
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
@@ -155,7 +155,7 @@ MANY_ROWS = 1000
 
 def target_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: Any, family: LeafFamily
-) -> TargetRows:
+) -> TargetTable:
     """Validate X, y, weights and exposure of a tree of numbers, as ``training_rows`` does.
 
     Levels of a category that has too many for columns of their own are coded by how often the
@@ -210,7 +210,7 @@ def target_rows(
         prices = np.zeros(int(groups.max()) + 1)
         np.maximum.at(prices, groups, costs[places])
     ends = np.array(["lower", "higher"])
-    return TargetRows(
+    return TargetTable(
         X=matrix,
         y=values,
         weight=weight,

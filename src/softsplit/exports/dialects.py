@@ -12,8 +12,8 @@ from softsplit.exports.expressions import (
     Column,
     Expression,
     Interpolate,
-    Lookup,
     Op,
+    ValueLookup,
 )
 from softsplit.exports.printing import BLANKS, Printer
 from softsplit.exports.program import SATURATION
@@ -173,7 +173,7 @@ class Dialect(Printer):
 
     # --- values -----------------------------------------------------------------------------------
 
-    def lookup(self, lookup: Lookup) -> str:
+    def lookup(self, lookup: ValueLookup) -> str:
         cases = " ".join(f"WHEN {i - 2} THEN {self.number(v)}" for i, v in enumerate(lookup.values))
         return f"CASE {self(lookup.at)} {cases} END"
 

@@ -19,7 +19,7 @@ from softsplit.exports.expressions import (
     Column,
     Expression,
     Interpolate,
-    Lookup,
+    ValueLookup,
 )
 from softsplit.exports.printing import Printer, model_in
 from softsplit.exports.program import TreeProgram, program_of
@@ -84,7 +84,7 @@ class ExcelPrinter(Printer):
         value = f"VALUE({cell})" if column.kind == "number" else f"{cell}-{EPOCH}"
         return f'IF({blank},"",{value})'
 
-    def lookup(self, lookup: Lookup) -> str:
+    def lookup(self, lookup: ValueLookup) -> str:
         return f"INDEX({self.tables.numbers(lookup.values)},{self(lookup.at)}+3)"
 
     def interpolate(self, curve: Interpolate) -> str:

@@ -69,7 +69,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Lookup:
+class ValueLookup:
     """``values[at + 2]``, the first two for ``MISSING`` and ``UNLISTED``."""
 
     at: Name
@@ -85,7 +85,7 @@ class Interpolate:
     ranks: tuple[float, ...]
 
 
-Expression = float | Name | Op | Read | Lookup | Interpolate
+Expression = float | Name | Op | Read | ValueLookup | Interpolate
 
 
 # --- making expressions ---------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def looked_up(at: Name, values: Sequence[float]) -> Expression:
     if len(counts) == 2 and counts[rarer] <= 3:
         places = [float(i - 2) for i, value in enumerate(values) if value == rarer]
         return if_(either([Op("equal", (at, place)) for place in places]), rarer, other)
-    return Lookup(at, values)
+    return ValueLookup(at, values)
 
 
 def first_largest(values: Sequence[Expression]) -> Expression:
@@ -182,5 +182,5 @@ def names_in(expression: Expression) -> Iterator[str]:
     elif isinstance(expression, Op):
         for part in expression.args:
             yield from names_in(part)
-    elif isinstance(expression, Lookup | Interpolate):
+    elif isinstance(expression, ValueLookup | Interpolate):
         yield expression.at.text

@@ -22,8 +22,8 @@ from softsplit.exports.expressions import (
     Column,
     Expression,
     Interpolate,
-    Lookup,
     Op,
+    ValueLookup,
 )
 from softsplit.exports.printing import Printer, model_in
 from softsplit.exports.program import TreeProgram, program_of
@@ -224,7 +224,7 @@ class GraphPrinter(Printer):
             return reduce(lambda left, right: self._add(operator, left, right), args)
         return self._add(operator, *args)
 
-    def lookup(self, lookup: Lookup) -> str:
+    def lookup(self, lookup: ValueLookup) -> str:
         place = self._whole(self._add("Add", self(lookup.at), self.number(2.0)))
         return self._add("Gather", self._constant(np.array(lookup.values)), place, axis=0)
 

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from softsplit.exports.expressions import Column, Expression, Interpolate, Lookup, Name, Op, Read
+from softsplit.exports.expressions import (
+    Column,
+    Expression,
+    Interpolate,
+    Name,
+    Op,
+    Read,
+    ValueLookup,
+)
 from softsplit.exports.program import TreeProgram
 from softsplit.fitted.model import TreeModel
 from softsplit.persistence.saved import SavedTree
@@ -37,7 +45,7 @@ class Printer(ABC):
             return self.name(expression.text)
         if isinstance(expression, Read):
             return self.read(expression.column)
-        if isinstance(expression, Lookup):
+        if isinstance(expression, ValueLookup):
             return self.lookup(expression)
         if isinstance(expression, Interpolate):
             return self.interpolate(expression)
@@ -111,7 +119,7 @@ class Printer(ABC):
         """The cell of a column."""
 
     @abstractmethod
-    def lookup(self, lookup: Lookup) -> str:
+    def lookup(self, lookup: ValueLookup) -> str:
         """A value of a table."""
 
     @abstractmethod
@@ -200,7 +208,7 @@ class CodePrinter(Printer):
             return f"level({cell}, {self.constant(self.levels.format(', '.join(pairs)))})"
         return f"{column.kind}({cell}{self.form(column)})"
 
-    def lookup(self, lookup: Lookup) -> str:
+    def lookup(self, lookup: ValueLookup) -> str:
         return self.picked.format(table=self.table(lookup.values), at=self(lookup.at))
 
     def interpolate(self, curve: Interpolate) -> str:

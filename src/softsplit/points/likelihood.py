@@ -36,7 +36,7 @@ LEAST_GAIN = 1e-3
 LEAST_SLOPE = 1e-3
 
 
-class Rows(NamedTuple):
+class GateRows(NamedTuple):
     """What the rows and the rest of the tree say about a question; shapes as in the module."""
 
     base: FloatArray
@@ -54,7 +54,7 @@ class Gate(NamedTuple):
 
 
 def fit_gate(
-    rows: Rows,
+    rows: GateRows,
     sums: FloatArray,
     gate: Gate,
     ridge: float,
@@ -70,7 +70,7 @@ def fit_gate(
     return Gate(*_newton(*rows, sums, gate.centre, gate.slope, ridge, steepest, steps, needed))
 
 
-def derivatives(rows: Rows, sums: FloatArray, gate: Gate) -> tuple[FloatArray, FloatArray]:
+def derivatives(rows: GateRows, sums: FloatArray, gate: Gate) -> tuple[FloatArray, FloatArray]:
     """Return df/dz and d2f/dz2 of every row, (n_rows,) each, at the scores of ``gate``."""
     first, second = np.empty(len(sums)), np.empty(len(sums))
     _derivatives(*rows, sums, gate.centre, gate.slope, first, second)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softsplit.points.cells import CellColumn
-from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
+from softsplit.points.likelihood import Gate, GateRows, derivatives, fit_gate
 from softsplit.points.terms import Prices, Target, Term, slope_term, table_terms, target_of
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.lookup import Lookup
@@ -125,7 +125,7 @@ class QuestionSearch:
     def __init__(
         self,
         columns: Sequence[CellColumn],
-        rows: Rows,
+        rows: GateRows,
         options: SearchOptions = DEFAULTS,
         directions: Mapping[int, int] = MappingProxyType({}),
         own: Collection[int] = (),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from softsplit.points.cells import CellColumn
-from softsplit.points.likelihood import Gate, Rows
+from softsplit.points.likelihood import Gate, GateRows
 from softsplit.points.question import (
     DEFAULTS,
     Effect,
@@ -103,7 +103,7 @@ def pointed(
                 continue
             answers, reach = node_answers(gates, leaves), node_reach(gates, 1.0 - gates)
             gain = reach[t][:, None] * (answers[2 * t + 1] - answers[2 * t + 2])
-            rows = Rows(answers[0] - gates[t][:, None] * gain, gain, shares, weights)
+            rows = GateRows(answers[0] - gates[t][:, None] * gain, gain, shares, weights)
             soft_sums = np.sum(
                 [e.cells[columns[v].codes] for v, e in question.effects.items()], axis=0
             )

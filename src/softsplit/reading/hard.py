@@ -62,9 +62,9 @@ class HardTree:
         refuse_masked("y", y)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
-    def export_text(self, *, max_terms: int | None = None, precision: int | None = None) -> str:
-        """The tree as indented text, with splits in original units."""
-        return tree_text(self.model, max_terms, precision)
+    def export_text(self, **how: Any) -> str:
+        """The tree as indented text, with splits in original units; options of ``export_text``."""
+        return tree_text(self.model, **how)
 
     def __str__(self) -> str:
         return self.export_text()

@@ -85,7 +85,7 @@ class Axis:
         return [(self.at(value), text) for value, text in zip(values, texts, strict=True)]
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """One line of a chart, and the class of its style."""
 
     kind: str
@@ -112,16 +112,16 @@ class Chart:
     up: str
     x: Axis
     y: Axis
-    lines: Sequence[Line] = ()
+    lines: Sequence[ChartLine] = ()
     spots: Sequence[Spot] = ()
-    dots: Line | None = None
+    dots: ChartLine | None = None
 
-    def points(self, line: Line) -> str:
+    def points(self, line: ChartLine) -> str:
         """The points of a line in units of the drawing."""
         pairs = zip(line.x, line.y, strict=True)
         return " ".join(f"{self.x.at(x):.1f},{self.y.at(y):.1f}" for x, y in pairs)
 
-    def dotted(self, dots: Line) -> str:
+    def dotted(self, dots: ChartLine) -> str:
         """The path of points that stand alone: lines without length."""
         pairs = zip(dots.x, dots.y, strict=True)
         return "".join(f"M{self.x.at(x):.1f} {self.y.at(y):.1f}h0" for x, y in pairs)
@@ -135,20 +135,20 @@ def square_axes(
     return Axis(LAYOUT.left, LAYOUT.left + LAYOUT.size, *x), Axis(foot, LAYOUT.top, *y)
 
 
-BY_CHANCE = Line("diagonal", np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+BY_CHANCE = ChartLine("diagonal", np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 
-def roc_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> Line:
+def roc_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> ChartLine:
     """Share found over the share of false alarms."""
     alarms, recall, _ = roc_curve(positive, scores, drop_intermediate=False)
-    return Line(kind, *_thinned(alarms, recall))
+    return ChartLine(kind, *_thinned(alarms, recall))
 
 
-def precision_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> Line:
+def precision_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> ChartLine:
     """Share of alarms that are right over the share found, from where on something is found."""
     precision, recall, _ = precision_recall_curve(positive, scores)
     some = np.flatnonzero(recall > 0)[::-1]
-    return Line(kind, *_thinned(recall[some], precision[some]))
+    return ChartLine(kind, *_thinned(recall[some], precision[some]))
 
 
 def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -198,14 +198,14 @@ def bounds_chart(label: str, points: Sequence[tuple[float, Interval]]) -> Chart:
     ends = min(share.low for _, share in points), max(share.high for _, share in points)
     x, y = square_axes((0.0, most), ends)
     spots = [Spot(bound, *share) for bound, share in points]
-    line = Line("own", np.array([s.x for s in spots]), np.array([s.y for s in spots]))
+    line = ChartLine("own", np.array([s.x for s in spots]), np.array([s.y for s in spots]))
     return Chart(label, "bound", "", replace(x, percent=False), y, [line], spots)
 
 
 # --- The picture above the slider: accuracy along the path, a column for every tree ---------------
 
 
-class Column(NamedTuple):
+class PathColumn(NamedTuple):
     """A tree of the path: the middle of its column, and value, low and high of its figure."""
 
     x: float
@@ -220,7 +220,7 @@ class PathChart:
     measure: str
     step: float
     levels: list[tuple[float, str]]
-    columns: list[Column]
+    columns: list[PathColumn]
 
 
 def path_chart(data: ReportData) -> PathChart | None:
@@ -234,7 +234,7 @@ def path_chart(data: ReportData) -> PathChart | None:
     axis = Axis(LAYOUT.path_height - LAYOUT.path_foot, LAYOUT.path_top, low, high)
     step = LAYOUT.path_width / len(values)
     columns = [
-        Column(
+        PathColumn(
             (i + 0.5) * step, len(tree.selected_features_),
             None if value is None else Interval(*map(axis.at, value)),
         )

@@ -16,7 +16,7 @@ from softsplit.report.drawing import tree_outline, tree_svg
 from softsplit.report.editor import FIGURES, editor_values
 from softsplit.report.measures import quality, threshold_values
 from softsplit.report.other_trees import other_trees, recurring
-from softsplit.report.pages import Table, capital, page, percent
+from softsplit.report.pages import PageTable, capital, page, percent
 from softsplit.report.report_data import ReportData
 from softsplit.report.requirements import requirements
 from softsplit.support.messages import counted, shortened, visible
@@ -100,7 +100,7 @@ def model_page(model: TreeModel, facts: Sequence[tuple[str, str]] = ()) -> str:
         lead=_lead(model),
         drawing=tree_svg(model, None, "Drawing of the tree"),
         outline=tree_outline(model),
-        columns=Table("Columns of the training table", head, rows),
+        columns=PageTable("Columns of the training table", head, rows),
         provenance=[*facts, *_edits(model)],
         words=sections.glossary(model.labels).items(),
     )  # fmt: skip
@@ -149,7 +149,9 @@ def check_page(check: TableCheck) -> str:
         own = [other for other in check.comparisons if (other.what == "column") == of_columns]
         own.sort(key=lambda other: (not other.moved, other.p_value is None, other.p_value))
         if own:
-            parts.append((name, title, Table(title, head, list(map(_cells, own)), (2, 4, 5, 6))))
+            parts.append(
+                (name, title, PageTable(title, head, list(map(_cells, own)), (2, 4, 5, 6)))
+            )
     head = ["class", "probability said", "share that is so", "95 % interval", "rows"]
     rows = [
         [shortened(str(part.label), 40), percent(part.said), percent(part.true),
@@ -161,7 +163,7 @@ def check_page(check: TableCheck) -> str:
         title="New rows beside the training rows",
         lead=f"{capital(check.verdict)}.",
         check=check, parts=parts,
-        reliability=Table("Reliability", head, rows, (1, 2, 3, 4)),
+        reliability=PageTable("Reliability", head, rows, (1, 2, 3, 4)),
     )  # fmt: skip
 
 

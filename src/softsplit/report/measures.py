@@ -19,7 +19,7 @@ from softsplit.report.charts import (
 )
 from softsplit.report.groups import group_rows
 from softsplit.report.metrics import Interval, MethodMetrics, positive_class
-from softsplit.report.pages import Table, percent, with_interval
+from softsplit.report.pages import PageTable, percent, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES, TITLES
 from softsplit.support.messages import counted, shortened
@@ -44,12 +44,12 @@ OPTIONS = MeasureOptions()
 class Quality:
     """The part "How good it is"; parts that cannot be made are None."""
 
-    figures: Table
+    figures: PageTable
     missing: list[str]
     curves: Curves | None
     threshold: Threshold | None
     referral: Referral | None
-    groups: Table | None
+    groups: PageTable | None
 
 
 def quality(data: ReportData) -> Quality:
@@ -60,7 +60,7 @@ def quality(data: ReportData) -> Quality:
     )
 
 
-def _figures(data: ReportData) -> Table:
+def _figures(data: ReportData) -> PageTable:
     """The table of all methods."""
     rows = [[data.own_title, *_cells(data.metrics(data.chosen), "")]]
     for name in BASELINES:
@@ -76,7 +76,7 @@ def _figures(data: ReportData) -> Table:
     parts = data.assessment.n_folds
     where = f"{len(data.assessment.labels):,} held-out rows"
     where += f", in {parts} parts" if parts > 1 else ""
-    return Table(f"On {where}, with 95 % intervals", head, rows, range(1, 8))
+    return PageTable(f"On {where}, with 95 % intervals", head, rows, range(1, 8))
 
 
 def _cells(metrics: MethodMetrics | None, ahead: str) -> list[str]:
@@ -202,7 +202,7 @@ class Curves:
 
     charts: list[tuple[str, Chart]]
     keys: list[tuple[str, str]]
-    bins: Table
+    bins: PageTable
 
 
 def _curves(data: ReportData) -> Curves | None:
@@ -240,7 +240,7 @@ def _curves(data: ReportData) -> Curves | None:
         for b in bins
     ]  # fmt: skip
     head = ["predicted", "rows", "observed"]
-    return Curves(charts, keys, Table("Predicted and observed frequencies", head, rows, (1, 2)))
+    return Curves(charts, keys, PageTable("Predicted and observed frequencies", head, rows, (1, 2)))
 
 
 # --- cases for a person, groups -----------------------------------------------------------------
@@ -253,7 +253,7 @@ class Referral(NamedTuple):
     """Which cases go to a person, at the asked confidence and at others."""
 
     sentence: str
-    levels: Table
+    levels: PageTable
 
 
 def refer_sentence(data: ReportData, confidence: float) -> str | None:
@@ -278,11 +278,11 @@ def _referral(data: ReportData) -> Referral | None:
         figures = [f"{passed:,}", percent(passed / rows), with_interval(right)]
         lines.append([percent(level, 0), *figures])
     head = ["confidence", "cases for a person", "of all", "right among the rest"]
-    table = Table("Cases for a person on held-out rows", head, lines, range(1, 4))
+    table = PageTable("Cases for a person on held-out rows", head, lines, range(1, 4))
     return Referral(sentence, table)
 
 
-def _groups(data: ReportData) -> Table | None:
+def _groups(data: ReportData) -> PageTable | None:
     """Figures by group on held-out rows."""
     figures = data.by_group
     if figures is None or data.by is None:
@@ -291,7 +291,7 @@ def _groups(data: ReportData) -> Table | None:
     head, lines = group_rows(figures, data.classes[k])
     lines = [[shortened(line[0], 40), *line[1:]] for line in lines]
     head = [shortened(title, 60) for title in head]
-    return Table(f"By {shortened(data.by[0], 40)}, on held-out rows", head, lines, range(1, 8))
+    return PageTable(f"By {shortened(data.by[0], 40)}, on held-out rows", head, lines, range(1, 8))
 
 
 # --- threshold ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from softsplit.fitted.model import TreeModel, holder_of
 from softsplit.reading.leaf_formulas import target_name
 from softsplit.reading.outline import answer_words
 from softsplit.report.drawing import tree_svg
-from softsplit.report.pages import Table, asset, render
+from softsplit.report.pages import PageTable, asset, render
 from softsplit.support.messages import shortened, visible
 from softsplit.support.numbers import number
 
@@ -38,13 +38,13 @@ class NotebookLimits:
 SHOWN = NotebookLimits()
 
 
-class Asked(NamedTuple):
+class AskedQuestion(NamedTuple):
     """A question on the way of a row: its answer, and what decides it."""
 
     number: int
     condition: str
     answer: str
-    terms: Table | None
+    terms: PageTable | None
 
 
 def tree_html(estimator: Any) -> str:
@@ -86,7 +86,7 @@ def explanation_html(explanation: Explanation) -> str:
     return _box(
         "explanation", explanation=explanation, chances=chances[: SHOWN.bars],
         asked=[_asked(by_branch[branch], words) for branch in explanation.path],
-        changes=Table(alone, head, rows, (1, 2)) if rows else None,
+        changes=PageTable(alone, head, rows, (1, 2)) if rows else None,
     )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def path_html(path: Any) -> str:
         model = point.classifier.tree_
         names = [visible(model.column_names[j]) for j in point.selected_features]
         trees.append((", ".join(names), _drawing(model)))
-    return _box("path", points=Table("Trees of the path", head, rows, range(1, 5)), trees=trees)
+    return _box("path", points=PageTable("Trees of the path", head, rows, range(1, 5)), trees=trees)
 
 
 def _box(kind: str, **values: Any) -> str:
@@ -120,7 +120,7 @@ def _drawing(model: TreeModel) -> Markup:
     return tree_svg(model, None, "Drawing of a tree")
 
 
-def _asked(reading: BranchReading, words: tuple[str, str]) -> Asked:
+def _asked(reading: BranchReading, words: tuple[str, str]) -> AskedQuestion:
     sure = reading.left if reading.answer else 1 - reading.left
     answer = f"{words[0] if reading.answer else words[1]}, with {100 * sure:.3g} %"
     terms = None
@@ -133,7 +133,7 @@ def _asked(reading: BranchReading, words: tuple[str, str]) -> Asked:
         head = ["feature", "value", *(["points"] if summed else [])]
         said = reading.answers[not reading.answer]
         answer = f"{number(reading.total, 6)} points, {said}" if summed else said
-        terms = Table("Its values", head, rows, (1, 2)[: len(head) - 1])
+        terms = PageTable("Its values", head, rows, (1, 2)[: len(head) - 1])
     elif reading.contributions:
         rows = [
             [visible(term.name), term.told, _towards(term.log_odds, words)]
@@ -141,8 +141,8 @@ def _asked(reading: BranchReading, words: tuple[str, str]) -> Asked:
         ]
         rows.append(["an average row", "", _towards(reading.base_log_odds, words)])
         head = ["feature", "value", "pulls towards"]
-        terms = Table("What decides it (log-odds)", head, rows, (1, 2))
-    return Asked(reading.number, reading.condition, answer, terms)
+        terms = PageTable("What decides it (log-odds)", head, rows, (1, 2))
+    return AskedQuestion(reading.number, reading.condition, answer, terms)
 
 
 def _value(value: float | str) -> str:

@@ -23,7 +23,7 @@ from softsplit.report.case import (
 )
 from softsplit.report.drawing import tree_svg
 from softsplit.report.number_figures import FOLDS, NumberReport, judged_rows
-from softsplit.report.pages import Table, page, percent
+from softsplit.report.pages import PageTable, page, percent
 from softsplit.report.same_tree import training_line, tree_line
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import number_targets, refuse_lengths
@@ -141,15 +141,15 @@ def error_charts(report: NumberReport) -> list[charts.Chart]:
         for axis in (*charts.square_axes((low, high), (low, high)),
                      charts.square_axes(y=(-reach, reach))[1])
     ]  # fmt: skip
-    level = charts.Line("diagonal", np.array([low, high]), np.zeros(2))
+    level = charts.ChartLine("diagonal", np.array([low, high]), np.zeros(2))
     return [
         charts.Chart(
             "Predicted against observed", across, f"observed{word}", plain[0], plain[1],
-            [level._replace(y=level.x)], dots=charts.Line("dots", said / unit, true / unit),
+            [level._replace(y=level.x)], dots=charts.ChartLine("dots", said / unit, true / unit),
         ),
         charts.Chart(
             "Residuals: observed minus predicted", across, f"residual{word}", plain[0], plain[2],
-            [level], dots=charts.Line("dots", said / unit, residuals / unit),
+            [level], dots=charts.ChartLine("dots", said / unit, residuals / unit),
         ),
     ]  # fmt: skip
 
@@ -161,7 +161,7 @@ def _ends(values: FloatArray) -> tuple[float, float]:
     return float(np.floor(low / step) * step), float(np.ceil(high / step) * step) or step
 
 
-def leaf_table(report: NumberReport) -> Table:
+def leaf_table(report: NumberReport) -> PageTable:
     """Error by leaf."""
     head = ["leaf", "rows", "mean", "typically off by", "mean residual"]
     if report.half_widths is not None:
@@ -173,7 +173,7 @@ def leaf_table(report: NumberReport) -> Table:
         if leaf.half is not None and leaf.within is not None:
             cells += [f"\N{PLUS-MINUS SIGN} {written(leaf.half, 2)}", percent(leaf.within, 0)]
         rows.append(cells)
-    return Table("Error by leaf", head, rows, range(1, len(head)))
+    return PageTable("Error by leaf", head, rows, range(1, len(head)))
 
 
 def _column_shares(report: NumberReport) -> Sequence[tuple[str, float]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from softsplit.estimators.alternatives import Alternative
 from softsplit.estimators.stability import Stability
 from softsplit.report.drawing import tree_outline, tree_svg
-from softsplit.report.pages import Table, percent
+from softsplit.report.pages import PageTable, percent
 from softsplit.support.messages import counted, shortened, visible
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def _title(alternative: Alternative) -> str:
     return f"{names}; {questions}, {counted(alternative.n_terms, 'term')}; {alternative.gap_words}"
 
 
-def recurring(stability: Stability | None) -> list[Table]:
+def recurring(stability: Stability | None) -> list[PageTable]:
     """How often features, pairs and questions come back."""
-    tables: list[Table] = []
+    tables: list[PageTable] = []
     if stability is None:
         return tables
     for what, title in (
@@ -68,5 +68,5 @@ def recurring(stability: Stability | None) -> list[Table]:
             for key, share in list(shares.items())[:SHOWN_SHARES]
         ]
         if rows:
-            tables.append(Table(title, [what, "share", "in the tree"], rows, (1,)))
+            tables.append(PageTable(title, [what, "share", "in the tree"], rows, (1,)))
     return tables

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of texts; the first cell of a row is its head.
 
     Attributes

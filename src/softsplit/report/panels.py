@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
-from softsplit.report.pages import Table, percent, with_interval
+from softsplit.report.pages import PageTable, percent, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.report.same_tree import fit_options, strength_of, training_line, tree_line
 from softsplit.support.messages import counted, shortened
@@ -74,7 +74,7 @@ class Panel:
     walks: bool
     facts: list[Fact]
     features: list[FeatureShare]
-    confusion: Table | None
+    confusion: PageTable | None
     lines: PythonLines
 
 
@@ -187,7 +187,7 @@ def _level_directions(model: TreeModel, variable: Variable, columns: list[int]) 
     return f"({', '.join(directions)})" if directions else None
 
 
-def _confusion(data: ReportData, point: int) -> Table | None:
+def _confusion(data: ReportData, point: int) -> PageTable | None:
     """Held-out rows by their true and their predicted class; None for a tree not judged."""
     counts = data.confusion(point)
     if counts is None:
@@ -200,10 +200,10 @@ def _confusion(data: ReportData, point: int) -> Table | None:
         for k, (name, row) in enumerate(zip(names, counts, strict=True))
     ]
     caption = "Held-out rows, by true class (rows) and predicted class (columns)"
-    return Table(caption, ["class", *names, "right"], rows, range(1, len(names) + 2), True)
+    return PageTable(caption, ["class", *names, "right"], rows, range(1, len(names) + 2), True)
 
 
-def _rates(data: ReportData, counts: NDArray[np.int64]) -> Table:
+def _rates(data: ReportData, counts: NDArray[np.int64]) -> PageTable:
     """For many classes: how often each is right, and what it is mostly taken for."""
     rows = []
     for k, row in enumerate(counts):
@@ -213,7 +213,7 @@ def _rates(data: ReportData, counts: NDArray[np.int64]) -> Table:
         rate = percent(row[k] / max(row.sum(), 1), 0)
         rows.append([shortened(data.classes[k]), f"{row.sum():,}", rate, taken])
     head = ["class", "rows", "right", "mostly taken for"]
-    return Table("Held-out rows, by class", head, rows, (1, 2))
+    return PageTable("Held-out rows, by class", head, rows, (1, 2))
 
 
 def _lines(data: ReportData, point: int) -> PythonLines:

@@ -11,7 +11,7 @@ from softsplit.fitted.rates import RateRecord
 from softsplit.problem.rates import RateRequirement
 from softsplit.report.charts import Chart, bounds_chart
 from softsplit.report.metrics import Interval, mean_interval, share
-from softsplit.report.pages import Table, percent, with_interval
+from softsplit.report.pages import PageTable, percent, with_interval
 from softsplit.report.report_data import ReportData
 from softsplit.selection.assessment import Assessment
 from softsplit.support.arrays import FloatArray
@@ -20,7 +20,7 @@ from softsplit.support.arrays import FloatArray
 class Requirement(NamedTuple):
     """A requirement: rates of its groups, and a sentence about them."""
 
-    rates: Table
+    rates: PageTable
     sentence: str
 
 
@@ -34,7 +34,7 @@ class Requirements:
 
     listed: list[Requirement]
     compared: bool
-    bounds: Table | None = None
+    bounds: PageTable | None = None
     chart: Chart | None = None
 
 
@@ -51,7 +51,7 @@ def requirements(data: ReportData) -> Requirements:
     return Requirements(listed, True, *_bounds(data))
 
 
-def _bounds(data: ReportData) -> tuple[Table | None, Chart | None]:
+def _bounds(data: ReportData) -> tuple[PageTable | None, Chart | None]:
     """Accuracy and differences of rates on held-out rows, against the bound."""
     assessment, own = data.assessment, data.assessment.trees[data.chosen]
     given = (
@@ -77,7 +77,7 @@ def _bounds(data: ReportData) -> tuple[Table | None, Chart | None]:
     head = ["bound", "accuracy, held out", "difference, expected", "difference, decided"]
     title = "Accuracy against the bound, on held-out rows"
     chart = bounds_chart(title, drawn) if len(bounds) == 1 else None
-    return Table(title, head, rows, range(1, 4)), chart
+    return PageTable(title, head, rows, range(1, 4)), chart
 
 
 def _largest_difference(judged: Assessment, values: FloatArray) -> float:
@@ -92,7 +92,7 @@ def _largest_difference(judged: Assessment, values: FloatArray) -> float:
     return max(differences)
 
 
-def _rates(data: ReportData, record: RateRecord, required: RateRequirement | None) -> Table:
+def _rates(data: ReportData, record: RateRecord, required: RateRequirement | None) -> PageTable:
     rows = []
     held = _held_out(data, required) if required is not None else {}
     for n, name in enumerate(record.groups):
@@ -105,7 +105,7 @@ def _rates(data: ReportData, record: RateRecord, required: RateRequirement | Non
         )  # fmt: skip
     head = ["group", "rows", "expected, training", "decided, training"]
     head += ["expected, held out", "decided, held out"]
-    return Table(f"{record.name}, {record.bound}", head, rows, range(1, 6))
+    return PageTable(f"{record.name}, {record.bound}", head, rows, range(1, 6))
 
 
 def _held_out(data: ReportData, required: RateRequirement) -> dict[str, tuple[Interval, Interval]]:

@@ -12,7 +12,7 @@ from softsplit.reading.outline import answer_words, outline
 from softsplit.report.charts import PathChart, path_chart
 from softsplit.report.measures import class_sentence, verdict
 from softsplit.report.metrics import Interval
-from softsplit.report.pages import Table, percent, with_interval
+from softsplit.report.pages import PageTable, percent, with_interval
 from softsplit.report.panels import Panel, headline, panel, strength_text
 from softsplit.report.report_data import ReportData
 from softsplit.support.messages import counted, shortened
@@ -33,7 +33,7 @@ class Card(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Summary:
+class SummaryPart:
     """The part "In short"."""
 
     cards: list[Card]
@@ -41,7 +41,7 @@ class Summary:
     verdict: str
 
 
-def summary(data: ReportData) -> Summary:
+def summary(data: ReportData) -> SummaryPart:
     """What the page says first."""
     cards = []
     if data.watched is not None:
@@ -73,7 +73,7 @@ def summary(data: ReportData) -> Summary:
     used = f"{len(data.tree.selected_features_)} of {data.n_variables}"
     cards.append(Card("features used", used, f"in {counted(questions, 'question')}"))
     classes = None if data.edited else class_sentence(data, data.chosen)
-    return Summary(cards, classes, verdict(data))
+    return SummaryPart(cards, classes, verdict(data))
 
 
 def _share_card(name: str, share: Interval | None, digits: int = 1) -> Card:
@@ -91,7 +91,7 @@ class Explorer:
     rule: str
     panels: list[Panel]
     chart: PathChart | None
-    path: Table
+    path: PageTable
 
 
 def explorer(data: ReportData) -> Explorer:
@@ -130,7 +130,7 @@ def rule_sentence(data: ReportData) -> str:
     )
 
 
-def _path_table(data: ReportData) -> Table:
+def _path_table(data: ReportData) -> PageTable:
     rows = []
     for i, tree in enumerate(data.trees):
         mark = " (chosen)" if i == data.chosen else ""
@@ -143,14 +143,14 @@ def _path_table(data: ReportData) -> Table:
             ]
         )  # fmt: skip
     head = ["tree", "strength", data.measure, "features", "coefficients"]
-    return Table("Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
+    return PageTable("Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
 
 
 class TableData(NamedTuple):
     """Classes with their rows and shares, and the columns of a table."""
 
     classes: list[tuple[str, int, float]]
-    columns: Table
+    columns: PageTable
 
 
 def table_data(data: ReportData) -> TableData:
@@ -161,7 +161,7 @@ def table_data(data: ReportData) -> TableData:
         for name, count in zip(data.classes[:OPEN_ROWS], counts, strict=False)
     ]
     head = ["column", "kind", "values", "missing"]
-    return TableData(classes, Table("Columns of the table", head, _column_rows(data), (3,)))
+    return TableData(classes, PageTable("Columns of the table", head, _column_rows(data), (3,)))
 
 
 def _column_rows(data: ReportData) -> list[list[str]]:
@@ -222,8 +222,8 @@ GLOSSARY = {
     "95 % or more.",
     "feature": "A column of the table that the tree may use. A column of text is one feature, "
     "whatever the number of its levels; a question may weigh each level by itself.",
-    "term": "One summand of a question. A feature that bends or has levels has several; max_terms "
-    "limits the features.",
+    "term": "One summand of a question. A feature that bends or has levels has several; limits of "
+    "terms count features.",
     "strength": "How much a feature and a coefficient must improve the fit to stay in the tree. "
     "A weak penalty keeps many, a strong one few.",
     "steepness": "How quickly a question passes from one answer to the other.",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from softsplit.solvers.expected_deviance.frame import Frame, NumberRows
 from softsplit.solvers.expected_deviance.path import (
-    PathPoint,
+    RemovalPoint,
     TreeLimits,
     best_point,
     elimination_path,
@@ -307,7 +307,7 @@ class _Fold:
             found[depth, strength] = known[id(point)]
         return found
 
-    def _judged(self, point: PathPoint) -> HeldOut:
+    def _judged(self, point: RemovalPoint) -> HeldOut:
         problem, frame = self.problem, self.frame
         walk = walk_of(problem, point.tree, self.settings.min_leaf_rows)
         scores, leaves = walk.scores(self.lines)

@@ -32,7 +32,7 @@ from softsplit.solvers.expected_deviance.frame import NumberRows as NumberRows  
 from softsplit.solvers.expected_deviance.path import best_point, elimination_path
 from softsplit.solvers.expected_deviance.problem import SoftTree
 from softsplit.solvers.expected_deviance.starts import Starts
-from softsplit.solvers.expected_deviance.walk import Walk, walk_of
+from softsplit.solvers.expected_deviance.walk import WalkedTree, walk_of
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.leaf_families import LeafFamily
 from softsplit.tree.leaf_functions import LeafFunctions
@@ -187,7 +187,7 @@ def fit_numbers(
     )  # fmt: skip
 
 
-def in_units(frame: Frame, columns: NDArray[np.intp], walk: Walk) -> NumberTree:
+def in_units(frame: Frame, columns: NDArray[np.intp], walk: WalkedTree) -> NumberTree:
     """Return a walk and its soft tree in the units of the table."""
     hard, n = walk.tree, walk.tree.n_branches
     held = columns[hard.columns]

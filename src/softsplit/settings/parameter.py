@@ -25,7 +25,7 @@ Documented = TypeVar("Documented", bound=type)
 
 
 @dataclass(frozen=True)
-class Option:
+class CliOption:
     """How a parameter, or a part of it, is given on the command line.
 
     Attributes
@@ -61,7 +61,7 @@ def parameter(
     default: Any,
     help: str = "",
     kind: Any = str,
-    *more: Option,
+    *more: CliOption,
     check: Callable[[str, Any], Any] | None = None,
     flag: str = "",
     given: Any = None,
@@ -74,7 +74,7 @@ def parameter(
     option is called as the parameter, if no ``flag`` is given; ``given`` is its default, and
     ``more`` are further options for parts of the parameter.
     """
-    own = [Option(flag, help, kind, default=given, **option)] if help else []
+    own = [CliOption(flag, help, kind, default=given, **option)] if help else []
     return field(default=default, metadata={"options": (*own, *more), "check": check})
 
 
@@ -93,7 +93,7 @@ def parameters(*tables: type) -> list[Field[Any]]:
     return list(fields_by_name.values())
 
 
-def options(*tables: type) -> Iterator[tuple[Field[Any], Option]]:
+def options(*tables: type) -> Iterator[tuple[Field[Any], CliOption]]:
     """Yield the options of the command line, each with its parameter."""
     for item in parameters(*tables):
         for option in item.metadata.get("options", ()):

@@ -21,7 +21,7 @@ from softsplit.settings.checks import (
     run_count,
     truth,
 )
-from softsplit.settings.parameter import DATA, REQUIREMENTS, RUN, Option, parameter
+from softsplit.settings.parameter import DATA, REQUIREMENTS, RUN, CliOption, parameter
 from softsplit.support.arguments import positive_integer, positive_number
 
 LOSSES = ("log", "cost")
@@ -190,20 +190,20 @@ class ColumnParameters:
         "Kind of one column: number, category, 'ordered: low < mid < high', 'date: hour, "
         "weekday', 'date since OTHER', keep or drop; may be repeated.",
         list,
-        Option("--drop", "Columns to ignore, separated by commas; may be repeated.", list, DATA),
-        Option(
+        CliOption("--drop", "Columns to ignore, separated by commas; may be repeated.", list, DATA),
+        CliOption(
             "--keep",
             "Columns to use that look like identifiers, free text or constants.",
             list,
             DATA,
         ),
-        Option(
+        CliOption(
             "--categorical",
             "Columns of numbers that are categories. Text columns always are.",
             list,
             DATA,
         ),
-        Option(
+        CliOption(
             "--date",
             "Columns of dates; 2026-11-16, 16.11.2026 and the like are recognised without it.",
             list,
@@ -265,28 +265,28 @@ class ColumnParameters:
         "(demographic parity); COLUMN>NUMBER=BOUND compares values up to a number and above it. "
         "May be repeated.",
         list,
-        Option(
+        CliOption(
             "--equal-opportunity",
             "The same among the rows of the favourable class.",
             list,
             REQUIREMENTS,
             metavar="COLUMN=BOUND",
         ),
-        Option(
+        CliOption(
             "--equalized-odds",
             "The same among the rows of each class.",
             list,
             REQUIREMENTS,
             metavar="COLUMN=BOUND",
         ),
-        Option(
+        CliOption(
             "--favourable",
             "The class whose rates are compared; the second of two, if not given.",
             str,
             REQUIREMENTS,
             metavar="CLASS",
         ),
-        Option(
+        CliOption(
             "--sensitive-only",
             "Column that defines groups but is not a feature; may be repeated.",
             list,
@@ -429,7 +429,7 @@ class SingleTreeParameters:
         "auto",
         "Penalty of each feature, as global_strength in Python; chosen if not given.",
         float,
-        Option(
+        CliOption(
             "--scope",
             "What is penalised: features, and coefficients at a quarter of the price (size), "
             "features (global), single coefficients (local), or both at one price (both). "

@@ -26,7 +26,7 @@ from softsplit.engines.samples import Samples
 from softsplit.fitted.row_pass import RowPlan
 from softsplit.fitted.walk import FEW_CELLS, Walk
 from softsplit.points.fits import fit_counts, fit_steps
-from softsplit.points.likelihood import Gate, Rows, derivatives, fit_gate
+from softsplit.points.likelihood import Gate, GateRows, derivatives, fit_gate
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, counting, exponential
@@ -333,7 +333,7 @@ def _points() -> None:
     """Fit the gate and the points of a question on a few rows."""
     ones, sums = np.ones(4), np.arange(4.0)
     shares = np.eye(2)[np.arange(4) % 2]
-    rows = Rows(0.5 * np.ones((4, 2)), shares - 0.5, shares, ones)
+    rows = GateRows(0.5 * np.ones((4, 2)), shares - 0.5, shares, ones)
     gate = fit_gate(rows, sums, Gate(0.0, 1.0, np.inf), 1.0, 1.0, 1)
     derivatives(rows, sums, gate)
     fit_steps(sums, ones, np.arange(4), 2, 1.0, 1, 0)

@@ -30,7 +30,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, compiled_uncounted
 
 
-class Terms(NamedTuple):
+class AddedTerms(NamedTuple):
     """What is added to the loss; all arrays C-contiguous."""
 
     group_totals: FloatArray  # (n_groups,)
@@ -159,7 +159,7 @@ class RemoteObjective:
         leaf_values: FloatArray,
         outer: int,
         steepness: float,
-        terms: Terms,
+        terms: AddedTerms,
         free: NDArray[np.bool_],
     ) -> None:
         self.rows, self.table, self.leaf_values = rows, table, leaf_values

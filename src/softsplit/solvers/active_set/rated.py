@@ -23,7 +23,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.problem.rates import RateLimits
-from softsplit.solvers.active_set.objective import RemoteObjective, Terms
+from softsplit.solvers.active_set.objective import AddedTerms, RemoteObjective
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities, node_reach, node_values
 
@@ -60,7 +60,7 @@ class RatedObjective(RemoteObjective):
         table: FloatArray,
         leaf_values: FloatArray,
         steepness: float,
-        terms: Terms,
+        terms: AddedTerms,
         free: NDArray[np.bool_],
         rows: RowEngine | None = None,
     ) -> None:

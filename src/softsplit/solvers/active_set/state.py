@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.solvers.active_set.faces import Sparse
-from softsplit.solvers.active_set.objective import Terms
+from softsplit.solvers.active_set.objective import AddedTerms
 from softsplit.support.arrays import FloatArray
 
 NEVER = 1_000_000_000
@@ -67,7 +67,7 @@ POLISH_NEWTON = POLISH._replace(newton_from=0)
 class Added(NamedTuple):
     """What is added to the loss of the rows."""
 
-    terms: Terms
+    terms: AddedTerms
     sparse: Sparse
 
 

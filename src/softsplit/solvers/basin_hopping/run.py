@@ -21,7 +21,7 @@ from softsplit.solvers.active_set.descent import (
     forget,
 )
 from softsplit.solvers.active_set.faces import Sparse
-from softsplit.solvers.active_set.objective import RemoteObjective, Terms, rate_terms
+from softsplit.solvers.active_set.objective import AddedTerms, RemoteObjective, rate_terms
 from softsplit.solvers.active_set.rated import RatedObjective
 from softsplit.solvers.active_set.state import (
     CALLS,
@@ -95,7 +95,7 @@ class DescentRun:
             bounds = bounds.restrict(branches=self._branches)
         low, high = bounds.splits
         self._bounds = low.ravel(), high.ravel()
-        self._terms = Terms(
+        self._terms = AddedTerms(
             problem.rows.group_totals,
             problem.minimum_rates,
             np.zeros(self.n_rates),
@@ -272,7 +272,7 @@ class DescentRun:
         leaf_values: FloatArray,
         loss: Loss,
         steepness: float,
-        terms: Terms,
+        terms: AddedTerms,
         rows: RowEngine | None,
         limits: DescentLimits,
     ) -> None:
@@ -305,7 +305,7 @@ class DescentRun:
         return self.passes if self.passes.outer == outer else self.passes._replace(outer=outer)
 
     @staticmethod
-    def _without_branches(passes: Passes, terms: Terms) -> float:
+    def _without_branches(passes: Passes, terms: AddedTerms) -> float:
         """Loss and rate terms where no branch is free."""
         block, value = passes.rows, passes.rows.cost_constant
         if terms.rate_weight > 0:

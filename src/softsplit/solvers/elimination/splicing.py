@@ -63,7 +63,7 @@ ROUNDS, COMPARED_ROUNDS = 12, 5
 """Most exchanges, and where trees are only compared."""
 
 
-class Term(NamedTuple):
+class SplicedTerm(NamedTuple):
     """Coefficients that leave a tree together: a group of columns in some branches.
 
     Attributes
@@ -200,8 +200,8 @@ class Splicing:
         return tree.saturate(*min(steps)[1:]) if steps else tree
 
     def _cheapest(
-        self, tree: SupportTree, wanted: Sequence[tuple[Sequence[Term], int]]
-    ) -> list[Term]:
+        self, tree: SupportTree, wanted: Sequence[tuple[Sequence[SplicedTerm], int]]
+    ) -> list[SplicedTerm]:
         """Return, of each list of terms, so many of least cost that required variables can spare.
 
         Costs are exact for the cheapest by an estimate; the others are left out.
@@ -209,12 +209,12 @@ class Splicing:
         rows = self.descents.on(tree)
         known = routed(tree.vector, rows, tree.shape)
         estimates = tree.support * quadratic_costs(tree.splits, rows, *known[1:4])
-        cheapest: list[Term] = []
+        cheapest: list[SplicedTerm] = []
         for terms, count in wanted:
             terms = [t for t in terms if keeps_required(without(tree, [t]), self._rules)]
             places = [_place(tree, term) for term in terms]
             order = np.argsort([estimates[place].sum() for place in places], kind="stable")
-            exact: list[Term] = []
+            exact: list[SplicedTerm] = []
             for at in order[: 2 * count + 4].tolist():
                 out = np.zeros_like(tree.support)
                 out[places[at]] = tree.support[places[at]]
@@ -239,11 +239,11 @@ class Splicing:
                     return saturate_idle(self.descents, exchanged).compact(), lower
         return None
 
-    def _leaving(self, tree: SupportTree) -> list[Term]:
+    def _leaving(self, tree: SupportTree) -> list[SplicedTerm]:
         """Return the cheapest features of a tree that may have no more, and the cheapest terms of
         its full questions."""
         size, limits = tree.tree_size, self.limits
-        leaving: list[Term] = []
+        leaving: list[SplicedTerm] = []
         if limits.features is not None and size.features >= limits.features:
             leaving += self._cheapest(tree, [(_features(tree), TRIED_OUT)])
         if limits.terms is not None and size.terms >= limits.terms:
@@ -251,7 +251,7 @@ class Splicing:
             leaving += self._cheapest(tree, [([t for own in full for t in own], TRIED_OUT)])
         return sorted(leaving)
 
-    def _entered(self, tree: SupportTree, out: Term) -> Iterator[SupportTree]:
+    def _entered(self, tree: SupportTree, out: SplicedTerm) -> Iterator[SupportTree]:
         """Yield ``tree``, which ``out`` has left, with each of the best other features there.
 
         1. Branches that a feature may enter: all where a whole feature has left, else those of the
@@ -319,31 +319,31 @@ def _homes(tree: SupportTree) -> NDArray[np.integer]:
     return tree.columns if tree.groups is None else tree.groups.of[tree.columns]
 
 
-def _features(tree: SupportTree) -> list[Term]:
+def _features(tree: SupportTree) -> list[SplicedTerm]:
     """All features of a tree."""
     homes = _homes(tree)
-    terms: list[Term] = []
+    terms: list[SplicedTerm] = []
     for group in np.unique(homes[tree.support.any(axis=0)]).tolist():
         branches = np.flatnonzero(tree.support[:, homes == group].any(axis=1))
-        terms.append(Term(0.0, group, tuple(branches.tolist()), True))
+        terms.append(SplicedTerm(0.0, group, tuple(branches.tolist()), True))
     return terms
 
 
-def _terms_by_branch(tree: SupportTree) -> list[list[Term]]:
+def _terms_by_branch(tree: SupportTree) -> list[list[SplicedTerm]]:
     """All terms of each branch."""
     homes = _homes(tree)
     return [
-        [Term(0.0, group, (branch,), False) for group in np.unique(homes[kept]).tolist()]
+        [SplicedTerm(0.0, group, (branch,), False) for group in np.unique(homes[kept]).tolist()]
         for branch, kept in enumerate(tree.support)
     ]
 
 
-def _place(tree: SupportTree, term: Term) -> tuple[NDArray[np.intp], ...]:
+def _place(tree: SupportTree, term: SplicedTerm) -> tuple[NDArray[np.intp], ...]:
     """Index of the coefficients of a term among those of the tree."""
     return np.ix_(np.array(term.branches), np.flatnonzero(_homes(tree) == term.group))
 
 
-def without(tree: SupportTree, terms: Sequence[Term]) -> SupportTree:
+def without(tree: SupportTree, terms: Sequence[SplicedTerm]) -> SupportTree:
     """Return ``tree`` without some of its terms."""
     support = tree.support.copy()
     for term in terms:

@@ -50,7 +50,7 @@ class TreeLimits:
 
 
 @dataclass(frozen=True)
-class PathPoint:
+class RemovalPoint:
     """A tree of a path, its objective without the price of its size, and its size."""
 
     tree: SoftTree
@@ -64,10 +64,10 @@ def elimination_path(
     depth: int,
     limits: TreeLimits | None = None,
     check: Callable[[], None] = lambda: None,
-) -> list[PathPoint]:
+) -> list[RemovalPoint]:
     """Return the points of the paths from the best starts with ``depth`` levels."""
     limits, problem = limits or TreeLimits(), starts.problem
-    points: list[PathPoint] = []
+    points: list[RemovalPoint] = []
     for start in starts.race(depth, check)[:PATHS]:
         tree = start.tree
         while True:
@@ -75,7 +75,7 @@ def elimination_path(
             # 1. Refit, and keep the point.
             tree, value = descend(problem, tree, REFIT_STEPS, REFIT_DECREASE, check)
             size = tree.size(problem)
-            points.append(PathPoint(tree, value, size, limits.allow(problem, tree)))
+            points.append(RemovalPoint(tree, value, size, limits.allow(problem, tree)))
             # 2. Remove the cheapest parts.
             if not tree.support.any():
                 break
@@ -90,7 +90,7 @@ def _share(size: float) -> float:
     return 0.25 if size > 90 else 0.13
 
 
-def best_point(points: Sequence[PathPoint], strength: float) -> PathPoint:
+def best_point(points: Sequence[RemovalPoint], strength: float) -> RemovalPoint:
     """Return the allowed point of least value with the price of its size."""
     allowed = [point for point in points if point.allowed] or [points[-1]]
     return min(allowed, key=lambda point: point.value + strength * point.size)

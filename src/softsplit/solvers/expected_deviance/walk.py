@@ -26,7 +26,7 @@ NEWTON_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class WalkedTree:
     """A tree whose rows take one way each.
 
     ``low`` and ``high`` bound the scores of each leaf, ``rows`` is the weight of its rows,
@@ -59,7 +59,7 @@ class Walk:
         return np.clip(scores, self.low[leaves], self.high[leaves]), leaves
 
 
-def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walk:
+def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> WalkedTree:
     """Return the walk of a soft tree."""
     tree = with_enough_rows(problem, tree, least_rows)
     n, targets = tree.n_branches, problem.targets
@@ -72,7 +72,7 @@ def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walk:
     low, high, rows, deviance, scale = np.zeros((5, tree.n_leaves))
     for leaf in np.flatnonzero(tree.alive).tolist():
         some = np.flatnonzero(leaves == leaf)
-        part = _Leaf(problem, lines[:, some], some, slope)
+        part = _LeafRows(problem, lines[:, some], some, slope)
         line, kept = part.fitted(matrix[n + leaf], free[n + leaf], problem.signs[tree.columns])
         matrix[n + leaf], free[n + leaf] = line, kept
         scores = line[:-1] @ part.lines + line[-1]
@@ -83,7 +83,7 @@ def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walk:
         away = part.y - problem.family.prediction(scores + part.offset)
         scale[leaf] = np.sqrt(part.weight @ away**2 / rows[leaf])
     hard = SoftTree(tree.columns, matrix, free)
-    return Walk(hard, low, high, rows, deviance, scale, tree, _bounds(problem, tree))
+    return WalkedTree(hard, low, high, rows, deviance, scale, tree, _bounds(problem, tree))
 
 
 def _bounds(problem: NumberProblem, tree: SoftTree) -> tuple[FloatArray, FloatArray]:
@@ -121,7 +121,7 @@ def with_enough_rows(problem: NumberProblem, tree: SoftTree, least: float) -> So
     return tree
 
 
-class _Leaf:
+class _LeafRows:
     """The rows of a leaf."""
 
     def __init__(
