@@ -123,6 +123,7 @@ def leaf_readings(
     product = numbers.family.log_link
     linked = np.exp if product else float
     for leaf, place, share in shares:
+        # 1. The terms of the leaf: coefficient times value, or its factor with a log link.
         terms = []
         for j in leaf_terms(model, leaf):
             slope, home = float(functions.slopes[j, leaf]), int(coding.homes[j])
@@ -136,6 +137,7 @@ def leaf_readings(
                     treated=treated[home],
                 )
             )
+        # 2. Their sum or product, within the bounds of the leaf.
         constant = float(linked(functions.constants[leaf]))
         amounts = [constant, *(term.amount for term in terms)]
         total = math.prod(amounts) if product else sum(amounts)

@@ -237,12 +237,14 @@ def _searched(effect: MonotoneEffect) -> Any:
     spread = np.array([end - begin for begin, end in map(rows.ends, numbers)])
     best: tuple[float, FloatArray] | None = None
     for round_ in range(1 + ROUNDS):
+        # 1. Predictions of all rows at some places of the variable.
         values = _places(low, high, whole, rng)
         falls = np.stack([_said(effect, rows, frame, value) for value in values])
         # the largest value before each place, minus the value there
         excess = np.maximum.accumulate(falls, axis=0) - falls
         worst = excess.max(axis=(0, 2))
         row = int(np.argmax(worst))
+        # 2. The pair of places with the largest fall is kept; a clear one ends the search.
         if worst[row] > ROUNDING and (best is None or worst[row] > best[0]):
             after, i = divmod(int(np.argmax(excess[:, row])), excess.shape[2])
             before = int(np.argmax(falls[: after + 1, row, i]))
@@ -251,7 +253,8 @@ def _searched(effect: MonotoneEffect) -> Any:
             best = float(worst[row]), pair
         if best is not None and best[0] > 1e-3:
             break
-        gradient = np.diff(falls, axis=0).min(axis=(0, 2))  # flat or falling rows lead on
+        # 3. The rows nearest to a fall lead on, with less noise every round.
+        gradient = np.diff(falls, axis=0).min(axis=(0, 2))
         lead = frame[np.argsort(np.minimum(gradient, -worst))[:WORST]]
         frame = lead[rng.integers(len(lead), size=SEARCHED_ROWS)]
         noise = rng.normal(0.0, 0.3 * 0.5**round_, (len(frame), len(numbers)))

@@ -294,16 +294,19 @@ def drop_feature(model: TreeModel, feature: Any) -> tuple[TreeModel, tuple[int, 
         raise ValueError(f"the tree does not use {shown(feature)}.")
     origins = tuple(range(model.topology.n_branches))
     while True:
+        # 1. The next question that uses the feature.
         asking = [q for q in outline(model).questions() if q.split and q.split.features]
         node = next((q for q in asking if set(q.split.features) & set(out)), None)  # type: ignore[union-attr]
         if node is None:
             return model, origins
+        # 2. If it has other terms, the feature counts as its mean there.
         t, gate = node.node, read_gate(model, node.node)
         c = gate.coefficients.copy()
         c[out] = 0.0
         if np.any(c):
             model = _levelled(model, t, gate, c)
             continue
+        # 3. Else the question goes: to one leaf, or to the side that the mean takes.
         if all(child.split is None for child in node.children):
             model, branches = _as_leaf(model, t)
         else:

@@ -98,7 +98,7 @@ def add_piece(  # type: ignore[no-untyped-def]
         low, high = max(starts[group], first), min(starts[group + 1], last)
         for begin in range(low, high, TILE):
             size = min(TILE, high - begin)
-            # The columns of the tile in double precision.
+            # 1. The columns of the tile in double precision.
             for j in range(n_columns):
                 line, column = lines[j], features[columns[j]]
                 if len(recipe) == 0:
@@ -106,13 +106,13 @@ def add_piece(  # type: ignore[no-untyped-def]
                         line[i] = column[begin + i]
                 else:
                     _scale(column[begin : begin + size], size, recipe[j], line)
-            # z, gates, V upwards, and f with weight f' at the root.
+            # 2. z, gates, V upwards, and f with weight f' at the root.
             _score(splits, thresholds, lines, size, scores)
             for t in range(n_branches):
                 open_gates(scores[t], 0, size, steepness, left[t], right[t], powers, bits)
             lift_values(leaves, left, right, 0, begin, size, values)
             total += chain(values[0], weights, begin, size, outer, reach[0], none, powers, bits)
-            # Downwards with weight f' (``reach``) and with the weight alone (``plain``); slopes
+            # 3. Downwards with weight f' (``reach``) and with the weight alone (``plain``); slopes
             # replace the scores, and their products with the columns are added.
             for i in range(size):
                 plain[0, i] = weights[begin + i]

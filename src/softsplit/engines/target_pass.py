@@ -56,14 +56,14 @@ def _pass_tiles(  # type: ignore[no-untyped-def]
     total = 0.0
     for begin in range(0, n_rows, TILE):
         size = min(TILE, n_rows - begin)
-        # Downwards: gates and reach of all nodes.
+        # 1. Downwards: gates and reach of all nodes.
         for i in range(size):
             reach[0, i] = 1.0
         for t in range(n_branches):
             p, q = left[t], right[t]
             open_gates(scores[t], begin, size, steepness, p, q, powers, bits)
             _part(reach[t], p, q, size, reach[2 * t + 1], reach[2 * t + 2])
-        # Groups: V, f and g, the mass and U of the leaves.
+        # 2. Groups: V, f and g, the mass and U of the leaves.
         for node in range(n_branches, n_nodes):
             for i in range(size):
                 pulls[node, i] = 0.0
@@ -83,7 +83,7 @@ def _pass_tiles(  # type: ignore[no-untyped-def]
                 mass[k, leaf] += _deliver(
                     reach[node, low:high], factors, table[k, leaf], pulls[node, low:high]
                 )
-        # Upwards: U of all nodes, and the slopes.
+        # 3. Upwards: U of all nodes, and the slopes.
         for t in range(n_branches - 1, -1, -1):
             _lift(
                 left[t], right[t], reach[t], pulls[2 * t + 1], pulls[2 * t + 2], steepness,

@@ -140,12 +140,14 @@ class ReadableTree(FittedTree):
         known = Columns(list(map(str, frame.columns)))
         rows, grids, settings = checked_rows(self, X), [], []
         for column in listed:
+            # 1. Values of the column over its range, or all its levels.
             place = known.place("columns", column)
             values = frame.iloc[:, place]
             if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
                 grid = spread_values(values.to_numpy(dtype=float, na_value=np.nan), count)
             else:
                 grid = np.sort(values.dropna().unique())
+            # 2. The features that it becomes for them, and their places among the coded columns.
             asked = frame.iloc[np.zeros(len(grid), dtype=np.intp)].reset_index(drop=True)
             asked[asked.columns[place]] = grid
             read = checked_rows(self, asked if isinstance(X, pd.DataFrame) else asked.to_numpy())

@@ -64,6 +64,7 @@ def printed_functions(
     constants, slopes = functions.constants.copy(), functions.slopes.copy()
     low, high = functions.low.copy(), functions.high.copy()
     for leaf, allowed in enumerate(MOVED * errors):
+        # 1. Constant and slopes in the fewest digits that the rows of the leaf allow.
         here = np.flatnonzero(weights[leaf] > 0)
         constant, own = float(constants[leaf]), slopes[:, leaf]  # a view
         if len(here):
@@ -77,8 +78,10 @@ def printed_functions(
             scores = constant + rows[:, used] @ own[used]
         else:
             own[:], scores = 0.0, np.array([constant])
+        # 2. Bounds of the scores: those of the rows where none are given.
         if not np.isfinite(low[leaf]):
             low[leaf], high[leaf] = scores.min(), scores.max()
+        # 3. The constant, and bounds rounded outwards: as factors with a log link.
         if log_link:
             constants[leaf] = short_slope(constant, allowed, indicator=True)
             for ends, side in ((low, -0.5), (high, 0.5)):

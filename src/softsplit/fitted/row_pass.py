@@ -112,12 +112,13 @@ def row_pass(  # type: ignore[no-untyped-def]
         lines[len(places), i] = -1.0
     for begin in range(0, len(answers), TILE):
         size = min(TILE, len(answers) - begin)
+        # 1. A tile of scaled rows.
         _read(values, first + begin * row_step, row_step, places, low, inverse, lines)
         for k in range(n_columns + 1):
             for i in range(TILE):
                 mixed[k, i] = 0.0
         for leaf in range(n_leaves):
-            # The way to this leaf leaves that to the one before at level ``turn``, to the right.
+            # 2. Its reach: its way leaves that of the leaf before at level ``turn``, to the right.
             turn = 0
             if leaf > 0:
                 turn = depth - 1
@@ -138,11 +139,13 @@ def row_pass(  # type: ignore[no-untyped-def]
                 above, below = reach[level], reach[level + 1]
                 for i in range(TILE):
                     below[i] = above[i] * side[i]
+            # 3. What the leaf adds to each column of the answers.
             arriving = reach[depth]
             for entry in range(leaf_starts[leaf], leaf_starts[leaf + 1]):
                 line, share = mixed[leaf_columns[entry]], leaf_shares[entry]
                 for i in range(TILE):
                     line[i] += share * arriving[i]
+        # 4. Shares of what has arrived.
         total = mixed[n_columns]
         for k in range(n_columns):
             line = mixed[k]

@@ -35,9 +35,11 @@ def walk_lines(  # type: ignore[no-untyped-def]
     total, size = np.empty(TILE), np.empty(TILE)
     for begin in range(0, n_rows, TILE):
         count = min(TILE, n_rows - begin)
+        # 1. All rows of the tile at the root.
         nodes = leaves[begin : begin + count]
         nodes[:] = 0
         for t in range(n_branches):
+            # 2. For each question that rows have reached: the sum, and the size of its terms.
             asked = 0
             for i in range(count):
                 asked += nodes[i] == t
@@ -52,10 +54,12 @@ def walk_lines(  # type: ignore[no-untyped-def]
                     term = coefficient * line[begin + i]
                     total[i] += term
                     size[i] += abs(term)
+            # 3. The side; a sum that misses the threshold by rounding counts as equal to it.
             sign = 1.0 if upwards[t] else -1.0
             for i in range(count):
                 if nodes[i] == t:
                     holds = sign * (total[i] - threshold) > tie * size[i]
                     nodes[i] = 2 * t + 1 if holds else 2 * t + 2
+        # 4. Nodes as leaves.
         for i in range(count):
             nodes[i] -= n_branches

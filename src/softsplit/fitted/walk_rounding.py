@@ -112,6 +112,7 @@ def rounded_walk(
     holds = scores > chosen.cuts[:, None]
     wanted = chosen.classes[arrivals(holds)]
     for t in range(n_branches):
+        # 1. The terms of the question, the weightiest first, and the unit that makes its weight 1.
         size = np.where(coef[t] != 0, np.abs(tree.weights[:, t]), 0.0)
         order = np.argsort(-size, kind="stable")
         used = order[size[order] > zero_threshold]
@@ -123,6 +124,7 @@ def rounded_walk(
         unit = float(coef[t, used[first]])
         unit = unit if np.isnan(given[first]) else unit / float(given[first])
         exact = coef[t, used] / unit
+        # 2. Centre and bound of the sum, in ranks or in the units of the data.
         centre, bound = -intercept[t] / unit, (chosen.cuts[t] - intercept[t]) / unit
         upwards[t], ranked[t] = unit > 0, not scaling.linear
         values = rows.features[used]
@@ -132,6 +134,7 @@ def rounded_walk(
             ranked[t], bound = False, scaling.to_original(int(used[0]), bound)
         if not ranked[t]:
             values = np.array([scaling.restored(int(j), rows.features[j]) for j in used])
+        # 3. What it costs a row that arrives here to change sides.
         at = np.flatnonzero(reached(holds, t))
         sides = [
             chosen.classes[arrivals(holds[:, at], 2 * t + side)] == wanted[at] for side in (1, 2)
@@ -139,6 +142,7 @@ def rounded_walk(
         change = (sides[0].astype(float) - sides[1]) * rows.weights[at]
         slack = MOST_CHANGED * float(rows.weights.sum())
         sign, width = (1.0, -1.0)[unit < 0], 1.0 / (steepness * abs(unit))
+        # 4. The shortest question that keeps the sides.
         curved = [np.flatnonzero(np.isin(used, own)) for own in monotone]
         curved = [own[np.argsort(used[own])] for own in curved if len(own) > 1]
         question = _question(
@@ -146,6 +150,7 @@ def rounded_walk(
         )
         if fixed is not None and not np.isnan(fixed.thresholds[t]):
             question = question._replace(bound=fixed.thresholds[t], centre=fixed.centres[t])
+        # 5. Where rows go now, and the gate on the printed sum.
         printed[t, used], bounds[t] = question.coefficients, question.bound
         above = sign * (question.coefficients @ values - question.bound)
         holds[t] = above > TIE * abs(question.bound)

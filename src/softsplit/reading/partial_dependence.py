@@ -59,6 +59,7 @@ def mean_answers(model: TreeModel, rows: FloatArray, columns: Sequence[SetColumn
     questions = None if walk is None else questions_on_grid(walk, rows, columns)
     for begin in range(0, len(points), at_once):
         some = points[begin : begin + at_once]
+        # 1. All rows with the columns set to each of some points of the grid.
         # A column of the array lies in one piece: those that are not in use are left at zero.
         block = np.zeros((rows.shape[1], len(some) * len(rows))).T
         for j in used:
@@ -67,6 +68,7 @@ def mean_answers(model: TreeModel, rows: FloatArray, columns: Sequence[SetColumn
             values = column.values[[point[number] for point in some]]
             for place, j in enumerate(column.places):
                 block[:, j] = np.repeat(values[:, place], len(rows))
+        # 2. What the tree predicts for them, in the mean.
         if questions is not None and walk is not None:
             predicted = classes_on_grid(walk, questions, some, len(rows)).reshape(-1)
             said = model.predict_proba(block, predicted=predicted)

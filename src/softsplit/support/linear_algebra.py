@@ -82,6 +82,7 @@ def _cholesky(matrix, damping, scale, upper):  # type: ignore[no-untyped-def]
         row[0] += damping * scale[a]
     for begin in range(0, n, 4):
         end = min(begin + 4, n)
+        # 1. Four rows of U, each divided by the root of its diagonal.
         for c in range(begin, end):
             row = upper[c, c:]
             if not row[0] > 0.1 * damping * scale[c]:
@@ -91,6 +92,7 @@ def _cholesky(matrix, damping, scale, upper):  # type: ignore[no-untyped-def]
                 row[b] *= root
             for a in range(c + 1, end):
                 add_line(-upper[c, a], upper[c, a:], upper[a, a:])
+        # 2. Their products off the rows below, in pairs; an odd last row by itself.
         for a in range(end, n - 1, 2):
             _take_four_off_two(upper, begin, a)
         if end < n and (n - end) % 2 == 1:

@@ -91,10 +91,12 @@ def solve_path(
         observer.point_ended(problems[0], front[0])
         # 2. the others, forwards
         for problem in budget.while_left(problems[1:]):
+            # a. From the best trees of the problem before; a search adds to them.
             with one_blas_thread():
                 solutions = [solver.solve(problem, Start(s.parameters), budget) for s in front]
             if thorough:
                 solutions.append(_as_it_is(problem, path[-1], budget))
+            # b. The best tree; the path ends where none as sparse meets the rates.
             if any(solution.status is Status.INTERRUPTED for solution in solutions):
                 budget.stop()
             if thorough:
@@ -103,6 +105,7 @@ def solve_path(
                 best = best_solution(solutions, budget, problem=problem)
             else:  # no tree this sparse meets the rates: keep what was found before
                 break
+            # c. The best trees, which lead on.
             front = distinct([best, *(s for s in solutions if s.status.usable)], keep)
             path.append(best)
             observer.point_ended(problem, best)

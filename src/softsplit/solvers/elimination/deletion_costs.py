@@ -85,14 +85,14 @@ def _route(  # type: ignore[no-untyped-def]
         for t in range(n_branches):
             p, q = left[t, begin:end], right[t, begin:end]
             open_gates(scores[t], begin, size, 1.0, p, q, powers, bits)
-        # upwards: V of every node, V[t] = p V[left child] + (1 - p) V[right child]
+        # 1. upwards: V of every node, V[t] = p V[left child] + (1 - p) V[right child]
         lift_values(GroupTable(leaves, starts), left, right, begin, begin, size, values)
         top, mixed, everywhere = values[0], root[begin:end], reach[0]
         for i in range(size):
             mixed[i] = max(top[i], TINY_PROBABILITY)
             everywhere[i] = 1.0
-        # downwards: reach of the children, and D = reach (V_left - V_right); above leaves V is the
-        # share of the row's class
+        # 2. downwards: reach of the children, and D = reach (V_left - V_right); above leaves V is
+        # the share of the row's class
         for t in range(n_branches):
             p, q = left[t, begin:end], right[t, begin:end]
             here, gain = reach[t], gains[t, begin:end]
@@ -192,7 +192,7 @@ def _loss_increase(  # type: ignore[no-untyped-def]
     for begin in range(0, root.size, TILE):
         end = min(begin + TILE, root.size)
         size = end - begin
-        # new gates p' = F(s - w z); branches that do not use the column keep theirs
+        # 1. new gates p' = F(s - w z); branches that do not use the column keep theirs
         for t in range(first, last):
             p, q, gate = left[t], right[t], gates[t, begin:end]
             if column_weights[t] == 0.0:
@@ -201,7 +201,7 @@ def _loss_increase(  # type: ignore[no-untyped-def]
             else:
                 _shift(scores[t, begin:end], column_weights[t], column[begin:end], shifted)
                 open_gates(shifted, 0, size, 1.0, p, q, powers, bits)
-        # new V': computed anew for several branches, V + D (p' - p) for one
+        # 2. new V': computed anew for several branches, V + D (p' - p) for one
         mixed = root[begin:end]
         if last - first > 1:
             lift_values(GroupTable(leaves, starts), left, right, 0, begin, size, values)

@@ -89,9 +89,11 @@ def descend(x, rows, shrinkage, free, shape, memory, max_iter, decrease, tol):  
             x, rows, shrinkage, free, memory.gradient, scores, mass
         )
     for _ in range(max_iter):
+        # 1. The end: a gradient within the tolerance.
         if counters[ENDED] > 0 or largest(memory.gradient) <= tol:
             counters[ENDED] = 1
             break
+        # 2. A direction of descent; without one the pairs are dropped.
         fall = aim(memory, direction)
         if not fall < 0.0:
             counters[STORED] = 0
@@ -99,7 +101,7 @@ def descend(x, rows, shrinkage, free, shape, memory, max_iter, decrease, tol):  
         length = 1.0
         if counters[STORED] == 0 and memory.inverse.size == 0:
             length = min(1.0, LBFGS.first_move / max(largest(direction), 1e-300))
-        # Backtracking line search until the decrease is sufficient (Armijo).
+        # 3. Backtracking line search until the decrease is sufficient (Armijo).
         value, falls = memory.value[0], False
         for _ in range(LBFGS.max_cuts):
             for i in range(size):
@@ -110,12 +112,13 @@ def descend(x, rows, shrinkage, free, shape, memory, max_iter, decrease, tol):  
                 break
             length *= shorter(value, new, length * fall)
         counters[STEPS] += 1
+        # 4. Without a step of lower value the pairs are dropped, once.
         if not falls:
-            # No step lowers the value: drop the pairs and try again, then end.
             if counters[STORED] == 0:
                 counters[ENDED] = 1
             counters[STORED] = 0
             continue
+        # 5. The step becomes a pair; steps that gain little end the descent.
         keep(x, moved, fresh, memory)
         small = value - new <= decrease * max(abs(new), least)
         counters[STALLED] = counters[STALLED] + 1 if small else 0

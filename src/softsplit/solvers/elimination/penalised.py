@@ -143,15 +143,18 @@ class Penalised:
         alpha = max(float(np.max(np.abs(gradient))) / 0.2, LEAST_ALPHA)
         lowest = past[0]
         for _ in range(max_iter):
+            # 1. A proximal gradient step.
             moved = self._prox(x - gradient / alpha, 1.0 / alpha)
             change = moved - x
             new, fresh = self.smooth(moved)
             total = new + self.sparse(moved)
             size = float(change @ change)
+            # 2. It must be lower than the largest of the last values, or is shortened.
             enough = max(past) - 0.5 * 1e-4 * alpha * size
             if total > enough and alpha < MOST_ALPHA:
                 alpha = min(4.0 * alpha, MOST_ALPHA)
                 continue
+            # 3. The step is taken; the best point is kept.
             curvature = float(change @ (fresh - gradient))
             small = float(np.max(np.abs(change), initial=0.0)) * max(alpha, 1.0) <= tol
             x, value, gradient = moved, new, fresh
@@ -161,7 +164,7 @@ class Penalised:
             self.rows.steps += 1
             if small or size == 0:
                 break
-            # Barzilai and Borwein: alpha = s.y / s.s
+            # 4. Barzilai and Borwein: alpha = s.y / s.s
             alpha = min(max(curvature / size, LEAST_ALPHA), MOST_ALPHA)
 
     def _prox(self, x: FloatArray, step: float) -> FloatArray:

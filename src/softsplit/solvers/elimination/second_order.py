@@ -243,6 +243,7 @@ def _slopes(gates, gains, root, leaves, reach, rows, ridge, parameters):  # type
     size, n_leaves = n_branches * (n_columns + 1), n_branches + 1
     slopes, added = np.empty((parameters.size, n_rows)), np.empty(parameters.size)
     factors = np.empty(n_rows)
+    # sqrt(w) / V, by which every slope is multiplied.
     for i in range(n_rows):
         factors[i] = np.sqrt(rows.weights[i]) / root[i]
     total = 0.0
