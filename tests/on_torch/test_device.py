@@ -19,6 +19,7 @@ from softsplit.on_torch.rows import DeviceRows  # noqa: E402
 from softsplit.support.hinged_table import HingedTable  # noqa: E402
 from softsplit.tree.scaling import fit_scaling  # noqa: E402
 from softsplit.variables import bent_matrix  # noqa: E402
+from softsplit.variables.lookup import Lookup, LookupColumn  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -128,6 +129,27 @@ def test_rows_walk_where_they_are(knots):
     np.add.at(expected, (y, walk.leaves(np.asarray(table), found.scaling)), weight)
     counts = found.rows.arriving(walk, found.scaling)
     assert np.array_equal(counts, expected) and np.count_nonzero(counts) > 4
+
+
+@pytest.mark.parametrize("knots", [0, 3])
+def test_rows_walk_in_points_where_they_are(knots):
+    """Rounded values lie on the edges of steps, also where they are restored from scaled ones."""
+    rng = np.random.default_rng(9)
+    X, y = np.round(rng.normal(size=(60_000, 2)), 1), rng.integers(0, 2, 60_000)
+    table = bent_matrix(X, None, knots, np.ones(len(X))).X if knots else X
+    found = arrive(table, y, 2, np.ones(len(X)), "standard", CPU, counts=np.ones(len(X)))
+    steps = Lookup(points=(0, 2, 3), edges=(-0.3, 0.7))
+    slopes = Lookup(slopes=(1, 3), knots=(0.2,), unit=0.5)
+    lookups = [LookupColumn(steps, 0, None), LookupColumn(slopes, (1 + knots), None)]
+    walk = Walk(
+        np.ones((1, 2)), np.array([2.0]), np.ones(1, dtype=bool), np.zeros(1, dtype=bool),
+        np.zeros((2, 2)), np.zeros(2, dtype=np.intp),
+    )  # fmt: skip
+    points = np.column_stack([steps.values(X[:, 0]), slopes.values(X[:, 1])])
+    expected = np.zeros((2, 2))
+    np.add.at(expected, (y, walk.leaves(points, found.scaling)), 1.0)
+    counts = found.rows.arriving(walk, found.scaling, lookups)
+    assert np.array_equal(counts, expected) and np.all(counts > 0)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

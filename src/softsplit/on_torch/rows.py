@@ -11,7 +11,7 @@ and sums over slabs are added in double precision, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from types import ModuleType
@@ -32,6 +32,7 @@ from softsplit.on_torch.tensor_pass import OUTERS_ON_DEVICE, tensor_sums
 from softsplit.on_torch.walks import arriving
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import LinearScaling
+from softsplit.variables.lookup import LookupColumn
 
 SHARE = 0.8
 """Part of the free memory of a device that rows may take."""
@@ -197,10 +198,18 @@ class DeviceRows(OfSamples):
                 gram += (moves * weights[low : low + GRAM_ROWS]) @ moves.T
         return Metric.of(gram.cpu().numpy())
 
-    def arriving(self, walk: Walk, scaling: LinearScaling) -> FloatArray:
-        """Weight of each group of rows that arrives in each leaf of a walk, all columns here."""
+    def arriving(
+        self,
+        walk: Walk,
+        scaling: LinearScaling,
+        lookups: Sequence[LookupColumn] | None = None,
+    ) -> FloatArray:
+        """Weight of each group of rows that arrives in each leaf of a walk, all columns here.
+
+        With ``lookups`` these are the features of the walk.
+        """
         with enough_memory("a walk of all rows"):
-            return arriving(walk, scaling, self._on_device())
+            return arriving(walk, scaling, self._on_device(), lookups)
 
     def of_group(self, k: int) -> DeviceRows:
         slabs = tuple(slab.of_group(k) for slab in self.slabs)

@@ -16,12 +16,8 @@ from numpy.typing import NDArray
 
 from softsplit.points.readable import readable_counts, readable_cuts
 from softsplit.support.arrays import FloatArray
-from softsplit.variables.lookup import counted_edges
+from softsplit.variables.lookup import DIGITS, counted_edges
 from softsplit.variables.variable import CATEGORY, Cells, Variable
-
-# Digits of training values that count, relative to the largest: the others are errors of scaling.
-DIGITS = 13
-
 
 # Cells of a category of many levels, of about as many rows each.
 GROUPS = 8

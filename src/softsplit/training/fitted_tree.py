@@ -209,7 +209,14 @@ def _counted_in_points(
 ) -> Walk:
     """Return a walk in points with the training rows that arrive in its leaves."""
     work, here = partial(parts.arriving, prepared.scaling, walk), prepared.labelled
-    counts = summed(prepared.problem.rows, work) if here is None else work(here)
+    rows, scaling, lookups = prepared.problem.rows, prepared.scaling, parts.of_numbers
+    there: Callable[..., FloatArray] | None = getattr(rows, "arriving", None)
+    if here is not None:
+        counts = work(here)
+    elif there is not None and lookups is not None and scaling.linear:
+        counts = there(walk, scaling, lookups)
+    else:
+        counts = summed(rows, work)
     return walk.with_counts(counts, gains, prepared.class_factors)
 
 

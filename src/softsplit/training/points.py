@@ -33,7 +33,7 @@ from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach, node_values, split_scores
 from softsplit.tree.scaling import LinearScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects
-from softsplit.variables.lookup import Lookup
+from softsplit.variables.lookup import Lookup, LookupColumn
 from softsplit.variables.variable import CATEGORY, DATE, NUMBER, Cells
 
 # Rows on which points are searched; variables of a table that are all tried as further look-ups.
@@ -94,6 +94,18 @@ class PointedParts:
         """Weight of each class that arrives in each leaf of a walk."""
         rows = Arriving(samples.features, samples.labels, samples.weights)
         return walk.arriving(self.values(scaling, rows), self.scaling)
+
+    @property
+    def of_numbers(self) -> list[LookupColumn] | None:
+        """The look-ups with the columns that they read; None if one is of levels."""
+        columns, variables = [], self.trained.variables
+        for i, lookup in self.lookups:
+            if variables[i].kind not in (NUMBER, DATE):
+                return None
+            own = self.trained.columns_of(i)
+            unknown = int(own[-1]) if variables[i].has_missing else None
+            columns.append(LookupColumn(lookup, int(own[0]), unknown))
+        return columns
 
     def on_all_columns(self, tree: TreeParameters, walk: Walk) -> tuple[TreeParameters, Walk]:
         """Return a tree on the look-ups, and its walk, on the columns of the coding."""

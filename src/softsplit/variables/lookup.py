@@ -33,6 +33,10 @@ MOST_PER_ONE = 20
 LEAST_STEPS = 3
 
 
+# Digits of training values that count, relative to the largest: the others are errors of scaling.
+DIGITS = 13
+
+
 class Counts(NamedTuple):
     """Steps of equal width and height: ``each`` for each full ``width`` above ``start``."""
 
@@ -111,6 +115,14 @@ class Lookup:
         """Return 1 where points only grow with the value, -1 where they only fall, else 0."""
         rise, fall = self.changes
         return int(fall == 0) - int(rise == 0)
+
+
+class LookupColumn(NamedTuple):
+    """The look-up of a number, the column of its value, and that which says where it is missing."""
+
+    lookup: Lookup
+    value: int
+    unknown: int | None
 
 
 def counted_edges(start: float, width: float, steps: int) -> tuple[float, ...]:
