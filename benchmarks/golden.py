@@ -1,7 +1,7 @@
 """Golden results: small fits whose trees must stay the same, to the bit, from version to version.
 
-    python benchmarks/golden.py write FILE
-    python benchmarks/golden.py check [FILE] [--only PATTERN] [--small] [--tolerance 1e-9] [-j N]
+    python benchmarks/golden.py write [--file FILE]
+    python benchmarks/golden.py check [--only PATTERN] [--small] [--tolerance 1e-9] [--jobs N]
 
 A case is a fit through the public interface, on data bundled with scikit-learn or made from a seed.
 For each tree of a case the file holds objective, cost, iterations, status and number of nonzero
@@ -35,11 +35,12 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from common import arguments
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from softsplit import (
@@ -548,28 +549,14 @@ def run_case(name: str) -> Result:
     if case.needs is not None and importlib.util.find_spec(case.needs) is None:
         return {"skipped": f"{case.needs} is not installed"}
     began = time.process_time()
+    if case.needs == "torch":  # sums of tensors depend on the number of threads
+        importlib.import_module("torch").set_num_threads(1)
     try:
-        with warnings.catch_warnings(action="ignore"), one_torch_thread(case.needs == "torch"):
+        with warnings.catch_warnings(action="ignore"):
             trees = case.run()
     except Skipped as reason:
         return {"skipped": str(reason)}
     return {"seconds": round(time.process_time() - began, 2), "trees": trees}
-
-
-@contextmanager
-def one_torch_thread(wanted: bool) -> Iterator[None]:
-    """Sums of tensors depend on the number of threads."""
-    if not wanted:
-        yield
-        return
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def run_cases(names: Sequence[str], jobs: int = 1) -> Iterator[tuple[str, Result]]:
@@ -586,7 +573,7 @@ def machine() -> dict[str, str]:
     import llvmlite.binding
     import numba
 
-    found = {
+    here = {
         "processor": processor_name(),
         "code for": llvmlite.binding.get_host_cpu_name(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -596,10 +583,10 @@ def machine() -> dict[str, str]:
     optional = sorted({case.needs for case in CASES.values() if case.needs is not None})
     for library in (*LIBRARIES, *optional):
         try:
-            found[library] = version(library)
+            here[library] = version(library)
         except PackageNotFoundError:
-            found[library] = "missing"
-    return found
+            here[library] = "missing"
+    return here
 
 
 def processor_name() -> str:
@@ -607,14 +594,13 @@ def processor_name() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
 
 
 def unlike(here: dict[str, str], there: dict[str, str], needs: str | None = None) -> list[str]:
     """What differs between two machines and may change the bits of a case."""
-    names = ["processor", "code for", "system", "compiled", *LIBRARIES]
-    names += [needs] if needs is not None else []
+    names = ["processor", "code for", "system", "compiled", *LIBRARIES, *filter(None, [needs])]
     return [
         f"{name} {here.get(name, 'unknown')}, was {there.get(name, 'unknown')}"
         for name in names
@@ -622,11 +608,7 @@ def unlike(here: dict[str, str], there: dict[str, str], needs: str | None = None
     ]
 
 
-FINGERPRINTS = ("parameters", "probabilities", "scores")
-
-
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How a case compares with what is stored: one line, and whether it is as required."""
 
     text: str
@@ -635,41 +617,37 @@ class Verdict:
 
 
 def compare(
-    found: Result, known: Result | None, *, bits: bool = True, tolerance: float | None = None
+    result: Result, known: Result | None, *, bits: bool = True, tolerance: float | None = None
 ) -> Verdict:
     """Compare the results of a case with those stored.
 
     Without ``tolerance`` all bits must agree. With it, or where ``bits`` is False, objectives must
     not be higher by more than that part (OTHER_MACHINE where none is given).
     """
-    if "skipped" in found:
-        return Verdict(f"skipped: {found['skipped']}", good=True)
     if known is None:
         return Verdict("not in the file", good=False)
-    if "skipped" in known:
-        return Verdict(
-            f"nothing to compare with, {known['skipped']} when it was written", good=True
-        )
-    allowed = OTHER_MACHINE if tolerance is None else tolerance
-    here, there = found["trees"], known["trees"]
+    for skipped in (result, known):
+        if "skipped" in skipped:
+            return Verdict(f"skipped: {skipped['skipped']}", good=True)
+    here, there = result["trees"], known["trees"]
     if len(here) != len(there):
         return Verdict(f"{len(here)} trees, were {len(there)}", good=False)
     if here == there:
         return Verdict("same bits", good=True, same=True)
     pairs = list(zip(here, there, strict=True))
     highest = max(higher(new["objective"], old["objective"]) for new, old in pairs)
-    differences = [f"objective higher by {highest:.1e} of its size at most" if highest else ""]
-    for name in dict.fromkeys(name for tree in here + there for name in tree):
-        new, old = next(
-            ((a.get(name), b.get(name)) for a, b in pairs if a.get(name) != b.get(name)),
-            (None, None),
-        )
-        if name in FINGERPRINTS and new != old:
-            differences.append(f"{name} have other bits")
-        elif new != old:
-            differences.append(f"{name} {new}, was {old}")
+    differences = [f"objective higher by {highest:.1e} of its size at most"]
+    for name in dict.fromkeys(name for tree in here for name in tree):
+        changed = [(new[name], old.get(name)) for new, old in pairs if new[name] != old.get(name)]
+        if changed:
+            text = "{} have other bits" if name in FINGERPRINTS else "{} {}, was {}"
+            differences.append(text.format(name, *changed[0]))
+    allowed = OTHER_MACHINE if tolerance is None else tolerance
     good = not (bits and tolerance is None) and highest <= allowed
-    return Verdict("; ".join(filter(None, differences)), good=good)
+    return Verdict("; ".join(differences), good=good)
+
+
+FINGERPRINTS = ("parameters", "probabilities", "scores")
 
 
 def higher(new: float, old: float) -> float:
@@ -684,100 +662,65 @@ def higher(new: float, old: float) -> float:
 def chosen_names(args: argparse.Namespace) -> list[str]:
     """Cases that the options name."""
     names = [name for name, case in CASES.items() if case.small or not args.small]
-    if args.only is not None:
-        patterns = [
-            pattern if "*" in pattern else f"*{pattern}*" for pattern in args.only.split(",")
-        ]
+    if args.only:
+        patterns = [p if "*" in p else f"*{p}*" for p in args.only.split(",")]
         names = [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in patterns)]
     if not names:
         sys.exit(f"no case is named like {args.only!r}; the cases are: {', '.join(CASES)}.")
     return names
 
 
-def write(args: argparse.Namespace) -> None:
+def write(args: argparse.Namespace) -> int:
     """Write what the cases yield here."""
-    place, names, here = Path(args.file), chosen_names(args), machine()
-    cases: dict[str, Result] = {}
-    seconds = 0.0
-    if len(names) < len(CASES) and place.exists():
-        known = json.loads(place.read_text())
-        optional = {case.needs for case in CASES.values()}
-        others = {name: v for name, v in known["machine"].items() if name not in optional}
-        if others != {name: here[name] for name in others}:
-            sys.exit(f"{place} was written elsewhere: {'; '.join(unlike(here, others))}.")
+    names, here, cases = chosen_names(args), machine(), {}
+    if len(names) < len(CASES) and args.file.exists():
+        known = json.loads(args.file.read_text())
+        if different := unlike(here, known["machine"]):
+            sys.exit(f"{args.file} was written elsewhere: {'; '.join(different)}.")
         cases = known["cases"]
     for name, result in run_cases(names, args.jobs):
-        cases[name] = {key: value for key, value in result.items() if key != "seconds"}
-        seconds += result.get("seconds", 0.0)
-        ordered = {name: cases[name] for name in CASES if name in cases}
-        place.write_text(json.dumps({"machine": here, "cases": ordered}, indent=1) + "\n")
         print(f"{name:34} {result.get('skipped') or str(result['seconds']) + ' s'}", flush=True)
-    print(f"{len(names)} cases in {seconds:.0f} s, written to {place}")
+        cases[name] = {key: value for key, value in result.items() if key != "seconds"}
+        ordered = {name: cases[name] for name in CASES if name in cases}
+        args.file.write_text(json.dumps({"machine": here, "cases": ordered}, indent=1) + "\n")
+    return 0
 
 
 def check(args: argparse.Namespace) -> int:
     """Compare with the file; how many cases are not as required."""
-    names, known, here = chosen_names(args), json.loads(Path(args.file).read_text()), machine()
-    different = unlike(here, known["machine"])
-    tolerance = args.tolerance
-    if different:
-        allowed = OTHER_MACHINE if tolerance is None else tolerance
-        print(f"written on another machine: {'; '.join(different)}.")
-        print(
-            f"Objectives are compared, not bits; they may be higher by {allowed:g} of their size."
-        )
-    else:
-        print(f"same machine and versions: {here['processor']}, numba {here['numba']}.")
+    known, here = json.loads(args.file.read_text()), machine()
+    if different := unlike(here, known["machine"]):
+        print(f"written on another machine: {'; '.join(different)}; objectives are compared.")
     bad, same, seconds = [], 0, 0.0
+    names = chosen_names(args)
     for name, result in run_cases(names, args.jobs):
-        stored = known["cases"].get(name)
         bits = CASES[name].bits and not unlike(here, known["machine"], CASES[name].needs)
-        verdict = compare(result, stored, bits=bits, tolerance=tolerance)
-        mark = "  " if verdict.good else "! "
+        stored = known["cases"].get(name)
+        verdict = compare(result, stored, bits=bits, tolerance=args.tolerance)
         by = "" if bits or verdict.same or "trees" not in result else " [by objective]"
-        print(f"{mark}{name:34} {verdict.text}{by}", flush=True)
+        print(f"{'  ' if verdict.good else '! '}{name:34} {verdict.text}{by}", flush=True)
         bad += [] if verdict.good else [name]
         same += verdict.same
         seconds += result.get("seconds", 0.0)
-    gone = [name for name in known["cases"] if name not in CASES]
-    if gone:
-        print(f"in the file but no case any more: {', '.join(gone)}")
-    print(
-        f"{len(names)} cases in {seconds:.0f} s: {same} the same to the bit, "
-        f"{len(bad)} not as required"
-    )
+    bad += [name for name in known["cases"] if name not in CASES]
+    print(f"{len(names)} cases in {seconds:.0f} s: {same} the same to the bit")
     if bad:
         print(f"not as required: {', '.join(bad)}")
     return len(bad)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def main() -> None:
+    args = arguments(
+        __doc__,
+        ("write", "check"),
+        file=(REFERENCE, "results on file"),
+        only=("", "patterns of names, separated by commas: cost-*,dask"),
+        small=(False, "the part that make test runs"),
+        tolerance=(float, "how much higher an objective may be, as a part of it"),
+        jobs=(1, "processes"),
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, said in (("write", "write results"), ("check", "compare with results")):
-        command = commands.add_parser(name, help=said)
-        if name == "write":
-            command.add_argument("file")
-        else:
-            command.add_argument("file", nargs="?", default=str(REFERENCE))
-            command.add_argument(
-                "--tolerance", type=float,
-                help="how much higher an objective may be, as a part of it; bits may then differ",
-            )  # fmt: skip
-        command.add_argument("--only", help="patterns of names, separated by commas: cost-*,dask")
-        command.add_argument("--small", action="store_true", help="the part that make test runs")
-        command.add_argument("-j", "--jobs", type=int, default=1, help="processes")
-    commands.add_parser("list", help="names of the cases")
-    args = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if args.command == "list":
-        print("\n".join(f"{name}{' (small)' * case.small}" for name, case in CASES.items()))
-    elif args.command == "write":
-        write(args)
-    else:
-        sys.exit(1 if check(args) else 0)
+    sys.exit(1 if {"write": write, "check": check}[args.part](args) else 0)
 
 
 if __name__ == "__main__":

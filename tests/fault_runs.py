@@ -1,4 +1,4 @@
-"""Runs that are killed, starved and interrupted, for the tests and for benchmarks/faults.py."""
+"""Runs that are killed, starved and interrupted."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ LONG = ("depth 2, one feature", "depth 1, log")
 
 @pytest.mark.parametrize("name", [*(one for one in TINY if one not in LONG), *slow(*LONG)])
 def test_native_reaches_the_global_optimum_of_tiny_problems(name):
-    """On these; benchmarks/global_optimum.py has figures for many more, and where it does not."""
+    """Every set of features and every assignment of classes, with descents from many starts."""
     for problem in TINY[name]:
         lowest = global_optimum(problem, looks=4000, descents=10)
         found = trained(problem)[1].objective

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from experiment_parts import SMALL, contents, small
+from slow_cases import TIMES
 from softsplit.experiments.cells import WHOLE, tree_protocol
 from softsplit.experiments.context import axis_seed, load_data, make_fold, versions
 from softsplit.experiments.runner import RunProgress, run_experiment, summarise
@@ -137,32 +138,33 @@ def test_whatever_rows_are_missing_come_back_bit_for_bit(whole, tmp_path):
     assert contents(path) == contents(whole)
 
 
-# With two processes, and killed by itself at its fifth row.
+# With two processes, and killed by itself at a row.
 KILLED = """
 import os, signal, sys
 from softsplit.experiments.runner import RunProgress, run_experiment
 from softsplit.experiments.spec import load_spec
 from softsplit.experiments.store import Store
 
-class Fifth(RunProgress):
+class Killing(RunProgress):
     seen = 0
     def advance(self, row, work):
         self.seen += 1
-        if self.seen == 5:
+        if self.seen == int(sys.argv[3]):
             os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    run_experiment(load_spec(sys.argv[1]), Store(sys.argv[2]), n_jobs=2, progress=Fifth())
+    run_experiment(load_spec(sys.argv[1]), Store(sys.argv[2]), n_jobs=2, progress=Killing())
 """
 
 
 @pytest.mark.slow
-def test_a_run_killed_in_the_middle_is_taken_up(whole, tmp_path):
+@pytest.mark.parametrize("row", [5, *range(6, 5 + TIMES)])
+def test_a_run_killed_in_the_middle_is_taken_up(row, whole, tmp_path):
     spec, path = tmp_path / "small.toml", tmp_path / "killed.sqlite"
     spec.write_text(SMALL)
-    run = subprocess.run([sys.executable, "-c", KILLED, str(spec), str(path)])
+    run = subprocess.run([sys.executable, "-c", KILLED, str(spec), str(path), str(row)])
     assert run.returncode == -signal.SIGKILL
-    assert 5 <= len(contents(path)) < 96, "the run must be killed half way"
+    assert row <= len(contents(path)) < 96, "the run must be killed half way"
     with Store(path) as store:
         run_experiment(small(), store)
     assert contents(path) == contents(whole)

@@ -1,7 +1,7 @@
 """Whatever stops a run or a fit: nothing recorded is lost, doubled or wrong.
 
-A run that is killed is in test_experiment_runner.py, and many more of all are in
-benchmarks/faults.py.
+A run that is killed is in test_experiment_runner.py. With SOFTSPLIT_TIMES=50 each is tried fifty
+times, at other moments.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 
 from experiment_parts import contents, small
 from fault_runs import damaged, interrupt, start_run, use_damaged, whole_run
+from slow_cases import TIMES
 from softsplit.experiments import store as store_module
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError
@@ -42,9 +43,10 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_full_disk(whole, tmp_path):
+@pytest.mark.parametrize("seed", range(TIMES))
+def test_a_full_disk(seed, whole, tmp_path):
     path = tmp_path / "full.sqlite"
-    run = start_run(path, file_limit=400_000)
+    run = start_run(path, file_limit=400_000 + 20_000 * (seed % 20))
     _, said = run.communicate()
     assert run.returncode == 2
     assert "the disk may be full: make room, and run the same command again" in said
@@ -61,9 +63,9 @@ def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
         use_damaged(
             damaged(whole[0].read_bytes(), random.Random(seed)), tmp_path / "d.sqlite", whole[1]
         )
-        for seed in range(60)
+        for seed in range(60 * TIMES)
     ]
-    assert ends.count("refused") > 20
+    assert ends.count("refused") > 20 * TIMES
 
 
 @pytest.mark.parametrize(
@@ -105,8 +107,9 @@ def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_the_path_so_far():
+@pytest.mark.parametrize("seed", range(TIMES))
+def test_ctrl_c_keeps_the_path_so_far(seed):
     """Fits are in test_training.py, and the choice of a tree in test_cli_fit.py."""
-    end, said, _ = interrupt("path", 0.0, after="start 2")
+    end, said, _ = interrupt("path", seed % 8, after="start 2")
     assert end == "kept", said
     assert "interrupted" in said and "Traceback" not in said
