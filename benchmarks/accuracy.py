@@ -15,8 +15,8 @@ import argparse
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from softsplit.experiments.context import (
 from softsplit.experiments.spec import Folds, Grid, Spec, TrainingSpec
 from softsplit.experiments.tables import markdown, paper_figures
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import BasinHoppingSolver, Solution, Solver
+from softsplit.solvers import BasinHoppingSolver, Solution
 from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
@@ -50,19 +50,17 @@ UNSHOWN = ["train_accuracy", "objective", "kept_objective"]
 """Columns of accuracy.csv that the printed table leaves out."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How one data set and model is trained; the defaults are those of the table."""
+class Setting(NamedTuple):
+    """How one data set and model is trained."""
 
     dataset: str
     model: str
     log2: float
-    starts: int = 10
-    search: bool = True
-    scaling_fit: str = "all"
-    fold_seed: int = 23
-    seed: int = 0
-    solver: Solver = field(default_factory=BasinHoppingSolver)
+    starts: int
+    seed: int
+
+
+SOLVER, FOLD_SEED = BasinHoppingSolver(), 23
 
 
 def main() -> None:
@@ -99,12 +97,8 @@ def selected(args: argparse.Namespace) -> Iterator[tuple[Setting, pd.Series]]:
                 continue
             if args.models and model not in args.models:
                 continue
-            yield (
-                Setting(
-                    dataset, str(model), paper["best_lambda_log2"], args.starts, seed=args.seed
-                ),
-                paper,
-            )
+            strength = paper["best_lambda_log2"]
+            yield Setting(dataset, str(model), strength, args.starts, args.seed), paper
 
 
 def cross_validate(setting: Setting) -> tuple[list[dict[str, float]], dict[str, object]]:
@@ -115,9 +109,9 @@ def cross_validate(setting: Setting) -> tuple[list[dict[str, float]], dict[str, 
         datasets=(setting.dataset,),
         models=(setting.model,),
         starts=1,
-        folds=Folds(seed=setting.fold_seed),
+        folds=Folds(seed=FOLD_SEED),
         grid=Grid(strengths=(2.0**setting.log2,)),
-        training=TrainingSpec(scaling_fit=setting.scaling_fit),  # type: ignore[arg-type]
+        training=TrainingSpec(scaling_fit="all"),
     )
     data = load_data(spec)
     context, runs = Context(spec, data), []
@@ -141,17 +135,15 @@ def train(
     problem: TrainingProblem, prepared: PreparedFold, setting: Setting
 ) -> Iterator[dict[str, float]]:
     """What is measured of every start that gave a tree, and of the tree that would be kept."""
-    solver, seed = setting.solver, setting.seed
-    starts = multistart(problem, solver, n_starts=setting.starts, seed=seed)
+    starts = multistart(problem, SOLVER, n_starts=setting.starts, seed=setting.seed)
     trees = {i: solution for i, solution in enumerate(starts) if solution.status.usable}
-    if setting.search:
-        trees[KEPT] = search_around(problem, solver, starts, seed=seed)
+    trees[KEPT] = search_around(problem, SOLVER, starts, seed=setting.seed)
     for number, solution in trees.items():
-        yield {"start": number, **measure(solution, problem, prepared, solver)}
+        yield {"start": number, **measure(solution, problem, prepared)}
 
 
 def measure(
-    solution: Solution, problem: TrainingProblem, prepared: PreparedFold, solver: Solver
+    solution: Solution, problem: TrainingProblem, prepared: PreparedFold
 ) -> dict[str, float]:
     fold, tree = prepared.fold, solution.parameters
     train, test = (
@@ -163,8 +155,8 @@ def measure(
         "cost": solution.cost,
         "train_accuracy": train,
         "test_accuracy": test,
-        "local_sparsity": local_sparsity(tree.weights, solver.zero_threshold),
-        "global_sparsity": global_sparsity(tree.weights, solver.zero_threshold),
+        "local_sparsity": local_sparsity(tree.weights, SOLVER.zero_threshold),
+        "global_sparsity": global_sparsity(tree.weights, SOLVER.zero_threshold),
     }
 
 

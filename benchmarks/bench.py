@@ -101,11 +101,11 @@ BENCHMARKS = {
         PEERS,
     ),
     "console": Benchmark(
-        "reports, Ctrl-C, limits, console, single calls (half an hour)",
+        "reports, Ctrl-C, limits, single calls (half an hour)",
         (
             *(
                 f"waiting.py {part} --write ARGS"
-                for part in ("report", "interrupt", "limits", "console", "calls")
+                for part in ("report", "interrupt", "limits", "calls")
             ),
             "waiting.py report --busy 2 --write",
         ),

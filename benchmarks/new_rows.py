@@ -24,35 +24,15 @@ from common import add_options, put_into
 from methods import Task, add_shared, beside, failures, outer_folds, read_rows, table_of, wide, work
 
 NOISE_SETS = (
-    "iris",
-    "wine",
-    "seeds",
-    "wdbc",
-    "wisconsin-original",
-    "ionosphere",
-    "diabetes",
-    "credit-approval",
-    "banknote",
-    "balance-scale",
-    "contraceptive",
-    "vehicle",
-)
+    "iris", "wine", "seeds", "wdbc", "wisconsin-original", "ionosphere", "diabetes",
+    "credit-approval", "banknote", "balance-scale", "contraceptive", "vehicle",
+)  # fmt: skip
 NOISE_COLUMNS = (0, 10, 100, 400)
 
 RARE_SETS = (
-    "ionosphere",
-    "wisconsin-original",
-    "wdbc",
-    "credit-approval",
-    "diabetes",
-    "german-credit",
-    "banknote",
-    "ozone",
-    "spambase",
-    "magic",
-    "adult",
-    "higgs-sample",
-)
+    "ionosphere", "wisconsin-original", "wdbc", "credit-approval", "diabetes", "german-credit",
+    "banknote", "ozone", "spambase", "magic", "adult", "higgs-sample",
+)  # fmt: skip
 SHARES = (0.02, 0.05)
 FEWEST_POSITIVES = 8
 MOST_NEGATIVES = 2000

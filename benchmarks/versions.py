@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from common import add_options
 from reference import load_fold, read_rows, reference_folder, row_label, row_strength
 
 FORMS = {
@@ -39,26 +40,16 @@ import json, sys, time, warnings
 import numpy as np
 warnings.simplefilter("ignore")
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-try:
-    from softsplit.solvers import BasinHoppingSolver
-except ImportError:  # the former name
-    from softsplit.solvers import NativeSolver as BasinHoppingSolver
-
-def without_search():
-    try:
-        return BasinHoppingSolver(effort=0.0)
-    except TypeError:  # before there was an effort
-        return BasinHoppingSolver(most_hops=0)
+from softsplit.solvers import BasinHoppingSolver
 
 def model(asked):
     if asked["kind"] == "cross-validation":
         return SoftTreeClassifierCV(random_state=0)
-    solver = without_search() if asked["kind"] == "one start" else "native"
-    starts = 1 if asked["kind"] == "one start" else 10
+    one = asked["kind"] == "one start"
+    solver, starts = (BasinHoppingSolver(effort=0.0), 1) if one else ("native", 10)
     return SoftTreeClassifier(
         loss="cost", penalty=asked["penalty"], scale="none", n_starts=starts, solver=solver,
-        random_state=0,
-        min_class_rate=asked["rate"], **{asked["scope"]: asked["strength"]},
+        random_state=0, min_class_rate=asked["rate"], **{asked["scope"]: asked["strength"]},
     )
 
 for line in sys.stdin:
@@ -118,11 +109,14 @@ def main() -> None:
     )
     parser.add_argument("before")
     parser.add_argument("after")
-    parser.add_argument("--reference", help="folder of the reference tables")
-    parser.add_argument("--bundled", action="store_true", help="data sets of scikit-learn")
-    parser.add_argument("--rows", default="", help="only rows whose label contains this")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--folder", default="build", help="where rows are handed over")
+    add_options(
+        parser,
+        reference=(str, "folder of the reference tables"),
+        bundled=(False, "data sets of scikit-learn"),
+        rows=("", "only rows whose label contains this"),
+        repeats=3,
+        folder=("build", "where rows are handed over"),
+    )
     args = parser.parse_args()
     os.makedirs(args.folder, exist_ok=True)
     versions = [Version(args.before), Version(args.after)]

@@ -3,7 +3,6 @@
     python benchmarks/waiting.py report [--busy 2]      softsplit fit --report, a table with text
     python benchmarks/waiting.py interrupt [--times 6]  Ctrl-C at random moments, ten kinds of work
     python benchmarks/waiting.py limits                 time_limit of the same kinds of work
-    python benchmarks/waiting.py console                the console in a terminal and in a pipe
     python benchmarks/waiting.py calls                  predict_proba of few rows, import, a plot
     python benchmarks/waiting.py table                  the page docs/results/waiting-console.md
 
@@ -14,10 +13,8 @@ each kind. Tables are made from seeds: no file is needed.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import pty
 import random
 import re
 import resource
@@ -27,10 +24,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -353,57 +349,8 @@ def limits(args: argparse.Namespace) -> dict[str, Any]:
     return {"rows": rows}
 
 
-# --- console -------------------------------------------------------------------------------------
-
-CONSOLE_FIT = """
-import sys, warnings
-sys.path.insert(0, {here!r})
-from waiting import numbers
-from softsplit import SoftTreeClassifierCV
-warnings.simplefilter("ignore")
-X, y = numbers(30_000, 40, 20)
-SoftTreeClassifierCV(random_state=0, verbose=1, time_limit=60).fit(X, y)
-"""
-
-
-def console(args: argparse.Namespace) -> dict[str, Any]:
-    """What a fit of about a minute shows in a terminal and in a pipe, with its times."""
-    code = CONSOLE_FIT.format(here=str(Path(__file__).parent))
-    figures: dict[str, Any] = {}
-    for kind in ("terminal", "pipe"):
-        main_end, child_end = pty.openpty() if kind == "terminal" else os.pipe()
-        if kind == "terminal":
-            termios.tcsetwinsize(child_end, (40, 100))
-        began = time.perf_counter()
-        child = subprocess.Popen(
-            [sys.executable, "-c", code], stderr=child_end, stdout=subprocess.DEVNULL,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        )  # fmt: skip
-        os.close(child_end)
-        pieces: list[tuple[float, str]] = []
-        with contextlib.suppress(OSError):  # the end of a pseudo terminal
-            while piece := os.read(main_end, 65536):
-                pieces.append((time.perf_counter() - began, piece.decode(errors="replace")))
-        child.wait()
-        os.close(main_end)
-        # Loading the library and the table is no fit: silence is counted from the first sign on.
-        times = [at for at, _ in pieces] + [time.perf_counter() - began]
-        text = "".join(piece for _, piece in pieces)
-        screen = [row for row in re.split(r"\r\x1b\[2K|\r?\n", text) if row.strip()]
-        stay = [row.strip() for row in re.findall(r"(?:^|\n|\x1b\[2K)([^\r\n]+)\r?\n", text)]
-        figures[kind] = {
-            "seconds": round(times[-1], 1),
-            "first_sign": round(times[0], 1),
-            "longest_silence": round(float(np.diff(times[:-1]).max(initial=0.0)), 2),
-            "signs": len(screen),
-            "lines_that_stay": stay,
-            "rewritten": screen[:: max(1, len(screen) // 12)] if kind == "terminal" else [],
-        }
-    return figures
-
-
 PARTS = {
-    "report": report, "interrupt": interrupt, "limits": limits, "console": console, "calls": calls,
+    "report": report, "interrupt": interrupt, "limits": limits, "calls": calls,
 }  # fmt: skip
 
 
@@ -417,7 +364,8 @@ def make_page() -> None:
         last[line["part"], line["busy"]] = line
     lines: dict[str, list[dict[str, Any]]] = {part: [] for part in PARTS}
     for (part, _), line in sorted(last.items()):
-        lines[part].append(line)
+        if part in PARTS:
+            lines[part].append(line)
     write_page(
         PAGE,
         {
@@ -454,13 +402,6 @@ def make_page() -> None:
                     if name not in ("part", "busy")
                 ],
             ),
-            "console": "\n\n".join(
-                text
-                for line in lines["console"]
-                for kind in ("terminal", "pipe", "notebook")
-                if kind in line
-                for text in console_texts(kind, line[kind])
-            ),
         },
     )  # fmt: skip
 
@@ -483,20 +424,6 @@ def interrupt_rows(line: dict[str, Any]) -> list[list[Any]]:
         ["all", line["busy"], "", line["times"], line["in_time"], line["slowest"],
          sum(s <= BACK for s in spent), max(spent, default="-"), ""],
     ]  # fmt: skip
-
-
-def console_texts(kind: str, figures: dict[str, Any]) -> Iterator[str]:
-    yield (
-        f"In a {kind}, {figures['seconds']} s: first sign after {figures['first_sign']} s, then "
-        f"{figures['signs']} signs, the longest silence {figures['longest_silence']} s."
-    )
-    for title, rows in (
-        ("The line that is rewritten, now and then:", figures["rewritten"]),
-        ("Lines that stay:", figures["lines_that_stay"]),
-    ):
-        if rows:
-            yield title
-            yield "\n".join(["```text", *rows, "```"])
 
 
 if __name__ == "__main__":
