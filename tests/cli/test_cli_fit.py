@@ -72,11 +72,11 @@ def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monke
 def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):
     options = ComparisonOptions(folds=2)
     monkeypatch.setattr(comparison, "OPTIONS", options)
-    monkeypatch.setattr(comparison, "_stability", pytest.fail)  # no line shows resamples
     path = written(tmp_path, "plain")
     lines = works(invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q")).splitlines()
     assert len(lines) == 6 and "95 % interval" in lines[0] and "age" in lines[1]
-    assert lines[5].startswith(f"the tree of a line: softsplit fit {path} -t risk --depth 2 ")
+    line = f"softsplit fit {path} -t risk --jobs 1 --depth 2 --strength STRENGTH"
+    assert lines[5] == f"the tree of a line: {line}"
     said = json.loads(
         invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q", "--json").stdout
     )

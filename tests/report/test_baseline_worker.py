@@ -39,10 +39,10 @@ def worker():
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_figures_are_the_same_with_a_worker_and_where_it_dies(rows, tree, worker, dies):
-    expected = walk_path(tree, rows, resamples=False, n_jobs=1).assessment
+    expected = walk_path(tree, rows, n_jobs=1).assessment
     if dies:
         assert isinstance(worker.submit(os._exit, 3).exception(), BrokenExecutor)
-    made = walk_path(tree, rows, resamples=False, n_jobs=2, worker=worker).assessment
+    made = walk_path(tree, rows, n_jobs=2, worker=worker).assessment
     for name in METHODS:
         assert made.baselines[name].complete
         assert made.baselines[name].features == expected.baselines[name].features

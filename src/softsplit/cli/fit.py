@@ -29,7 +29,6 @@ from softsplit.cli.parameters import (
     columns_of_rates,
     parse_feature_types,
     tree_parameters,
-    typed,
 )
 from softsplit.settings.regression import NumberParameters
 from softsplit.settings.table import (
@@ -150,7 +149,6 @@ def fit(
         settings = FitOptions(
             strength=given["strength"],
             scope=given["scope"],
-            of_table=typed(context),
             verbose=int(not quiet),
             time_limit=time_limit and (FIT_SHARE if report else 1.0) * time_limit,
             **parameters,
@@ -176,7 +174,7 @@ def fit(
                 report, fitted.tree, rows, table.name, fitted.provenance,
                 seed=settings.seed, jobs=settings.n_jobs, say=tell, time_limit=left,
                 repeatable=fitted.repeatable, search=fitted.search, worker=worker,
-                of_table=settings.of_table, by=groups, refer=refer,
+                by=groups, refer=refer,
             )  # fmt: skip
         interrupted = report_data is None or report_data.interrupted
         if report_data is not None and interrupted:

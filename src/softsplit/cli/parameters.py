@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -50,23 +49,17 @@ def tree_parameters(given: Given, known: Known) -> dict[str, Any]:
     return parameters
 
 
-def typed(context: Any) -> str:
-    """Return options that a tree does not hold and that a fit of the same tree needs, as typed.
-
-    What the line that gives the same tree says of depth, strength and the like comes from the tree.
-    """
+def typed(context: Any) -> list[str]:
+    """Return the options about trees and rows that were given, as typed."""
     words = []
     for option in context.command.params:
-        name = option.name or ""
-        kept = name in ("encoding", "effort", "favourable") or (
-            name in TABLE and TABLE[name][1].kind is list and name != "cost"
-        )
-        source = context.get_parameter_source(name)
+        source = context.get_parameter_source(option.name)
+        kept = option.name in TABLE or option.name == "encoding"
         if kept and source is not None and source.name == "COMMANDLINE":
-            value = context.params[name]
+            value = context.params[option.name]
             for text in value if isinstance(value, list | tuple) else [value]:
                 words += [max(option.opts, key=len), str(text)]
-    return shlex.join(words)
+    return words
 
 
 # --- columns --------------------------------------------------------------------------------------

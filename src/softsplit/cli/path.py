@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,25 +78,26 @@ def path(
     with heartbeat(quiet, "walking along the path", time_limit) as tell:
         walked = walk_path(
             settings, rows, table.name, fitted=False, points=points, seed=given["seed"],
-            n_jobs=jobs, time_limit=time_limit, say=tell, resamples=False,
+            n_jobs=jobs, time_limit=time_limit, say=tell,
         )  # fmt: skip
-        lines = _lines(walked, typed(context))
+        lines = _lines(walked)
     if as_json:
         print_json(lines)
     else:
         _print(lines, rows.coding.n_candidates)
-        if lines and lines[0]["fit"] is not None:
-            line = re.sub(r"--strength \S+", "--strength STRENGTH", lines[0]["fit"])
-            echo(f"\nthe tree of a line: softsplit fit {data} -t {shlex.quote(target)} {line}")
+        if lines:
+            depth = [] if given["depth"] else ["--depth", str(walked.trees[0].tree_.topology.depth)]
+            words = shlex.join([str(data), "-t", target, *typed(context), *depth])
+            echo(f"\nthe tree of a line: softsplit fit {words} --strength STRENGTH")
     if walked.interrupted:
         say(f"interrupted: {len(lines)} of {points} trees, of which some may not be judged.")
         raise typer.Exit(INTERRUPTED)
 
 
-def _lines(report_data: ReportData, of_table: str) -> list[dict[str, Any]]:
+def _lines(report_data: ReportData) -> list[dict[str, Any]]:
     import numpy as np
 
-    from softsplit.report.same_tree import fit_options, strength_of
+    from softsplit.report.same_tree import strength_of
 
     lines = []
     for i, tree in enumerate(report_data.trees):
@@ -110,7 +110,6 @@ def _lines(report_data: ReportData, of_table: str) -> list[dict[str, Any]]:
                 "features": len(tree.selected_features_),
                 "coefficients": int(np.count_nonzero(tree.weights_)),
                 "accuracy": as_object(accuracy),
-                "fit": fit_options(tree, of_table) if report_data.repeatable[i] else None,
                 "selected_features": [tree.tree_.column_names[j] for j in tree.selected_features_],
             }
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from copy import copy
@@ -17,7 +16,6 @@ from sklearn.base import clone
 from softsplit.data.dataset import sample_rows
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.alternatives import Alternatives
-from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.path import (
     PathTrees,
@@ -26,8 +24,6 @@ from softsplit.estimators.path import (
     strengths_on,
     usual_fractions,
 )
-from softsplit.estimators.stability import Stability
-from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import RateConstraint, as_requirements, named_columns
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
 from softsplit.report.report_data import BoundPoint, ReportData
@@ -73,13 +69,6 @@ class ComparisonOptions:
     share_with_worker : float
         Fraction of the remaining time for this search while a worker process judges plain methods;
         these may need both cores after it.
-    hurried_trees : int
-        Trees that a page shows after Ctrl-C: the chosen one, and those next to it if there are
-        more.
-    resamples : int
-        Resamples of the rows on which the tree is trained again.
-    resampled_cells : int
-        Rows times features up to which that takes a second or two.
     """
 
     points: int = 9
@@ -95,9 +84,6 @@ class ComparisonOptions:
     bound_factors: tuple[float, ...] = (0.5, 2.0, 4.0)
     alternatives: int = 5
     share_with_worker: float = 0.5
-    hurried_trees: int = 1
-    resamples: int = 10
-    resampled_cells: int = 60_000
 
 
 OPTIONS = ComparisonOptions()
@@ -131,23 +117,6 @@ def _alternatives(search: Any, budget: Budget, say: Say, share: float = 1.0) -> 
     return OtherTrees(None, late or trees.interrupted)
 
 
-def _resampled(tree: SoftTreeClassifier, rows: LabelledRows) -> bool:
-    """Whether the tree is trained on resamples: not where these would take long."""
-    long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
-    return not long and not tree.tree_.rates and len(tree.selected_features_) > 0
-
-
-def _stability(tree: SoftTreeClassifier, rows: LabelledRows, budget: Budget) -> Stability | None:
-    """What recurs in resamples; None if the time has ended."""
-    if budget.exhausted:
-        return None
-    limit = None if budget.time_limit is None else budget.remaining
-    with budget.interruptible(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CutShortWarning)
-        return tree.stability(*rows.part(), n_resamples=OPTIONS.resamples, time_limit=limit)
-    return None
-
-
 def walk_path(
     tree: SoftTreeClassifier,
     rows: LabelledRows,
@@ -163,7 +132,6 @@ def walk_path(
     say: Say = lambda _: None,
     search: Any = None,
     worker: Executor | None = None,
-    resamples: bool = True,
     **shown: Any,
 ) -> ReportData:
     """Train trees like the given one at other strengths, and judge all on held-out rows.
@@ -193,8 +161,6 @@ def walk_path(
     worker : Executor, optional
         A process that judges plain methods while this one works on the trees, unless there are so
         many rows that a fifth is held out: trees then need all cores.
-    resamples : bool
-        Whether the tree is trained on resamples too, unless these take long.
     **shown
         Other fields of :class:`softsplit.report.ReportData`.
     """
@@ -259,15 +225,9 @@ def walk_path(
     # 4. Trees that are worth showing.
     kept = _undominated(trees, place, assessment, rows) if fitted else list(range(len(trees)))
     if fitted and budget.stopped:  # the user waits, and every tree takes time to draw
-        near = sorted(kept, key=lambda i: abs(i - place))[: OPTIONS.hurried_trees]
-        missing, kept = missing + len(kept) - len(near), sorted(near)
+        missing, kept = missing + len(kept) - 1, [place]
     rows = rows.coded_as(trees[place].tree_.coding)
 
-    # 5. What recurs in resamples.
-    resampled, stability = resamples and _resampled(trees[place], rows), None
-    if resampled:
-        say("training on resamples")
-        stability = _stability(trees[place], rows, budget)
     judging = _provenance(len(rows.y), drawn, assessment, fitted, again, len(trees))
     return ReportData(
         name=name,
@@ -282,8 +242,6 @@ def walk_path(
         interrupted=budget.stopped,
         alternatives=other.trees,
         no_alternatives=other.missing,
-        no_resamples=resampled and stability is None,
-        stability=stability,
         **shown,
     )
 

@@ -15,7 +15,7 @@ from softsplit.report.case import WAYS, case_values
 from softsplit.report.drawing import tree_outline, tree_svg
 from softsplit.report.editor import FIGURES, editor_values
 from softsplit.report.measures import quality, threshold_values
-from softsplit.report.other_trees import other_trees, recurring
+from softsplit.report.other_trees import other_trees
 from softsplit.report.pages import PageTable, capital, page, percent
 from softsplit.report.report_data import ReportData
 from softsplit.report.requirements import requirements
@@ -48,7 +48,7 @@ def render_report(data: ReportData) -> str:
         summary=sections.summary(data), explorer=explorer, case=case,
         notes=decision_notes(model), ways=WAYS, editor=editor, figures=FIGURES,
         quality=quality(data), requirements=requirements(data) if model.rates else None,
-        alternatives=other_trees(data.alternatives or ()), recurring=recurring(data.stability),
+        alternatives=other_trees(data.alternatives or ()),
         table_data=sections.table_data(data), provenance=[*data.provenance, *_edits(model)],
         words=sections.glossary(model.labels).items(), points=points,
     )  # fmt: skip

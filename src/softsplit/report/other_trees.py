@@ -1,21 +1,16 @@
-"""Other trees as good as the chosen one, and how often its features come back in resamples."""
+"""Other trees as good as the chosen one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from softsplit.estimators.alternatives import Alternative
-from softsplit.estimators.stability import Stability
 from softsplit.report.drawing import tree_outline, tree_svg
-from softsplit.report.pages import PageTable, percent
 from softsplit.support.messages import counted, shortened, visible
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-SHOWN_SHARES = 8
-"""Lines of each table of shares."""
 
 
 class OtherTree(NamedTuple):
@@ -44,29 +39,3 @@ def _title(alternative: Alternative) -> str:
     )
     questions = counted(alternative.n_questions, "question")
     return f"{names}; {questions}, {counted(alternative.n_terms, 'term')}; {alternative.gap_words}"
-
-
-def recurring(stability: Stability | None) -> list[PageTable]:
-    """How often features, pairs and questions come back."""
-    tables: list[PageTable] = []
-    if stability is None:
-        return tables
-    for what, title in (
-        ("features", "Features that recur"),
-        ("pairs", "Pairs of features in one tree"),
-        ("questions", "Questions that ask for the same features"),
-    ):
-        shares: dict[Any, float] = getattr(stability, what)
-        rows = [
-            [
-                ", ".join(
-                    shortened(visible(name), 30) for name in ([key] if what == "features" else key)
-                ),
-                percent(share, 0),
-                "yes" if stability.has(what, key) else "no",
-            ]
-            for key, share in list(shares.items())[:SHOWN_SHARES]
-        ]
-        if rows:
-            tables.append(PageTable(title, [what, "share", "in the tree"], rows, (1,)))
-    return tables

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,7 @@ from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
 from softsplit.report.pages import PageTable, percent, with_interval
 from softsplit.report.report_data import ReportData
-from softsplit.report.same_tree import fit_options, strength_of, training_line, tree_line
+from softsplit.report.same_tree import strength_of, training_line, tree_line
 from softsplit.support.messages import counted, shortened
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
@@ -56,12 +55,11 @@ class FeatureShare(NamedTuple):
 
 
 class PythonLines(NamedTuple):
-    """Lines that give a tree: itself, its training, and the same training by the command."""
+    """Lines that give a tree: itself, and its training."""
 
     tree: str | None
     training: str
     repeatable: bool
-    command: str | None
 
 
 @dataclass(frozen=True)
@@ -218,7 +216,4 @@ def _rates(data: ReportData, counts: NDArray[np.int64]) -> PageTable:
 
 def _lines(data: ReportData, point: int) -> PythonLines:
     tree, repeatable = data.trees[point], point < len(data.repeatable) and data.repeatable[point]
-    given = fit_options(tree, data.of_table) if repeatable else None
-    target = shlex.quote(data.rows.target)
-    command = None if given is None else f"softsplit fit DATA -t {target} {given}"
-    return PythonLines(tree_line(tree), training_line(tree), repeatable, command)
+    return PythonLines(tree_line(tree), training_line(tree), repeatable)

@@ -14,7 +14,6 @@ from sklearn.metrics import confusion_matrix
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.alternatives import Alternatives
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.stability import Stability
 from softsplit.fitted.conformal import HeldOutScores, checked_confidence, passed_on
 from softsplit.fitted.model import TreeModel
 from softsplit.report.groups import figures
@@ -65,13 +64,8 @@ class ReportData:
         How the tree was fitted: what, and how.
     repeatable : tuple of bool
         For each tree, whether a fit with its settings gives the same tree.
-    of_table : str, optional
-        Options of the command about columns, class weights and effort, as they were given; None if
-        they are not known.
     alternatives : Alternatives, optional
         Other trees as good as the chosen one, if a search has met some.
-    stability : Stability, optional
-        What recurs in resamples of the rows.
     page_rows : int
         Rows that the page may hold, for figures of a tree that is changed there.
     held_out_rows : LabelledRows, optional
@@ -84,7 +78,7 @@ class ReportData:
         Confidence of the prediction sets by which cases go to a person.
     missing : int
         Trees at other strengths that were not trained.
-    no_alternatives, no_resamples : bool
+    no_alternatives : bool
         Whether these were left out for lack of time, or as Ctrl-C came.
     interrupted : bool
         Whether Ctrl-C ended the work, and not a time limit.
@@ -97,9 +91,7 @@ class ReportData:
     assessment: Assessment
     provenance: tuple[tuple[str, str], ...] = ()
     repeatable: tuple[bool, ...] = ()
-    of_table: str | None = None
     alternatives: Alternatives | None = None
-    stability: Stability | None = None
     page_rows: int = PAGE_ROWS
     held_out_rows: LabelledRows | None = None
     bounds: tuple[BoundPoint, ...] = ()
@@ -107,7 +99,6 @@ class ReportData:
     refer: float = 0.9
     missing: int = 0
     no_alternatives: bool = False
-    no_resamples: bool = False
     interrupted: bool = False
 
     def __post_init__(self) -> None:

@@ -1,9 +1,8 @@
-"""Lines that give a tree again: the tree itself in Python, its training there, and the command."""
+"""Lines of Python that give a tree again: the tree itself, and its training."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -14,9 +13,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.regressor import SoftTreeRegressor
 from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
-from softsplit.selection.strengths import SHARES, price, priced
-from softsplit.settings.parameter import options
-from softsplit.settings.table import ColumnParameters, ProblemParameters
+from softsplit.selection.strengths import price
 from softsplit.tree.scaling import QuantileScaling
 
 LONGEST_TREE = 200_000
@@ -62,61 +59,6 @@ def strength_of(tree: SoftTreeClassifier) -> float | None:
     if "auto" in (tree.local_strength, tree.global_strength):
         return None
     return price(float(tree.local_strength), float(tree.global_strength))
-
-
-def fit_options(tree: SoftTreeClassifier, of_table: str | None = None) -> str | None:
-    """Return the options of ``softsplit fit`` for the settings of a tree; None if it has none.
-
-    What is the same for all trees of a table comes first, as typed: ``of_table``, the options
-    about columns, requirements, class weights and the effort.
-    """
-    formulation, strength = formulation_of(tree.loss), strength_of(tree)
-    strengths = tree.local_strength, tree.global_strength
-    scopes = [
-        scope
-        for scope, shares in SHARES.items()
-        if strength is not None and np.allclose(priced(shares, strength), strengths)
-    ]
-    costs = _class_costs(tree)
-    if not scopes or costs is None or not isinstance(tree.loss, str):
-        return None
-    softness = {"ridge": tree.ridge} if formulation.tunes_ridge else {}
-    given: dict[str, Any] = {
-        "loss": None if tree.loss == "log" else tree.loss,
-        "depth": tree.tree_.topology.depth if tree.depth == "auto" else tree.depth,
-        "scale": formulation.defaults["scale"] if tree.scale == "auto" else tree.scale,
-        **(softness or {"steepness": tree.tree_.steepness}),
-        "scope": None if formulation.choice.axes["scopes"][0] in scopes else scopes[0],
-    }
-    for parameter, option in options(ColumnParameters, ProblemParameters):
-        value = getattr(tree, parameter.name)
-        if option.kind in (int, object) and value != parameter.default:
-            given[option.name.replace("_", "-")] = int(value)
-    given["strength"] = strength
-    written = [of_table] if of_table else []
-    written += [f"--{name} {_short(value)}" for name, value in given.items() if value is not None]
-    written += [f"--cost {shlex.quote(f'{k}={_short(c)}')}" for k, c in costs.items() if c != 1.0]
-    return " ".join([*written, f"--seed {tree.random_state}"])
-
-
-def _class_costs(tree: SoftTreeClassifier) -> dict[Any, float] | None:
-    """What an error on a row of each class costs; None where that depends on the error."""
-    if tree.cost_matrix is None:
-        return {}
-    costs = np.asarray(tree.cost_matrix, dtype=float)
-    own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])
-    if not np.array_equal(costs, own[:, None] * (1 - np.eye(len(own)))):
-        return None
-    return dict(zip(tree.classes_.tolist(), own.tolist(), strict=True))
-
-
-def _short(value: Any) -> str:
-    """Return a word, or a number with as few digits as give the same float back."""
-    if not isinstance(value, float):
-        return str(value)
-    return next(
-        text for digits in range(4, 18) if float(text := f"{value:.{digits}g}") == float(value)
-    )
 
 
 def _plain(value: Any) -> Any:

@@ -27,7 +27,7 @@ from softsplit.fitted.profile import TableProfile
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import named_columns
 from softsplit.reading.text import export_text
-from softsplit.report.same_tree import fit_options, strength_of
+from softsplit.report.same_tree import strength_of
 from softsplit.selection.scoreboard import ERRORS
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
 from softsplit.settings.parameter import parameters as table_parameters
@@ -71,9 +71,6 @@ class FitOptions:
         What is penalised: coefficients and features as in the size of a tree, features, single
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
     seed : int
-    of_table : str
-        Options of the command that the settings of a tree do not hold, as they were given: the line
-        that fits the same tree repeats them.
     **parameters
         Others of ``SoftTreeClassifier`` and ``SoftTreeClassifierCV``.
     """
@@ -88,12 +85,10 @@ class FitOptions:
         scale: str | None = None,
         scope: str | None = None,
         seed: int = 0,
-        of_table: str = "",
         **parameters: Any,
     ) -> None:
         self.depth, self.strength, self.scope = depth, strength, scope
         self.ridge, self.steepness, self.scale = ridge, steepness, scale
-        self.of_table = of_table
         self.parameters = {"random_state": seed, **parameters}
         self.loss = parameters.get("loss", "log")
         self.teacher = parameters.get("teacher")
@@ -167,7 +162,7 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     repeatable = anew and tree.end_ == "complete"
     return Fitted(
         tree=tree,
-        provenance=(*provenance, *_facts(tree, repeatable, options.of_table)),
+        provenance=(*provenance, *_facts(tree)),
         notes=tuple(dict.fromkeys(notes)),
         score=score,
         interrupted=any(message.interrupted for message in cut),
@@ -434,9 +429,8 @@ def _describe_teacher(search: SoftTreeClassifierCV) -> str:
     return f"{text}, {here} on held-out rows; without it {there}"
 
 
-def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tuple[str, str]]:
+def _facts(tree: SoftTreeClassifier) -> list[tuple[str, str]]:
     steepness = formulation_of(tree.loss).label(tree.tree_.steepness, tree.ridge)
-    given = fit_options(tree, of_table) if repeatable else None
     search = tree.solution_.search
     depth = f"{tree.tree_.topology.depth}"
     if isinstance(tree.depth, int) and tree.depth != tree.tree_.topology.depth:
@@ -448,5 +442,4 @@ def _facts(tree: SoftTreeClassifier, repeatable: bool, of_table: str) -> list[tu
             f"{steepness}, penalty {tree.penalty}, strength {strength_of(tree):.4g}",
         ),
         *([] if search is None else [("Search", str(search))]),
-        *([] if given is None else [("The same tree", f"softsplit fit with {given}")]),
     ]
