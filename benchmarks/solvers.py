@@ -28,7 +28,8 @@ from threadpoolctl import threadpool_limits
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, make_solver
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.multistart import best_solution, multistart, search_around
+from softsplit.training.best import best_solution
+from softsplit.training.multistart import multistart, search_around
 
 FEASIBLE = 1e-6
 RECORD = 0.9999

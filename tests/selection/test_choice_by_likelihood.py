@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, train_test_split
 
 from slow_cases import examples
 from softsplit import SoftTreeClassifierCV
-from softsplit.report.study import describe_choice
+from softsplit.report.choice_text import describe_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.held_out import valued_samples
 from softsplit.selection.rare_classes import FACTORS, decision_factors, prediction_costs

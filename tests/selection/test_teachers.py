@@ -17,7 +17,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.engines.compiled import CompiledRows, PassOptions
 from softsplit.engines.outer import OUTERS
 from softsplit.engines.samples import Samples
-from softsplit.report.study import describe_choice
+from softsplit.report.choice_text import describe_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.teachers import soft_targets_of
 from softsplit.training.rows import Rows

@@ -25,7 +25,8 @@ from softsplit.solvers.basin_hopping.search import BasinHopping, PerturbationSch
 from softsplit.solvers.starts.plans import BOTH, draw_plan, sides_of, structure
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
-from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
+from softsplit.training.best import NoFeasibleTreeError
+from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import Topology
 
 

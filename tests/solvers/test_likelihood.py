@@ -34,7 +34,8 @@ from softsplit.solvers.base import Budget, Start, Status
 from softsplit.solvers.elimination.descents import RowDescents, group_shares
 from softsplit.solvers.elimination.path import EliminationPath
 from softsplit.solvers.elimination.support_tree import SupportTree
-from softsplit.training.multistart import best_solution, multistart
+from softsplit.training.best import best_solution
+from softsplit.training.multistart import multistart
 
 needs_casadi = pytest.mark.skipif(
     importlib.util.find_spec("casadi") is None, reason="needs softsplit[ipopt]"

@@ -24,7 +24,8 @@ from softsplit.solvers.basin_hopping import run as engine_module
 from softsplit.solvers.basin_hopping.budget import ClockOptions
 from softsplit.solvers.basin_hopping.stages import restore_rates
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.multistart import best_solution, multistart
+from softsplit.training.best import best_solution
+from softsplit.training.multistart import multistart
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import split_scores
 

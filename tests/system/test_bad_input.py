@@ -21,7 +21,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.persistence.files import dumps_model, loads_model, loads_tree
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.support.messages import ParameterError
-from softsplit.training.multistart import NoFeasibleTreeError
+from softsplit.training.best import NoFeasibleTreeError
 
 X, Y = load_iris(return_X_y=True)
 

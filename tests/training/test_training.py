@@ -18,7 +18,8 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, Status
 from softsplit.solvers.starts.rules import RULES, draw_start
 from softsplit.support.parallel import n_workers
-from softsplit.training.multistart import best_solution, multistart
+from softsplit.training.best import best_solution
+from softsplit.training.multistart import multistart
 from softsplit.tree.parameters import Topology, TreeParameters
 
 

@@ -1,6 +1,6 @@
-"""The smallest change of one feature, or of two, that changes the predicted class.
+"""The smallest change of one feature that changes the predicted class.
 
-**One feature.** The class along a number changes near values at which the score z of some question
+The class along a number changes near values at which the score z of some question
 has a certain level: where the walk decides (walk.py) at z = 0, where the mixture of the leaves
 decides within some widths of the gate around it,
 
@@ -16,27 +16,20 @@ The nearest value is then rounded away from the present one, to the fewest digit
 within the training range and not further than ``MOST_ROUNDING`` of it. What is printed is that
 number with all its digits.
 
-**Two features.** Where no single feature can do it, every pair of ``PAIR_VALUES`` values of every
-two features is tried. Of those at which the class is another, the one with the smallest parts of
-both ranges together is followed back: each of the two goes as near to its own value as it can while
-the other stays. The result changes the class, and neither of the two could change less by itself; a
-smaller change between values that were tried may be missed.
-
 Limits for advice (limits.py) narrow the ranges, levels and features that are tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from softsplit.advice.limits import Room, decoded_row
-from softsplit.advice.movers import Mover, moved_with, moving
+from softsplit.advice.movers import Mover, moving
 from softsplit.fitted.model import TreeModel
 from softsplit.fitted.summary import BINARY, INTEGER
 from softsplit.fitted.walk import TIE
@@ -59,11 +52,6 @@ FINEST = 1e-10
 PARTS = 200
 """Parts of an interval with a change that are looked at together; three times are enough."""
 
-PAIR_VALUES = 25
-"""Values of each feature that are tried for two together."""
-
-MOST_FEATURES = 12
-"""Features that are paired: those with the largest coefficients."""
 
 FEWEST_DIGITS = 3
 """Digits to which a new value is rounded first, as on the report page."""
@@ -116,22 +104,22 @@ def class_changes(
     ``cells`` are those of the row by variable, which look-ups need.
     """
     room, cells = room or Room.of_training(model), cells or decoded_row(model, x)
-    current = _class_of(model, x)
+    current = class_of(model, x)
     written = [float(value) for value in x] if written is None else written
     changes = []
     for i in moving(model, room):
         mover = Mover(model, x, i, room, cells)
-        value = _nearest(mover, current)
+        value = nearest_value(mover, current)
         if value is not None:
-            changes.append(_change(mover, value, written[i]))
+            changes.append(change_to(mover, value, written[i]))
     return sorted(changes, key=lambda change: (change.share_of_range, change.feature))
 
 
-def _class_of(model: TreeModel, x: FloatArray) -> int:
+def class_of(model: TreeModel, x: FloatArray) -> int:
     return int(model.predict_index(x[None, :])[0])
 
 
-def _change(mover: Mover, value: float, written: float | str) -> Change:
+def change_to(mover: Mover, value: float, written: float | str) -> Change:
     """The change of a feature to ``value``, in words of the table."""
     model, variable = mover.model, mover.variable
     level = variable.kind == CATEGORY
@@ -142,14 +130,14 @@ def _change(mover: Mover, value: float, written: float | str) -> Change:
         value=written,
         new_value=variable.other_name if unlisted else variable.display(value),
         share_of_range=1.0 if level else finite(float(mover.distances(np.array([value]))[0])),
-        label=model.labels[_class_of(model, mover.rows(np.array([value]))[0])],
+        label=model.labels[class_of(model, mover.rows(np.array([value]))[0])],
     )
 
 
 # --- one feature ---------------------------------------------------------------------------------
 
 
-def _nearest(mover: Mover, current: int) -> float | None:
+def nearest_value(mover: Mover, current: int) -> float | None:
     """The nearest value of a feature at which the class is another; None without one."""
     if mover.variable.kind == CATEGORY:
         return _nearest_level(mover, current)
@@ -319,87 +307,3 @@ def _whole_times(days: float, up: bool) -> list[float]:
         exact = abs(near - days * parts) < 1e-6  # within rounding of floats
         times.append(float((near if exact else further(days * parts)) / parts))
     return times
-
-
-# --- two features together -----------------------------------------------------------------------
-
-
-def joint_change(
-    model: TreeModel,
-    x: FloatArray,
-    written: Sequence[float | str],
-    room: Room | None = None,
-    cells: Sequence[Cells] = (),
-) -> tuple[Change, ...]:
-    """Two changes that together change the class of a row; empty if none was found.
-
-    ``written`` are the values of the row as people write them, by feature or by variable, ``room``
-    is where values may move, ``cells`` are those of the row.
-    """
-    room, cells = room or Room.of_training(model), cells or decoded_row(model, x)
-    nearest = _nearest_pair(model, x, room, cells)
-    return () if nearest is None else _followed_back(model, x, written, *nearest, room, cells)
-
-
-def _nearest_pair(
-    model: TreeModel, x: FloatArray, room: Room, cells: Sequence[Cells]
-) -> tuple[FloatArray, tuple[int, int]] | None:
-    """The nearest pair of values that has another class: its row, and the two features."""
-    # 1. Values of each feature that are tried, as rows of their own.
-    current, tried = _class_of(model, x), {}
-    for i in _weightiest(model, room):
-        mover = Mover(model, x, i, room, cells)
-        values = mover.spread(PAIR_VALUES)
-        rows = mover.rows(values)
-        allowed = mover.allowed(values)
-        tried[i] = mover.columns, rows[allowed], mover.distances(values)[allowed]
-    # 2. Every pair of values of every two features.
-    least, nearest = np.inf, None
-    for pair in combinations(tried, 2):
-        (columns, rows, far), (other_columns, other_rows, other_far) = (tried[i] for i in pair)
-        if np.intersect1d(columns, other_columns).size or not len(far) or not len(other_far):
-            continue  # two dates, and the time between them; or limits leave no value
-        both = np.repeat(rows, len(other_far), axis=0)
-        both[:, other_columns] = np.tile(other_rows[:, other_columns], (len(far), 1))
-        with np.errstate(over="ignore"):  # of a row that is far away
-            distances = np.add.outer(far, other_far).ravel()
-        distances[model.predict_index(both) == current] = np.inf
-        place = int(np.argmin(distances))
-        if distances[place] < least:
-            least, nearest = distances[place], (both[place], pair)
-    return nearest
-
-
-def _weightiest(model: TreeModel, room: Room) -> list[int]:
-    """Features, or variables, in use: those with the largest coefficients, in order."""
-    sizes = np.abs(model.parameters.weights).max(axis=1)
-    largest = np.zeros(len(model.table_coding.variables))
-    np.maximum.at(largest, model.table_coding.homes, sizes)
-    movers = moving(model, room)
-    movers.sort(key=lambda i: -max(largest[n] for n in moved_with(model, i)))
-    return sorted(movers[:MOST_FEATURES])
-
-
-def _followed_back(
-    model: TreeModel,
-    x: FloatArray,
-    written: Sequence[float | str],
-    row: FloatArray,
-    pair: tuple[int, int],
-    room: Room,
-    cells: Sequence[Cells],
-) -> tuple[Change, ...]:
-    """The changes of two features to a row, after each has gone back as far as it can."""
-    current, changes = _class_of(model, x), []
-    for i in pair:
-        columns = Mover(model, x, i, room, cells).columns
-        row = row.copy()
-        row[columns] = x[columns]  # as it was, the other one moved
-        mover = Mover(model, row, i, room, cells)
-        value = _nearest(mover, current)
-        if value is None or _class_of(model, row) != current:
-            return ()
-        changes.append(_change(mover, value, written[i]))
-        row = mover.rows(np.array([value]))[0]
-    label = model.labels[_class_of(model, row)]
-    return tuple(replace(change, label=label) for change in changes)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.advice.changes import Change, class_changes, joint_change
+from softsplit.advice.changes import Change, class_changes
+from softsplit.advice.joint_changes import joint_change
 from softsplit.advice.leaf_reading import (
     LeafReading,
     leaf_lines,

@@ -1,12 +1,5 @@
 """Changes of a fitted tree by hand, in the units and with the numbers of its printed text.
 
-Question t reads sum_j c_j v_j > b, v_j the value of a feature (its rank in a question on ranks).
-Its gate is p = F(steepness slope (sum - centre)), so that a change of the printed c_j or b is a
-change of the gate on the same sum:
-
-    scaled weights   a_j = slope c_j span_j p,   a_j = slope c_j p under the quantile scaling
-    threshold        mu  = slope (centre - sum_j c_j low_j),   slope centre
-
 What is printed is what is predicted: the walk compares with c and b, the mixture uses the gate on
 the same sum, and where b moves the centre moves with it. How many training rows arrive in the
 leaves below a question that has changed is not known any more (NaN); ``counted`` or a refit counts
@@ -15,163 +8,31 @@ rows again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.editing.points import is_pointed, refuse_weight, whole, with_points
-from softsplit.fitted.leaf_shares import consistent_with, decision_gains
+from softsplit.editing.printed import (
+    GatedSum,
+    find_columns,
+    find_question,
+    find_term,
+    read_gate,
+    with_gate,
+)
+from softsplit.fitted.leaf_shares import decision_gains
 from softsplit.fitted.model import TreeModel, used_shares
 from softsplit.fitted.pruning import pruned_model
 from softsplit.fitted.walk import CENTRE_STEP, Arriving
 from softsplit.fitted.walk_rounding import rounded_shares, shortest, significant
-from softsplit.reading.outline import OutlineNode, outline
+from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, unfit
 from softsplit.support.numbers import number
-from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.scaling import LinearScaling
-
-SHARE_ERROR = 1e-6
-"""Probabilities of a leaf that are given by hand may miss one by this much; they are divided."""
-
-
-class GatedSum(NamedTuple):
-    """The sum of a question, and how its gate depends on it.
-
-    Attributes
-    ----------
-    coefficients : array of shape (n_features,)
-        c, as printed.
-    slope : float
-        Change of the score z for a unit of the sum; negative for "<".
-    centre : float
-        Sum at which the gate is half open.
-    """
-
-    coefficients: FloatArray
-    slope: float
-    centre: float
-
-    def width(self, model: TreeModel) -> float:
-        """Width of the gate, as printed."""
-        return 1.0 / (model.steepness * abs(self.slope))
-
-
-def read_gate(model: TreeModel, branch: int) -> GatedSum:
-    """The gate of a question that looks at features."""
-    coef, intercept = model.splits
-    row = coef[branch]
-    used = [int(j) for j in model.used(branch) if row[j] != 0]
-    if model.walk is not None:
-        coefficients = model.walk.coefficients[branch]
-        used = [j for j in used if coefficients[j] != 0]
-    else:
-        unit = row[used[0]]
-        coefficients = np.zeros(len(row))
-        coefficients[used] = row[used] / unit
-    slope = float(row[used[0]] / coefficients[used[0]])
-    return GatedSum(coefficients.copy(), slope, float(f"{-intercept[branch] / slope:.12g}"))
-
-
-def with_gate(model: TreeModel, branch: int, gate: GatedSum) -> TreeParameters:
-    """The parameters of the tree with another gate."""
-    weights, thresholds = model.parameters.weights.copy(), model.parameters.thresholds.copy()
-    c, p = gate.coefficients, model.parameters.n_features
-    used, scaling = np.flatnonzero(c), model.scaling
-    weights[:, branch] = 0.0
-    if isinstance(scaling, LinearScaling):
-        for j in used:
-            if not np.isfinite(scaling.span[j]):
-                raise ValueError(
-                    f"{model.feature_names[j]} had one value in training and can have no weight."
-                )
-        weights[used, branch] = gate.slope * c[used] * scaling.span[used] * p
-        thresholds[branch] = gate.slope * (gate.centre - float(c[used] @ scaling.low[used]))
-    else:
-        weights[used, branch] = gate.slope * c[used] * p
-        thresholds[branch] = gate.slope * gate.centre
-    return replace(model.parameters, weights=weights, thresholds=thresholds)
-
-
-# --- what the printed text numbers and names -----------------------------------------------------
-
-
-def find_question(model: TreeModel, number: Any) -> OutlineNode:
-    """The question with this number in the printed text."""
-    questions = outline(model).questions()
-    asking = [q for q in questions if q.split is not None and q.split.features]
-    if not isinstance(number, int | np.integer) or isinstance(number, bool):
-        raise unfit("question", number, "must be the number of a question")
-    if not 1 <= number <= len(questions) or questions[number - 1] not in asking:
-        size = f"has questions 1 to {len(questions)}" if questions else "is one leaf"
-        raise ValueError(f"there is no question {number}; the tree {size}.")
-    return questions[number - 1]
-
-
-def find_leaf(model: TreeModel, number: Any) -> OutlineNode:
-    """The end with this number, counted from the top of the printed text."""
-    ends = outline(model).ends()
-    if not isinstance(number, int | np.integer) or isinstance(number, bool):
-        raise unfit("leaf", number, "must be the number of a leaf")
-    if not 1 <= number <= len(ends):
-        raise ValueError(f"there is no leaf {number}; the tree has leaves 1 to {len(ends)}.")
-    return ends[number - 1]
-
-
-def find_columns(model: TreeModel, feature: Any, *, whole: bool = False) -> list[int]:
-    """The columns of a feature: a term as it is printed, or all of a column of the table.
-
-    A name of both is that of the term, or with ``whole`` that of the column. A number is the
-    position of a column of the table.
-    """
-    names, table = list(model.feature_names), model.table_coding
-    term = isinstance(feature, str) and names.count(feature) == 1
-    if term and not (whole and feature in table.names):
-        return [names.index(feature)]
-    called = [i for i, variable in enumerate(table.variables) if variable.name == feature]
-    if called and table.pointed and not (whole and feature in table.names):
-        return [int(j) for j in table.columns_of(called[0])]
-    place = None
-    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
-        place = int(feature) if 0 <= feature < len(table.names) else None
-    elif feature in table.names:
-        place = table.names.index(feature)
-    if place is not None:
-        variables = [i for i, at in enumerate(table.places) if at == place]
-        return [int(j) for i in variables for j in table.columns_of(i)]
-    if table.pointed:
-        names = [table.variables[i].name for i in table.homes]
-    used = ", ".join(dict.fromkeys(names[j] for j in model.selected_features))
-    raise ValueError(f"there is no feature {shown(feature)}; those in use are: {used or 'none'}.")
-
-
-def find_column(model: TreeModel, feature: Any) -> int:
-    """The one column of a feature, as it is printed."""
-    columns = find_columns(model, feature)
-    if len(columns) > 1:
-        listed = ", ".join(shown(model.feature_names[j]) for j in columns)
-        raise ValueError(f"{shown(feature)} has several terms; name one as printed: {listed}.")
-    return columns[0]
-
-
-def find_term(model: TreeModel, node: OutlineNode, feature: Any) -> int:
-    """The column of a feature, of several look-ups that of a question."""
-    if not is_pointed(model):
-        return find_column(model, feature)
-    assert node.split is not None
-    own = [j for j in find_columns(model, feature) if j in node.split.features]
-    if len(own) == 1:
-        return own[0]
-    coding = model.table_coding
-    used = [coding.variables[coding.homes[j]].name for j in node.split.features]
-    raise ValueError(
-        f"question {node.number} has no points of {shown(feature)} alone; it has those of "
-        f"{', '.join(map(shown, used))}."
-    )
 
 
 def _number(name: str, value: Any) -> float:
@@ -429,93 +290,11 @@ def changed_model(model: TreeModel, **changes: Any) -> TreeModel:
     )
 
 
-# --- leaves --------------------------------------------------------------------------------------
-
-
-def set_leaf(model: TreeModel, leaf: Any, value: Any) -> TreeModel:
-    """The tree with another class, or other class probabilities, in a leaf.
-
-    Given a class, classes that are more probable there are lowered to it. Given probabilities (by
-    class, or in the order of the classes), the leaf predicts what is best by them.
-    """
-    end = find_leaf(model, leaf)
-    shares = model.leaf_shares[:, end.leaf].copy()
-    if _is_class(model, value):
-        k = model.labels.index(value)
-        shares = _with_class(model, shares, k)
-    else:
-        shares = _probabilities(model, value)
-        k = int(np.argmax(_gains(model).T @ shares))
-    places = list(end.leaves)
-    leaf_values = model.parameters.leaf_values.copy()
-    distributions, walk = model.distributions, model.walk
-    if distributions is not None:
-        distributions = distributions.copy()
-        distributions[:, places] = shares[:, None]
-        leaf_values[:, places] = np.eye(len(shares))[:, [k]]
-    else:
-        leaf_values[:, places] = shares[:, None]
-    if walk is not None:
-        classes = walk.classes.copy()
-        classes[places] = k
-        walk = replace(walk, classes=classes)
-    return changed_model(
-        model,
-        parameters=replace(model.parameters, leaf_values=leaf_values),
-        distributions=distributions,
-        walk=walk,
-        edits=model.edits.holding(leaves=places),
-    )
-
-
-def _is_class(model: TreeModel, value: Any) -> bool:
-    plain = isinstance(value, str | int | float | bool | np.generic)
-    if plain and value not in model.labels:
-        raise ValueError(f"there is no class {shown(value)}; the classes are {model.labels}.")
-    return plain
-
-
-def _gains(model: TreeModel) -> FloatArray:
+def gains_of(model: TreeModel) -> FloatArray:
     """What predicting a class (column) is worth for a row of a class."""
     if model.call_costs is None or model.distributions is not None:
         return np.eye(len(model.classes))
     return decision_gains(model.call_costs)
-
-
-def _with_class(model: TreeModel, shares: FloatArray, k: int) -> FloatArray:
-    """Probabilities of a leaf by which class k is best."""
-    gains, factors = _gains(model), model.class_factors
-    if int(np.argmax(gains.T @ shares)) == k:
-        return shares
-    lowered = consistent_with(shares[None, :], np.array([k]), factors)[0]
-    if model.walk is not None:
-        return rounded_shares(lowered[:, None])[:, 0]
-    if int(np.argmax(gains.T @ lowered)) != k:
-        raise ValueError(
-            f"under its costs a leaf with these probabilities does not predict {model.labels[k]!r};"
-            " give the probabilities instead of the class."
-        )
-    return lowered
-
-
-def _probabilities(model: TreeModel, value: Any) -> FloatArray:
-    labels = model.labels
-    if isinstance(value, Mapping):
-        for name in value:
-            if name not in labels:
-                raise ValueError(f"there is no class {shown(name)}; the classes are {labels}.")
-        value = [value.get(label, 0.0) for label in labels]
-    try:
-        given = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"a leaf takes a class or one probability for each class, got {shown(value)}."
-        ) from None
-    if given.shape != (len(labels),):
-        raise ValueError(f"a leaf needs one probability for each of the {len(labels)} classes.")
-    if not np.all(given >= 0) or not abs(given.sum() - 1) <= SHARE_ERROR:
-        raise ValueError(f"probabilities must be >= 0 and add up to 1, got {given.tolist()}.")
-    return given / given.sum() if given.sum() != 1.0 else given
 
 
 # --- structure -----------------------------------------------------------------------------------
@@ -542,11 +321,11 @@ def _as_leaf(model: TreeModel, t: int) -> tuple[TreeModel, tuple[int, ...]]:
         rows = counts.sum(axis=0) if np.nansum(counts) > 0 and np.all(counts >= 0) else rows
     rows = rows / rows.sum()
     shares = model.leaf_shares[:, leaves] @ rows
-    best = int(np.argmax(_gains(model).T @ shares))
+    best = int(np.argmax(gains_of(model).T @ shares))
     if walk is not None:
         shares = rounded_shares(shares[:, None])[:, 0]
         known = walk.counts[:, leaves].sum(axis=1)
-        worth = _gains(model).T @ (known if np.nansum(known) > 0 else shares)
+        worth = gains_of(model).T @ (known if np.nansum(known) > 0 else shares)
         best = int(np.argmax(worth))
     elif model.distributions is not None:
         best = int(np.argmax(model.parameters.leaf_values[:, leaves] @ rows))
@@ -563,78 +342,6 @@ def _without_side(model: TreeModel, t: int, side: int) -> tuple[TreeModel, tuple
         model = replace(model, walk=replace(walk, counts=counts))
     pruned, branches = pruned_model(model, t, side=side)
     return changed_model(pruned), branches
-
-
-# --- names ---------------------------------------------------------------------------------------
-
-
-def rename(
-    model: TreeModel,
-    features: Mapping[str, str] | None = None,
-    classes: Mapping[Any, Any] | None = None,
-) -> TreeModel:
-    """The tree with other names for columns of its table, for classes, or for both."""
-    if not features and not classes:
-        raise ValueError("rename needs features={'old': 'new'}, classes={'old': 'new'} or both.")
-    if features:
-        model = _renamed_columns(model, features)
-    return _renamed_classes(model, classes) if classes else model
-
-
-def _renamed_columns(model: TreeModel, features: Mapping[str, str]) -> TreeModel:
-    names = model.column_names
-    for old, new in features.items():
-        if old not in names:
-            raise ValueError(f"there is no column {shown(old)} to rename.")
-        if not isinstance(new, str) or not new:
-            raise ValueError(f"the new name of {shown(old)} must be a text, got {shown(new)}.")
-    called = [features.get(name, name) for name in names]
-    if len(set(called)) < len(called):
-        twice = next(name for name in called if called.count(name) > 1)
-        raise ValueError(f"two columns would have the name {shown(twice)}.")
-    if model.coding is None:
-        return replace(model, feature_names=tuple(called))
-    coding = replace(model.coding.renamed(called), named=True)
-    return replace(model, coding=coding, feature_names=coding.column_names)
-
-
-def _renamed_classes(model: TreeModel, names: Mapping[Any, Any]) -> TreeModel:
-    for old in names:
-        if old not in model.labels:
-            raise ValueError(f"there is no class {shown(old)}; the classes are {model.labels}.")
-    called = [names.get(label, label) for label in model.labels]
-    if len({type(name) for name in called}) > 1:
-        raise ValueError("all classes must be of one type; rename all of them or use that type.")
-    if len(set(called)) < len(called):
-        raise ValueError("two classes would have the same name.")
-    order = sorted(range(len(called)), key=called.__getitem__)
-    texts = isinstance(called[0], str)
-    kind = object if texts and model.classes.dtype.kind == "O" else None
-    place = np.argsort(order)
-    walk, costs, coding = model.walk, model.call_costs, model.coding
-    if walk is not None:
-        walk = replace(walk, counts=walk.counts[order], classes=place[walk.classes])
-    if coding is not None:
-        known = {str(old): str(new) for old, new in zip(model.labels, called, strict=True)}
-        variables = tuple(
-            replace(v, classes=tuple(known.get(k, k) for k in v.classes)) if v.classes else v
-            for v in coding.variables
-        )
-        coding = replace(coding, variables=variables)
-    leaves = model.parameters.leaf_values[order]
-    return replace(
-        model,
-        held_out=None,
-        monotone=None,
-        profile=None if model.profile is None else model.profile.with_classes(order),
-        classes=np.array([called[k] for k in order], dtype=kind),
-        parameters=replace(model.parameters, leaf_values=leaves),
-        distributions=None if model.distributions is None else model.distributions[order],
-        call_costs=None if costs is None else costs[np.ix_(order, order)],
-        walk=walk,
-        coding=coding,
-        feature_names=model.feature_names if coding is None else coding.column_names,
-    )
 
 
 # --- rows ----------------------------------------------------------------------------------------

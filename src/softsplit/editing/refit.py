@@ -34,8 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from softsplit.editing.edit import changed_model, read_gate
+from softsplit.editing.edit import changed_model
 from softsplit.editing.points import is_pointed
+from softsplit.editing.printed import read_gate
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.registry import make_engine, make_samples
 from softsplit.fitted.edits import NO_EDITS, Edits

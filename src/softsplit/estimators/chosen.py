@@ -25,7 +25,7 @@ from softsplit.selection.strengths import (
 )
 from softsplit.settings.checks import is_auto
 from softsplit.solvers import Budget
-from softsplit.training.multistart import NoFeasibleTreeError
+from softsplit.training.best import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.rows import Rows, TrainingRows
 from softsplit.training.run import End, Run, decided, joined

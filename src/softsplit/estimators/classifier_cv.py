@@ -52,7 +52,7 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown, visible
 from softsplit.support.parallel import one_blas_thread
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.multistart import NoFeasibleTreeError
+from softsplit.training.best import NoFeasibleTreeError
 from softsplit.training.points import wanted
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.rows import Rows, TrainingRows

@@ -14,6 +14,8 @@ from sklearn.base import clone
 
 from softsplit.advice.differences import Comparison, compare_trees
 from softsplit.editing import edit as editing
+from softsplit.editing.leaves import set_leaf
+from softsplit.editing.names import rename
 from softsplit.editing.refit import placed_rows, refitted, training_loss
 from softsplit.estimators.base import keep as keep_outcome
 from softsplit.estimators.base import model_settings, profiled, training_run
@@ -138,7 +140,7 @@ class EditedTree(SoftTreeClassifier):
             the leaf predicts what is best by them.
         reason : str, optional
         """
-        return self._changed(editing.set_leaf, {"leaf": leaf, "value": value}, reason)
+        return self._changed(set_leaf, {"leaf": leaf, "value": value}, reason)
 
     def prune(self, question: int, answer: str | None = None, *, reason: str | None = None) -> Self:
         """Remove a question.
@@ -168,7 +170,7 @@ class EditedTree(SoftTreeClassifier):
         """
         pairs = {"features": features, "classes": classes}
         given = {name: dict(value) for name, value in pairs.items() if value}
-        renamed = self._changed(editing.rename, given, reason)
+        renamed = self._changed(rename, given, reason)
         if features:
             know_table(renamed, renamed.tree_, named=True)
         return renamed
@@ -201,7 +203,7 @@ class EditedTree(SoftTreeClassifier):
             raise ValueError("classes were renamed: compare before you rename them.")
         if before.column_names != after.column_names:
             pairs = zip(before.column_names, after.column_names, strict=True)
-            before = editing.rename(before, {old: new for old, new in pairs if old != new})
+            before = rename(before, {old: new for old, new in pairs if old != new})
         rows = [checked_rows(with_tree(self, tree), X) for tree in (before, after)]
         labels = tree_labels(after, y, len(rows[0]))
         return compare_trees(before, after, rows[0], rows[1], labels)

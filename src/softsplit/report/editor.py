@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.editing.edit import read_gate
+from softsplit.editing.printed import read_gate
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.outline import OutlineNode, outline
 from softsplit.report.report_data import ReportData

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.selection.candidates import CandidateSearch
-from softsplit.selection.cross_validation import FoldMemory, FoldTrainer
+from softsplit.selection.cross_validation import FoldTrainer
+from softsplit.selection.fold_memory import FoldMemory
 from softsplit.selection.fold_paths import configured, refit_from
 from softsplit.selection.scoreboard import Candidate, FoldScore, Key, Scoreboard
 from softsplit.selection.strengths import SHARES

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from softsplit.engines.sparse import SparseRows
 from softsplit.fitted.conformal import HeldOutScores
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.selection.fold_memory import FoldMemory
 from softsplit.selection.fold_paths import (
     best_trees,
     configured,
@@ -35,12 +36,12 @@ from softsplit.selection.rare_classes import decision_factors
 from softsplit.selection.scoreboard import Candidate, FoldScore, Key, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair
 from softsplit.selection.teachers import SoftTargets
-from softsplit.solvers.base import Budget, Path, Solution
+from softsplit.solvers.base import Budget, Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.best import NoFeasibleTreeError
 from softsplit.training.fitted_tree import pointed_parts
-from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.observer import Observer
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows
@@ -59,43 +60,6 @@ begins to separate a chessboard."""
 
 Task = tuple[tuple[Candidate, ...], int]
 """A family of candidates, and a fold."""
-
-
-@dataclass
-class FoldMemory:
-    """Cache of fold rows, prepared problems and paths for candidates that are scored again."""
-
-    rows: dict[int, tuple[Rows, Rows]] = field(default_factory=dict)
-    prepared: dict[tuple[Candidate, int], tuple[Prepared, TestRows]] = field(default_factory=dict)
-    paths: dict[tuple[Candidate, int], list[Path]] = field(default_factory=dict)
-
-    def alike(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows] | None:
-        """Return problem and test rows of another candidate with the same scaling on this fold."""
-        for (other, its_fold), known in list(self.prepared.items()):
-            alike = (other.scale, other.loss, other.teacher)
-            if its_fold == fold and alike == (candidate.scale, candidate.loss, candidate.teacher):
-                return known
-        return None
-
-    def shallower(self, candidate: Candidate, fold: int) -> list[Path]:
-        """Return the paths of the same candidate at the next smaller depth that was trained."""
-        for depth in range(candidate.depth - 1, 0, -1):
-            paths = self.paths.get((candidate._replace(depth=depth), fold))
-            if paths is not None:
-                return paths
-        return []
-
-    def clear(self) -> None:
-        """Drop all candidates."""
-        self.prepared.clear()
-        self.paths.clear()
-
-    def keep_only(self, candidate: Candidate) -> None:
-        """Drop all other candidates: each holds copies of the rows of its folds."""
-        family = candidate.family
-        for known in (self.prepared, self.paths):
-            for key in [key for key in known if key[0] != family]:
-                del known[key]
 
 
 @dataclass(frozen=True)

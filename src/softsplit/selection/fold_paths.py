@@ -21,7 +21,8 @@ from softsplit.selection.scoreboard import Candidate
 from softsplit.selection.strengths import Pair, shared, strength_unit, strengths_at
 from softsplit.solvers.base import Budget, Path, Solution, Solver, Start, refuse_unsupported
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
+from softsplit.training.best import NoFeasibleTreeError, best_solution
+from softsplit.training.multistart import numbered_start
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.progressive_sampling import finished_on_all_rows, sample_sizes
 from softsplit.training.regularisation_path import solve_path

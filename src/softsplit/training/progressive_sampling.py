@@ -20,12 +20,8 @@ import numpy as np
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
-from softsplit.training.multistart import (
-    distinct,
-    multistart,
-    numbered_start,
-    search_around,
-)
+from softsplit.training.best import distinct
+from softsplit.training.multistart import multistart, numbered_start, search_around
 from softsplit.training.observer import Observer
 from softsplit.tree.parameters import TreeParameters
 

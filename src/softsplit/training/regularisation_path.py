@@ -18,13 +18,8 @@ from softsplit.solvers.base import (
     refuse_unsupported,
 )
 from softsplit.support.parallel import n_threads, one_blas_thread
-from softsplit.training.multistart import (
-    best_solution,
-    distinct,
-    multistart,
-    numbered_start,
-    search_around,
-)
+from softsplit.training.best import best_solution, distinct
+from softsplit.training.multistart import multistart, numbered_start, search_around
 from softsplit.training.observer import Observer
 
 LATE_SECONDS = 0.3

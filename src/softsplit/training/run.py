@@ -34,9 +34,10 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted
 from softsplit.support.parallel import n_threads
 from softsplit.support.row_budgets import ROWS
+from softsplit.training.best import NoFeasibleTreeError
 from softsplit.training.decisions import ALIKE, MARGINS, SINGLE_MARGIN, decided_by_mixture
 from softsplit.training.fitted_tree import fitted_tree
-from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
+from softsplit.training.multistart import multistart, search_around
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import load_order, make_ready
 from softsplit.training.preparation import Prepared
