@@ -28,9 +28,7 @@ from softsplit.support.hinged_table import HingedTable
 from softsplit.support.inputs import (
     checked_sparse,
     checked_table,
-    counted_labels,
     device_of,
-    distinct_labels,
     has_missing,
     holds_numbers,
     is_plain_tensor,
@@ -38,13 +36,17 @@ from softsplit.support.inputs import (
     made_floats,
     number_targets,
     on_host,
-    refuse_continuous,
     refuse_lengths,
     refuse_masked,
+    refuse_weights,
+)
+from softsplit.support.labels import (
+    counted_labels,
+    distinct_labels,
+    refuse_continuous,
     refuse_missing_labels,
     refuse_mixed_labels,
     refuse_one_class,
-    refuse_weights,
 )
 from softsplit.training.rows import Rows, TensorRows, TrainingRows
 from softsplit.training.wide import WideRows

@@ -33,7 +33,7 @@ from softsplit.solvers import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.precompile import TINY_PROBLEMS
+from softsplit.training.tiny_problems import TINY_PROBLEMS
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 SLICE_SECONDS = 1.0

@@ -28,11 +28,10 @@ from softsplit.support.inputs import (
     holds_numbers,
     made_floats,
     refuse_lengths,
-    refuse_missing_labels,
-    refuse_mixed_labels,
     refuse_twins,
     refuse_weights,
 )
+from softsplit.support.labels import refuse_missing_labels, refuse_mixed_labels
 from softsplit.support.messages import shown
 from softsplit.variables import Coding
 

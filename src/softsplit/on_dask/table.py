@@ -47,7 +47,7 @@ from softsplit.on_dask.parts import Moments, Reading, part_below
 from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.rates import RateLimits
 from softsplit.support.arrays import FloatArray
-from softsplit.support.inputs import refuse_mixed_labels, refuse_one_class
+from softsplit.support.labels import refuse_mixed_labels, refuse_one_class
 from softsplit.training.rows import EngineRows, Rows
 from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding, MonotoneEffects, column_groups, learn, monotone_effects

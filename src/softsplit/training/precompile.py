@@ -20,16 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.engines.compiled import CompiledRows, ThreadedRows
+from softsplit.engines.compiled import ThreadedRows
 from softsplit.engines.hinged import HingedLines
 from softsplit.engines.samples import Samples
 from softsplit.fitted.row_pass import RowPlan
 from softsplit.fitted.walk import FEW_CELLS, Walk
 from softsplit.points.fits import fit_counts, fit_steps
 from softsplit.points.likelihood import Gate, GateRows, derivatives, fit_gate
-from softsplit.problem.bounds import Bounds
-from softsplit.problem.loss import ExpectedCost, LogLoss
-from softsplit.problem.penalties import PenaltyPair, Surrogate, counting, exponential
+from softsplit.problem.penalties import counting
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.solvers import (
@@ -57,7 +55,14 @@ from softsplit.support.bent_rows import AT_ONCE, exact_means
 from softsplit.support.compiling import place_on_disk
 from softsplit.support.messages import announce
 from softsplit.training.multistart import multistart, search_around
-from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.training.tiny_problems import (
+    TINY_PROBLEMS,
+    tiny_likelihood,
+    tiny_likelihoods,
+    tiny_problem,
+    tiny_problems,
+)
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import open_gates
 from softsplit.tree.scaling import LinearScaling
 
@@ -214,54 +219,6 @@ def _mark_of(name: str, place: tuple[Path, str]) -> Path:
 
 
 # --- small calls ------------------------------------------------------------------------------
-
-
-def tiny_problems() -> list[TrainingProblem]:
-    """Return problems by cost: one split between two classes, and three between three."""
-    return [tiny_problem(2, 1), tiny_problem(3, 2)]
-
-
-def tiny_problem(n_classes: int, depth: int) -> TrainingProblem:
-    """Return a problem by cost with two features, both penalties, and class rates."""
-    return TrainingProblem(
-        tiny_rows(n_classes),
-        Topology(depth),
-        ExpectedCost.uniform(n_classes),
-        PenaltyPair.of(exponential(), 0.1, 0.1),
-        np.full(n_classes, 0.1),
-    )
-
-
-def tiny_likelihoods() -> list[TrainingProblem]:
-    """Return the same by likelihood, one with a smooth penalty and one that counts."""
-    return [tiny_likelihood(2, 1, exponential()), tiny_likelihood(3, 2, counting())]
-
-
-TINY_PROBLEMS = {"log": tiny_likelihoods, "cost": tiny_problems}
-"""Small problems by the compiled code that they need."""
-
-
-def tiny_likelihood(n_classes: int, depth: int, surrogate: Surrogate) -> TrainingProblem:
-    """Return a problem by likelihood with two features, both penalties and a ridge."""
-    rows = tiny_rows(n_classes)
-    return TrainingProblem(
-        rows,
-        Topology(depth),
-        LogLoss.counted(rows.group_totals),
-        PenaltyPair.of(surrogate, 0.1, 0.1),
-        np.zeros(n_classes),
-        steepness=6.0,
-        bounds=Bounds.free(2, Topology(depth).n_branches),
-        ridge=1.0,
-    )
-
-
-def tiny_rows(n_classes: int, n_rows: int = 30) -> CompiledRows:
-    """Return rows of two features, as many of each class."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(n_rows) % n_classes
-    X = rng.uniform(size=(n_rows, 2)) + labels[:, None]
-    return CompiledRows(Samples.from_arrays(X, labels, n_classes))
 
 
 def train_tiny(problems: list[TrainingProblem]) -> None:

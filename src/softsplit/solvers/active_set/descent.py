@@ -49,11 +49,7 @@ from softsplit.solvers.active_set.faces import (
     snap_near_kinks,
     subgradient,
 )
-from softsplit.solvers.active_set.objective import (
-    RemoteObjective,
-    smooth_derivative,
-    smooth_value,
-)
+from softsplit.solvers.active_set.objective import RemoteObjective, smooth_derivative, smooth_value
 from softsplit.solvers.active_set.state import (
     BACK,
     BEGIN,

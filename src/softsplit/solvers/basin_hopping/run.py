@@ -13,13 +13,9 @@ from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.problem.leaves import RATE_SLACK, ClassAssignment
 from softsplit.problem.loss import ExpectedCost, Loss
-from softsplit.problem.penalties import Surrogate, of_single_features
+from softsplit.problem.penalties import of_single_features
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.active_set.descent import (
-    descend_elsewhere,
-    descend_in_memory,
-    forget,
-)
+from softsplit.solvers.active_set.descent import descend_elsewhere, descend_in_memory, forget
 from softsplit.solvers.active_set.faces import Sparse
 from softsplit.solvers.active_set.objective import AddedTerms, RemoteObjective, rate_terms
 from softsplit.solvers.active_set.rated import RatedObjective
@@ -109,9 +105,8 @@ class DescentRun:
         self._bundles: dict[tuple[int, float], tuple[Passes, Bundle]] = {}
         self._sums: dict[tuple[float, float | None], tuple[Added, Bundle]] = {}
         self._scaled: dict[DescentLimits, DescentLimits] = {}
-        self._costs = NO_ROWS
-        if isinstance(self._machine, CompiledRows) and problem.block is None:
-            self._costs = _costs_of(problem.loss)
+        in_memory = isinstance(self._machine, CompiledRows) and problem.block is None
+        self._costs = _costs_of(problem.loss) if in_memory else NO_ROWS
         self.forget(problem.steepness)
 
     @cached_property
@@ -328,17 +323,13 @@ class DescentRun:
             terms = terms._replace(multipliers=multipliers)
         if rate_weight is not None:
             terms = terms._replace(rate_weight=float(rate_weight))
-        local, global_ = self.problem.penalties.local, self.problem.penalties.global_
-        sparse = Sparse(
-            *_kind_of(local.surrogate), float(strength * local.strength),
-            *_kind_of(global_.surrogate), float(strength * global_.strength),
-            *self._bounds, *self._rows_of_weights, self._prices,
-        )  # fmt: skip
-        added = Added(terms, sparse)
-        both = added, bundled(added)
-        if multipliers is None:
-            self._sums[key] = both
-        return both
+        numbers: list[float] = []
+        for penalty in (self.problem.penalties.local, self.problem.penalties.global_):
+            kind = penalty.surrogate
+            numbers += [kind.kind, kind.first, kind.second, float(strength * penalty.strength)]
+        sparse = Sparse(*numbers, *self._bounds, *self._rows_of_weights, self._prices)  # type: ignore[arg-type]
+        both = (added := Added(terms, sparse)), bundled(added)
+        return self._sums.setdefault(key, both) if multipliers is None else both
 
     def _bundled_passes(self, passes: Passes) -> Bundle:
         """Return ``passes`` as compiled functions take them; the last of each kind are kept."""
@@ -399,10 +390,6 @@ class DescentRun:
                 break
             choose = False
         return self.value
-
-
-def _kind_of(surrogate: Surrogate) -> tuple[int, float, float]:
-    return surrogate.kind, surrogate.first, surrogate.second
 
 
 def _costs_of(loss: Loss) -> FloatArray:
