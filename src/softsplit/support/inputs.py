@@ -17,8 +17,6 @@ from softsplit.support.messages import counted, shown
 from softsplit.support.options import provided
 
 
-# Integer labels beyond which they are counted; none of them lies that far from another.
-# Rows without a label that an error names.
 @contextmanager
 def made_floats() -> Iterator[None]:
     """While scikit-learn makes floats of X: its check for infinities adds them up."""

@@ -1,4 +1,4 @@
-"""Checks of classes, targets and weights, beside those of X."""
+"""Checks of the classes of rows, beside those of X (inputs.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
+# Rows without a label that an error names.
 MOST_ROWS_NAMED = 5
 
+# Integer labels beyond which they are counted; none of them lies that far from another.
 MANY_LABELS = 100_000
 
 

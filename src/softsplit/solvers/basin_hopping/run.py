@@ -328,7 +328,8 @@ class DescentRun:
             kind = penalty.surrogate
             numbers += [kind.kind, kind.first, kind.second, float(strength * penalty.strength)]
         sparse = Sparse(*numbers, *self._bounds, *self._rows_of_weights, self._prices)  # type: ignore[arg-type]
-        both = (added := Added(terms, sparse)), bundled(added)
+        added = Added(terms, sparse)
+        both = added, bundled(added)
         return self._sums.setdefault(key, both) if multipliers is None else both
 
     def _bundled_passes(self, passes: Passes) -> Bundle:
