@@ -1,11 +1,14 @@
 """Trees for numbers: known answers, reproducibility, the choice, monotone effects, limits."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 
 from softsplit.problem.targets import Numbers
 from softsplit.selection.number_choice import NumberSettings
 from softsplit.selection.number_trees import fit_numbers
+from softsplit.solvers.base import Budget
 from softsplit.solvers.expected_deviance.frame import NumberRows
 from softsplit.tree.leaf_families import FAMILIES, Poisson, Quantile, Squared
 from softsplit.tree.leaf_functions import proves_monotone
@@ -219,3 +222,38 @@ def test_a_sample_finds_the_tree_and_all_rows_fit_it(monkeypatch):
     slopes = np.sort(tree.leaves.slopes[1])
     np.testing.assert_allclose(slopes, [-1.0, 2.0], atol=0.05)
     assert tree.leaf_rows.sum() == 3000
+
+
+@dataclass(frozen=True)
+class Cutting(Squared):
+    """Squares that end a budget, or interrupt, when they are asked for the so manieth time."""
+
+    asked: list = field(default_factory=list)
+    last: int = 0
+    budget: Budget | None = None
+
+    def terms(self, y, eta):
+        self.asked.append(1)
+        if len(self.asked) == self.last:
+            if self.budget is None:
+                raise KeyboardInterrupt
+            self.budget.stop()
+        return super().terms(y, eta)
+
+
+@pytest.mark.parametrize("interrupts", [False, True])
+@pytest.mark.parametrize("part", [0.0, 0.4, 0.99])
+def test_the_end_of_a_budget_keeps_what_there_is(part, interrupts):
+    X = table(200)
+    rows, settings = NumberRows(X, Numbers.of(two_regimes(X))), NumberSettings(folds=2)
+    whole = Cutting()
+    tree = fit_numbers(rows, whole, settings)
+    assert {point.depth for point in tree.points} == {0, 1}
+    budget = Budget()
+    last = int(part * len(whole.asked)) + 1
+    cutting = Cutting(last=last, budget=None if interrupts else budget)
+    cut = budget.insist(lambda: fit_numbers(rows, cutting, settings, budget=budget))
+    assert budget.stopped
+    assert r2(rows.targets.values, cut.predict(X)) > 0.4
+    depths = {point.depth for point in cut.points}
+    assert depths == (set() if part == 0.0 else {0} if part < 0.9 else {0, 1})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -17,13 +16,12 @@ from softsplit.estimators.row_reading import know_table
 from softsplit.estimators.training_rows import target_rows
 from softsplit.problem.targets import Numbers
 from softsplit.selection.folds import make_groups, number_splits
-from softsplit.selection.number_choice import NumberPoint, NumberSettings
+from softsplit.selection.number_choice import NumberPoint, NumberSettings, usual_price
 from softsplit.selection.number_trees import NumberRows, NumberTree, fit_numbers
 from softsplit.settings.checks import is_auto
 from softsplit.settings.parameter import checked
 from softsplit.settings.regression import LeafParameters
 from softsplit.solvers import Budget
-from softsplit.solvers.base import OutOfBudget
 from softsplit.support.arguments import drawn_seed
 from softsplit.support.interruption import never_lost
 from softsplit.support.parallel import n_threads, one_blas_thread
@@ -79,11 +77,7 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
             solved = _solved(rows, family, settings, seed, budget)
             # 3. The printed tree.
             around.working("finishing the tree")
-            stopped = budget.stopped
-            with budget.interruptible():
-                self._keep(rows, solved)
-            if budget.stopped and not stopped:  # the tree is there: keeping it takes a moment
-                self._keep(rows, solved)
+            budget.insist(lambda: self._keep(rows, solved))
             if budget.exhausted:
                 self._warn_cut_short(budget)
         return self
@@ -119,7 +113,7 @@ class SingleTree(LeafTree):
         return replace(
             settings,
             depth=USUAL_DEPTH if settings.depth is None else settings.depth,
-            strength=usual_price(rows) if settings.strength is None else settings.strength,
+            strength=usual_price(rows.n_rows) if settings.strength is None else settings.strength,
             assess=False,
         )
 
@@ -150,19 +144,10 @@ class ChosenTree(LeafTree):
         self.best_estimator_ = chosen
 
 
-def usual_price(rows: TargetTable) -> float:
-    """Half the logarithm of the number of rows: the Bayesian information criterion."""
-    return 0.5 * float(np.log(max(rows.n_rows, 2.0)))
-
-
 def _solved(
     rows: TargetTable, family: LeafFamily, settings: NumberSettings, seed: int, budget: Budget
 ) -> NumberTree:
-    """Return the tree of the solver.
-
-    Where Ctrl-C or the time limit ends it before it has one, it is a tree of one question at most
-    with the price of ``SoftTreeRegressor``, which takes a moment.
-    """
+    """Return the tree of the solver."""
     effects = () if rows.monotone is None else rows.monotone.features
     asked = NumberRows(
         X=rows.X,
@@ -171,8 +156,4 @@ def _solved(
         prices=rows.prices,
         monotone=tuple((columns, sign) for sign, columns, _ in effects),
     )
-    with budget.interruptible(), suppress(OutOfBudget):
-        return fit_numbers(asked, family, settings, seed, budget.check)
-    depth = 1 if settings.depth is None else min(settings.depth, 1)
-    quick = replace(settings, depth=depth, strength=usual_price(rows), assess=False)
-    return fit_numbers(asked, family, quick, seed)
+    return budget.insist(lambda: fit_numbers(asked, family, settings, seed, budget))

@@ -6,15 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.solvers.base import Budget
 from softsplit.solvers.expected_deviance.frame import Frame, NumberRows
 from softsplit.solvers.expected_deviance.path import (
     RemovalPoint,
@@ -104,6 +103,11 @@ class NumberPoint:
     criterion: float
 
 
+def usual_price(n_rows: float) -> float:
+    """Half the logarithm of the number of rows: the Bayesian information criterion."""
+    return 0.5 * float(np.log(max(n_rows, 2.0)))
+
+
 def limits_of(settings: NumberSettings) -> TreeLimits:
     return TreeLimits(
         settings.max_features, settings.max_leaves, settings.max_terms, settings.leaf_terms
@@ -151,11 +155,12 @@ def compare(
     family: LeafFamily,
     settings: NumberSettings,
     seed: int,
-    check: Callable[[], None],
-) -> Choice:
+    budget: Budget,
+) -> Choice | None:
     """Return the choice of depth and strength by the walks of folds.
 
-    1. In each fold, a path of a depth, and the tree of each strength on it.
+    1. In each fold, a path of a depth, and the tree of each strength on it. After Ctrl-C or the
+       end of the time the choice is among the depths whose folds are done; None without any.
     2. The error of each setting over all held-out rows, with the prices of its size.
     3. The next depth, unless two levels or more were no better than fewer.
     """
@@ -168,11 +173,17 @@ def compare(
     scale = Scale.of(rows, family, folds, settings)
     points: list[NumberPoint] = []
     results: list[dict[tuple[int, float], HeldOut]] = [{} for _ in folds]
+
+    def judge(depth: int, k: int) -> None:
+        results[k] |= prepared[k].judged(depth, strengths, budget)
+
     for depth in depths:
         # 1. Paths.
-        work = partial(_Fold.judged, depth=depth, strengths=strengths, check=check)
-        for result, judged in zip(results, in_order(settings.threads, work, prepared), strict=True):
-            result |= judged
+        with budget.interruptible():
+            workers = min(settings.threads, len(folds))
+            budget.in_threads(partial(judge, depth), range(len(folds)), workers)
+        if not all((depth, strengths[-1]) in result for result in results):
+            break
         # 2. Errors.
         best = min((point.criterion for point in points), default=np.inf)
         points += [
@@ -182,22 +193,14 @@ def compare(
         # 3. Deeper?
         if depth > 1 and min(point.criterion for point in points) >= best:
             break
+    if not points:
+        return None
     chosen = min(range(len(points)), key=lambda k: points[k].criterion)
     held_out, relative = np.full((2, rows.n_rows + 1), np.nan)
     for (_, test), result in zip(folds, results, strict=True):
         best_of_fold = result[points[chosen].depth, points[chosen].strength]
         held_out[test], relative[test] = best_of_fold.predicted, best_of_fold.relative
     return Choice(tuple(points), chosen, held_out, relative)
-
-
-def in_order(
-    threads: int, work: Callable[..., dict[tuple[int, float], HeldOut]], tasks: list[_Fold]
-) -> list[dict[tuple[int, float], HeldOut]]:
-    """Return the results of all tasks, some at a time."""
-    if threads == 1:
-        return [work(task) for task in tasks]
-    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-        return list(pool.map(work, tasks))
 
 
 class Scale(NamedTuple):
@@ -291,21 +294,27 @@ class _Fold:
         self.frame, self.settings = Frame.of(train, family), settings
         self.problem = self.frame.problem(train)
         self.lines, self.targets = self.frame.lines(test.X), self.frame.targets(test.targets)
-        self.starts = Starts(self.problem, depth, np.random.default_rng(seed))
+        self.depth, self.seed = depth, seed
+
+    @cached_property
+    def starts(self) -> Starts:
+        return Starts(self.problem, self.depth, np.random.default_rng(self.seed))
 
     def judged(
-        self, depth: int, strengths: tuple[float, ...], check: Callable[[], None]
+        self, depth: int, strengths: tuple[float, ...], budget: Budget
     ) -> dict[tuple[int, float], HeldOut]:
-        """Return the walk of each strength on the held-out rows."""
-        path = elimination_path(self.starts, depth, limits_of(self.settings), check)
+        """Return the walk of each strength on the held-out rows; nothing after the budget."""
+        path = elimination_path(self.starts, depth, limits_of(self.settings), budget)
+        if budget.exhausted:
+            return {}
         known: dict[int, HeldOut] = {}
-        found = {}
+        judged = {}
         for strength in strengths:
             point = best_point(path, strength)
             if id(point) not in known:
                 known[id(point)] = self._judged(point)
-            found[depth, strength] = known[id(point)]
-        return found
+            judged[depth, strength] = known[id(point)]
+        return judged
 
     def _judged(self, point: RemovalPoint) -> HeldOut:
         problem, frame = self.problem, self.frame

@@ -13,8 +13,8 @@ and its leaf predicts ``family.prediction(score + offset)`` with the score of ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,12 @@ from softsplit.selection.number_choice import (
     NumberPoint,
     NumberSettings,
     compare,
+    depths_of,
     drawn,
     limits_of,
+    usual_price,
 )
+from softsplit.solvers.base import Budget
 from softsplit.solvers.expected_deviance.descent import descend
 from softsplit.solvers.expected_deviance.frame import Frame, canonical
 from softsplit.solvers.expected_deviance.frame import NumberRows as NumberRows  # of the interface
@@ -143,48 +146,64 @@ def fit_numbers(
     family: LeafFamily,
     settings: NumberSettings | None = None,
     seed: int = 0,
-    check: Callable[[], None] = lambda: None,
+    budget: Budget | None = None,
 ) -> NumberTree:
-    """Return the tree; ``check`` is called now and then, and may raise.
+    """Return the tree; at the end of the budget the best so far.
 
     1. Equal rows are merged and put in canonical order: results do not depend on that of the table.
-    2. Depth and strength are chosen on folds of at most COMPARED_ROWS rows.
+    2. Depth and strength are chosen on folds of at most COMPARED_ROWS rows. Where time is up before
+       one depth is compared, usual ones are taken.
     3. A path on at most PATH_ROWS rows; its tree descends on all rows.
     4. The walk of that tree, back in the units of the table.
     """
     # 1. Rows.
-    settings = settings or NumberSettings()
+    settings, budget = settings or NumberSettings(), budget or Budget()
     family.check(rows.targets.values)
     merged, places = canonical(rows)
     # 2. The choice.
     choice = None
     if settings.assess or settings.depth is None or settings.strength is None:
-        choice = compare(merged, places, family, settings, seed, check)
-    depth = settings.depth if choice is None else choice.best.depth
-    strength = settings.strength if choice is None else choice.best.strength
-    assert depth is not None and strength is not None
-    # 3. The tree, on a sample and on all rows.
-    part = merged.part(drawn(merged, PATH_ROWS, seed))
-    frame = Frame.of(part, family)
-    problem = frame.problem(part, settings.threads)
-    starts = Starts(problem, depth, np.random.default_rng(seed))
-    path = elimination_path(starts, depth, limits_of(settings), check)
-    tree = best_point(path, strength).tree
-    columns = np.arange(problem.n_columns)
-    if part.n_rows < merged.n_rows:
-        columns = tree.columns
-        problem, tree = frame.problem_of_columns(merged, tree, settings.threads)
-    tree = descend(problem, tree, FINAL_STEPS, 1e-3, check).tree
-    # 4. The walk.
-    walk = walk_of(problem, tree, settings.min_leaf_rows)
-    fitted = in_units(frame, columns, walk)
-    fitted = replace(fitted, family=frame.family.scaled(frame.unit), depth=depth, strength=strength)
+        choice = compare(merged, places, family, settings, seed, budget)
+    if choice is None:
+        usual = depths_of(settings, merged.n_rows)[:2][-1], usual_price(merged.targets.totals.sum())
+        given = settings.depth, settings.strength
+        depth, strength = (u if g is None else g for u, g in zip(usual, given, strict=True))
+    else:
+        depth, strength = choice.best.depth, choice.best.strength
+    # 3. and 4. The tree and its walk.
+    train = partial(_trained, merged, family, settings, depth, strength, seed, budget)
+    fitted = budget.insist(train)
     if choice is None:
         return fitted
     return replace(
         fitted, points=choice.points, chosen=choice.chosen, held_out=choice.held_out[places],
         relative_residuals=choice.relative[places],
     )  # fmt: skip
+
+
+def _trained(
+    rows: NumberRows,
+    family: LeafFamily,
+    settings: NumberSettings,
+    depth: int,
+    strength: float,
+    seed: int,
+    budget: Budget,
+) -> NumberTree:
+    """Return the tree of a depth and a strength: a path on a sample, a descent on all rows."""
+    part = rows.part(drawn(rows, PATH_ROWS, seed))
+    frame = Frame.of(part, family)
+    problem = frame.problem(part, settings.threads)
+    starts = Starts(problem, depth, np.random.default_rng(seed))
+    path = elimination_path(starts, depth, limits_of(settings), budget)
+    tree = best_point(path, strength).tree
+    columns = np.arange(problem.n_columns)
+    if part.n_rows < rows.n_rows:
+        columns = tree.columns
+        problem, tree = frame.problem_of_columns(rows, tree, settings.threads)
+    tree = descend(problem, tree, FINAL_STEPS, 1e-3, budget).tree
+    fitted = in_units(frame, columns, walk_of(problem, tree, settings.min_leaf_rows))
+    return replace(fitted, family=frame.family.scaled(frame.unit), depth=depth, strength=strength)
 
 
 def in_units(frame: Frame, columns: NDArray[np.intp], walk: WalkedTree) -> NumberTree:

@@ -269,6 +269,15 @@ class Budget:
             if kept is not None and not len(kept):
                 raise
 
+    def insist(self, work: Callable[[], Item]) -> Item:
+        """Return what ``work`` returns; where Ctrl-C ends it, of a second call.
+
+        The second call finds this budget stopped: it should be short.
+        """
+        with self.interruptible():
+            return work()
+        return work()
+
     @property
     def stopped(self) -> bool:
         """Whether ``stop`` was called."""

@@ -10,12 +10,12 @@ where g_t is dE by the score of a row, so that a descent takes 10 to 25 steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.solvers.base import Budget
 from softsplit.solvers.expected_deviance.problem import (
     NumberProblem,
     Objective,
@@ -104,11 +104,11 @@ def descend(
     tree: SoftTree,
     max_steps: int,
     decrease: float = 0.01,
-    check: Callable[[], None] = lambda: None,
+    budget: Budget | None = None,
 ) -> Descended:
     """Descend from ``tree`` for some steps, or until one lowers the objective by too little.
 
-    The objective is in units of log-likelihood.
+    The objective is in units of log-likelihood. At the end of the budget the tree so far is kept.
     """
     function = Objective(problem, tree)
     inverse = inverse_curvature(problem, tree, function.lines)
@@ -116,8 +116,7 @@ def descend(
     value, gradient = function(x)
     pairs: list[tuple[FloatArray, FloatArray, float]] = []
 
-    for _ in range(max_steps):
-        check()
+    for _ in (budget or Budget()).while_left(range(max_steps)):
         direction = -_times_inverse(gradient, pairs, inverse)
         fall = float(gradient @ direction)
         if not fall < 0.0:

@@ -7,11 +7,12 @@ value + strength * size, within limits of the size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from softsplit.solvers.base import Budget
 from softsplit.solvers.expected_deviance.descent import descend
 from softsplit.solvers.expected_deviance.problem import NumberProblem, SoftTree
 from softsplit.solvers.expected_deviance.removal import Pruning
@@ -63,23 +64,28 @@ def elimination_path(
     starts: Starts,
     depth: int,
     limits: TreeLimits | None = None,
-    check: Callable[[], None] = lambda: None,
+    budget: Budget | None = None,
 ) -> list[RemovalPoint]:
-    """Return the points of the paths from the best starts with ``depth`` levels."""
-    limits, problem = limits or TreeLimits(), starts.problem
+    """Return the points of the paths from the best starts with ``depth`` levels.
+
+    After Ctrl-C or the end of the time the path goes on to its end without descents, in large
+    steps: the trees that it has until then are points of it.
+    """
+    limits, problem, budget = limits or TreeLimits(), starts.problem, budget or Budget()
     points: list[RemovalPoint] = []
-    for start in starts.race(depth, check)[:PATHS]:
-        tree = start.tree
-        while True:
-            check()
-            # 1. Refit, and keep the point.
-            tree, value = descend(problem, tree, REFIT_STEPS, REFIT_DECREASE, check)
-            size = tree.size(problem)
-            points.append(RemovalPoint(tree, value, size, limits.allow(problem, tree)))
-            # 2. Remove the cheapest parts.
-            if not tree.support.any():
-                break
-            tree = Pruning(problem, tree).pruned(max(1.0, _share(size) * size))
+    for start in starts.race(depth, budget)[: 1 if budget.exhausted else PATHS]:
+        tree, left = start.tree, True
+        while left:
+            with budget.interruptible():
+                # 1. Refit, and keep the point.
+                tree, value = descend(problem, tree, REFIT_STEPS, REFIT_DECREASE, budget)
+                size = tree.size(problem)
+                points.append(RemovalPoint(tree, value, size, limits.allow(problem, tree)))
+                # 2. Remove the cheapest parts.
+                left = bool(tree.support.any())
+                if left:
+                    share = 0.5 if budget.exhausted else _share(size)
+                    tree = Pruning(problem, tree).pruned(max(1.0, share * size))
     return points
 
 

@@ -14,13 +14,14 @@ the weights v of its rows asks by one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from softsplit.solvers.base import Budget
 from softsplit.solvers.expected_deviance.descent import Descended, descend
 from softsplit.solvers.expected_deviance.problem import NumberProblem, SoftTree
 from softsplit.support.arrays import FloatArray
@@ -98,12 +99,12 @@ class Starts:
         rules = RULES if depth and len(self.given.gated) else ()
         self.gates = [questions(self.given, depth, rule, generator) for rule in rules]
 
-    def race(self, depth: int, check: Callable[[], None] = lambda: None) -> list[Descended]:
+    def race(self, depth: int, budget: Budget | None = None) -> list[Descended]:
         """Return the starts of a depth after some steps of a descent, the best first."""
         gates = [gates[: 2**depth - 1] for gates in self.gates] if depth else []
         trees = [with_leaves(self.problem, self.given, some) for some in gates]
         trees = trees or [with_leaves(self.problem, self.given, np.zeros((0, 0)))]
-        ends = [descend(self.problem, tree, RACE_STEPS, check=check) for tree in trees]
+        ends = [descend(self.problem, tree, RACE_STEPS, budget=budget) for tree in trees]
         return sorted(ends, key=lambda end: end.value)
 
 
