@@ -25,6 +25,7 @@ from softsplit.solvers import Budget
 from softsplit.support.arguments import drawn_seed
 from softsplit.support.interruption import never_lost
 from softsplit.support.parallel import n_threads, one_blas_thread
+from softsplit.training.precompile import compile_sets
 from softsplit.training.run import End, watched
 from softsplit.tree.leaf_families import LeafFamily
 
@@ -65,6 +66,7 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
             watched(self.verbose, Budget()) as around,
         ):
             # 1. Parameters and rows.
+            compile_sets("numbers")
             around.working("preparing the rows")
             given = checked(type(self), vars(self))
             budget = Budget(time_limit=given["time_limit"])

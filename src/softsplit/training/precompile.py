@@ -30,6 +30,7 @@ from softsplit.points.likelihood import Gate, GateRows, derivatives, fit_gate
 from softsplit.problem.penalties import counting
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import SizeLimits
+from softsplit.problem.targets import Numbers
 from softsplit.solvers import (
     BasinHoppingSolver,
     Budget,
@@ -49,6 +50,9 @@ from softsplit.solvers.elimination.race import grown, single_leaf
 from softsplit.solvers.elimination.second_order import hessian, inverse_fisher
 from softsplit.solvers.elimination.splicing import Splicing
 from softsplit.solvers.elimination.support_tree import SupportTree
+from softsplit.solvers.expected_deviance.descent import descend
+from softsplit.solvers.expected_deviance.frame import Frame, NumberRows, canonical
+from softsplit.solvers.expected_deviance.starts import with_leaves, working
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options, processes
 from softsplit.support.bent_rows import AT_ONCE, exact_means
@@ -62,11 +66,12 @@ from softsplit.training.tiny_problems import (
     tiny_problem,
     tiny_problems,
 )
+from softsplit.tree.leaf_families import Squared
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import open_gates
 from softsplit.tree.scaling import LinearScaling
 
-EXPECTED = {"log": 15, "cost": 45}
+EXPECTED = {"log": 15, "cost": 45, "numbers": 5}
 """Seconds for which two cores compile for each loss; the descent for the cost is one large call."""
 
 # --- before a fit -----------------------------------------------------------------------------
@@ -303,6 +308,14 @@ def _likelihood() -> None:
     train_tiny(tiny_likelihoods())
 
 
+def _numbers() -> None:
+    """Descend on a few rows with numbers."""
+    values = np.arange(4.0)
+    rows, _ = canonical(NumberRows(values[:, None], Numbers.of(values)))
+    problem = Frame.of(rows, Squared()).problem(rows)
+    descend(problem, with_leaves(problem, working(problem), np.ones((1, 2))), 1)
+
+
 def _cost_descent() -> None:
     problem = tiny_problem(2, 1)
     run = DescentRun(problem, IterationBudget(Budget(), 1))
@@ -364,6 +377,7 @@ SETS: dict[str, tuple[Callable[[], Any], ...]] = {
         train_tiny_blocks, lambda: train_tiny(tiny_problems()),
     ),
     "cost": (partial(_order, np.float64), _cost_descent, _cost_starts),
+    "numbers": (_numbers,),
 }  # fmt: skip
 """Calls by what needs them; most compile for a second or a few. Two processes begin at the ends
 of a set, where the longest calls are; calls that need the same functions are neighbours."""
