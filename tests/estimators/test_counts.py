@@ -68,6 +68,47 @@ def test_exposure_k_with_count_k_y_is_weight_k():
     np.testing.assert_allclose(scaled, k * plain, atol=1e-12)
 
 
+def test_exposure_by_name_is_that_column_and_no_feature():
+    X, y, years = claims(300)
+    given = {"loss": "poisson", "random_state": 0, "depth": 0}
+    whole, tree = X.assign(years=years), SoftTreeRegressor(**given).fit(X, y, exposure=years)
+    named = SoftTreeRegressor(**given).fit(whole, y, exposure="years")
+    assert export_text(named) == export_text(tree)
+    assert list(named.feature_names_in_) == list(X)
+    np.testing.assert_array_equal(
+        named.predict(whole, exposure="years"), tree.predict(X, exposure=years)
+    )
+    score = tree.score(X, y, exposure=years)
+    assert named.score(whole, y, exposure="years") == score
+    with pytest.raises(ValueError, match="exposure names 'yeers', which is no column of X"):
+        SoftTreeRegressor(**given).fit(whole, y, exposure="yeers")
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+def test_twice_the_exposure_with_twice_the_count_gives_the_same_rates(loss):
+    """Counts vary more than Poisson's here, so that twice as many do not say more."""
+    X, y, years = claims(300)
+    y = y + (1.0 if loss == "gamma" else 0.0) + 5.0 * (y > 2)
+    kind = SoftTreeRegressor(loss=loss, random_state=0, depth=1)
+    once = kind.fit(X, y, exposure=years).predict(X)
+    twice = kind.fit(X, 2.0 * y, exposure=2.0 * years).predict(X)
+    np.testing.assert_allclose(twice, once, rtol=1e-9)
+
+
+def test_weak_effects_are_shrunk_and_the_total_is_kept():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(120, 4))
+    y = rng.poisson(np.exp(0.2 * X[:, 0])).astype(float)
+    given = {"loss": "poisson", "depth": 0, "strength": 0.1, "random_state": 0}
+    plain, chosen = (kind(**given).fit(X, y) for kind in (SoftTreeRegressor, SoftTreeRegressorCV))
+    share = chosen.cv_results_["share"][0]
+    assert 0.0 < share < 0.9
+    effects = [np.log(tree.predict(X)) for tree in (plain, chosen)]
+    assert np.polyfit(*effects, 1)[0] == pytest.approx(share, abs=0.05)
+    assert chosen.predict(X).sum() == pytest.approx(y.sum(), rel=0.05)
+    assert chosen.cv_results_["error"][0] < 1.0
+
+
 def test_a_constant_exposure_changes_the_unit_and_nothing_else():
     X, y, _ = claims(400)
     kind = SoftTreeRegressor(loss="poisson", random_state=0, depth=1)
@@ -95,6 +136,18 @@ def test_the_printed_factors_walked_by_hand_are_predict(make):
     exec(export_python(tree), program)
     by_program = [program["predict"](row) for row in X.to_dict("records")]
     np.testing.assert_allclose(predicted, by_program, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+def test_a_monotone_effect_is_proved_and_holds(loss):
+    X, y, years = claims(300)
+    tree = SoftTreeRegressor(loss=loss, monotone={"children": "-", "weight": "+"}, random_state=0)
+    tree.fit(X, y + (loss == "gamma"), exposure=years)
+    assert "never falls when weight rises (proved" in export_text(tree)
+    for column, sign in (("children", -1), ("weight", 1)):
+        rows = X.iloc[[0] * 50].reset_index(drop=True)
+        rows[column] = np.linspace(X[column].min() - 2, X[column].max() + 2, 50)
+        assert np.all(sign * np.diff(tree.predict(rows)) >= 0)
 
 
 def test_texts_say_a_rate_and_totals():

@@ -20,6 +20,8 @@ from softsplit import (
 from softsplit.estimators.survival import concordance
 from softsplit.fitted.baseline import Baseline
 from softsplit.persistence.files import loads_tree
+from softsplit.plots import TreeDisplay
+from softsplit.reading.leaf_boxes import leaf_curve
 
 
 @cache
@@ -114,6 +116,25 @@ def test_a_choice_keeps_the_baseline_and_monotone_effects_are_proved():
     assert np.array_equal(tree.best_estimator_.predict_median_time(X), tree.predict_median_time(X))
 
 
+def test_each_leaf_of_a_picture_has_its_curve():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    tree = survived()
+    lines = [
+        line for line in TreeDisplay.from_estimator(tree).ax_.lines if len(line.get_xdata()) > 2
+    ]
+    pyplot.close("all")
+    leaves = np.flatnonzero(tree.tree_.walk.counts[0])
+    assert len(lines) == len(leaves)
+    numbers = tree.tree_.numbers
+    ends = []
+    for leaf in leaves:
+        x, y = leaf_curve(tree.tree_, leaf)
+        assert x[0] == 0.0 and x[-1] == 1.0 and y[0] == 1.0 and np.all(np.diff(y) <= 0)
+        ends.append(y[-1])
+        assert y[-1] == pytest.approx(np.exp(-numbers.means[leaf] * numbers.baseline.hazards[-1]))
+    assert len(set(ends)) == len(leaves)
+
+
 def test_ties_and_zero_times_give_an_answer():
     X, y, _ = patients(200)
     y["months"] = (y["months"] / 10).astype(int)
@@ -121,6 +142,8 @@ def test_ties_and_zero_times_give_an_answer():
     tree = SoftTreeSurvival(random_state=0).fit(X, y)
     assert tree.score(X, y) > 0.65
     assert np.all(np.diff(tree.predict_survival_function(X), axis=1) <= 0)
+    alike = SoftTreeSurvival(random_state=0, depth=0).fit(X, y.assign(months=0))
+    assert np.all(np.isfinite(alike.predict(X))) and list(alike.baseline_times_) == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +155,7 @@ def test_ties_and_zero_times_give_an_answer():
         (np.r_[np.inf, np.arange(39.0)], np.ones(40), "the time of row 0 is inf"),
         (np.r_[np.nan, np.arange(39.0)], np.ones(40), "the time of row 0 is nan"),
         (np.ones(40), np.arange(40.0), "events must be 0 or 1; give the time first"),
+        (np.arange(1.0, 41), np.arange(40) % 3, "of competing risks one event: they are not"),
         (np.array(["a"] * 40), np.ones(40), "y holds text"),
         (np.arange(39.0), np.ones(39), "X has 40 rows and y has 39"),
     ],
@@ -144,3 +168,5 @@ def test_hostile_times_are_refused_in_one_sentence(times, events, sentence):
     assert "\n" not in str(caught.value) and not hasattr(tree, "tree_")
     with pytest.raises(ValueError, match="y has 1 columns; give two"):
         tree.fit(X, np.ones(40))
+    with pytest.raises(ValueError, match=r"y has 3 columns; .* entry times, .* are not modelled"):
+        tree.fit(X, np.column_stack([np.zeros(40), np.arange(1.0, 41), np.ones(40)]))

@@ -9,9 +9,18 @@ import pandas as pd
 import pytest
 
 from case_pages import filled
-from softsplit import SoftTreeRegressor, SoftTreeRegressorCV, dumps_model
+from rate_tables import claims, patients
+from softsplit import SoftTreeRegressor, SoftTreeRegressorCV, SoftTreeSurvivalCV, dumps_model
 from softsplit import report as page_of
+from softsplit.estimators.survival import concordance
 from softsplit.report.number_figures import FOLDS, OTHERS, TRAINED
+from softsplit.report.rate_figures import (
+    curve_charts,
+    leaf_rows,
+    rate_chart,
+    rate_table,
+    risk_table,
+)
 
 
 @cache
@@ -92,7 +101,7 @@ def test_a_case_gives_the_number_of_predict(browser, tmp_path, decision):
     assert said == []
 
 
-def test_counts_have_a_page_and_rates_none(browser, tmp_path):
+def test_counts_have_a_page(browser, tmp_path):
     X, _ = table()
     rng = np.random.default_rng(2)
     claims = rng.poisson(np.exp(0.03 * X.age.fillna(40) - np.where(X.smoker == "yes", 0, 1)))
@@ -107,6 +116,64 @@ def test_counts_have_a_page_and_rates_none(browser, tmp_path):
     assert float(shown) == pytest.approx(float(tree.predict(row)[0]), rel=1e-12)
     assert "multiplies by" in page.locator("#case-why").inner_text()
     page.close()
-    rates = SoftTreeRegressor(loss="poisson", random_state=0).fit(X, claims, exposure=1 + X.index)
-    with pytest.raises(ValueError, match="no row shows the rate"):
-        rates.report(X, claims)
+
+
+def test_a_page_of_rates_compares_counts_with_rate_times_exposure():
+    X, y, years = claims(400)
+    tree = SoftTreeRegressorCV(loss="poisson", cv=3, depth=1, random_state=0)
+    tree.fit(X, y, exposure=years)
+    report = tree.report(X.assign(years=years), y, exposure="years")
+    data = report.data
+    held_out = tree.held_out_predictions_
+    assert data.judged == FOLDS and np.array_equal(data.predicted, held_out)
+    mean = years * y.sum() / years.sum()
+    left, whole = (2 * (y * np.log(np.where(y > 0, y / mu, 1)) - y + mu).sum()
+                   for mu in (held_out, mean))  # fmt: skip
+    assert data.figures == {"deviance_explained": pytest.approx(1 - left / whole)}
+    assert data.lead.startswith("Explains ") and "Observed and expected by leaf" in report.html
+    rows = rate_table(data).rows
+    assert sum(float(row[2].replace(",", "")) for row in rows) == pytest.approx(
+        years.sum(), rel=1e-3
+    )
+    assert sum(float(row[3].replace(",", "")) for row in rows) == y.sum()
+    (chart,) = rate_chart(data)
+    assert 5 < len(chart.spots) <= 10 and chart.spots[0].x < chart.spots[-1].x
+    other = tree.report(X[:50], y[:50], exposure=years[:50]).data
+    assert other.judged == OTHERS
+    np.testing.assert_array_equal(other.predicted, tree.predict(X[:50]) * years[:50])
+    with pytest.raises(ValueError, match="trained with exposure; give exposure= of these rows"):
+        tree.report(X, y)
+
+
+def test_a_page_of_hazards_has_a_curve_and_rows_at_risk_for_each_leaf(browser, tmp_path):
+    X, y, _ = patients(400)
+    tree = SoftTreeSurvivalCV(cv=3, depth=1, random_state=0).fit(X, y)
+    report = tree.report(X, y, tmp_path / "page.html")
+    data = report.data
+    assert data.judged == FOLDS and data.figures["concordance"] == pytest.approx(
+        concordance(*y.to_numpy(float).T, tree.held_out_predictions_, np.ones(400))
+    )
+    rows = risk_table(data).rows
+    assert sum(int(row[1].replace(",", "")) for row in rows) == y["died"].sum()
+    arrived = data.leaves
+    for row, chart in zip(rows, curve_charts(data), strict=True):
+        inside = np.isclose(arrived, arrived[leaf_rows(data)[int(row[0]) - 1][1][0]])
+        assert int(row[3].replace(",", "")) == inside.sum()
+        times = y["months"][inside]
+        assert (
+            int(row[-1].replace(",", ""))
+            == (times >= float(f"{0.8 * y['months'].max():.2g}")).sum()
+        )
+        for line in chart.lines:
+            assert np.all(np.diff(line.y) <= 0) and line.y[0] == 1.0
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_selector("html.ready")
+    said = page.locator("#case-answer")
+    hazard = float(said.get_attribute("data-value"))
+    median = tree.tree_.numbers.baseline.medians(np.array([hazard]))[0]
+    known = "fewer than half" if np.isinf(median) else f"by {median:g} months"
+    assert known in said.inner_text()
+    page.close()
+    again = page_of(tree, X.join(y))
+    assert again.data.figures == data.figures

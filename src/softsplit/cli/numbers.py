@@ -135,8 +135,6 @@ def fit_numbers(
         from softsplit.settings.regression import NUMBER_SEARCH, SURVIVAL_SEARCH
         from softsplit.variables import ColumnsLeftOut
 
-    if asked.apart is not None and report is not None:
-        raise ValueError("--report is for classes, and for numbers without exposure or times.")
     tables = SURVIVAL_SEARCH if asked.survival else NUMBER_SEARCH
     own = {item.name for item in parameters(*tables)} - {"loss"}
     for option in context.command.params:
@@ -186,7 +184,8 @@ def fit_numbers(
             say(f"the tree is in {model}")
     if report is not None:
         with heartbeat(quiet, "making the report"):
-            late("softsplit.report.anywhere", "report")(tree, rows, y, report, name=table.name)
+            page = late("softsplit.report.anywhere", "report")
+            page(tree, rows, answers, report, name=table.name, **more)
         if not quiet:
             say(f"the report is in {report}")
     files = {"model": model, "report": report}
@@ -215,9 +214,10 @@ def report_numbers(
     ``classes`` are options for trees that predict classes, by their names.
     """
     import numpy as np
+    import pandas as pd
 
     from softsplit.data.files import with_decimal_points
-    from softsplit.variables.contents import number_of, read
+    from softsplit.variables.contents import number_of, read, truth_of
 
     given = [name for name, value in classes.items() if value is not None]
     if given:
@@ -227,15 +227,29 @@ def report_numbers(
     if target not in frame.columns:
         named = "" if target is None else f", and the table has no column {shown(target)}"
         raise ValueError(f"the report needs the numbers of the rows{named}; name it with --target.")
+    leaves, rows = tree.tree_.numbers, frame.drop(columns=target)
     numbers = read(frame[target], number_of)
+    if numbers is None and leaves.baseline is not None:
+        numbers = read(frame[target], truth_of)
     if numbers is None:
         raise ValueError(f"{shown(target)} does not hold numbers; name the target with --target.")
-    known = ~np.isnan(numbers)
+    known, answers, more = ~np.isnan(numbers), pd.Series(numbers), {}
+    if leaves.totals is not None:
+        what = "exposure" if leaves.baseline is None else "times"
+        if leaves.per is None:
+            raise ValueError(f"the tree knows no name of its {what}; make the report in Python.")
+        apart = Asked("number", None, leaves.per).column_apart(frame)
+        known, rows = known & ~np.isnan(apart), rows.drop(columns=leaves.per)
+        if leaves.baseline is None:
+            more = {"exposure": apart[known]}
+        else:
+            answers = pd.DataFrame({leaves.per: apart, target: numbers})
     with heartbeat(quiet, "making the report"):
         page = late("softsplit.report.anywhere", "report")(
-            tree, frame.drop(columns=target)[known], numbers[known], out, name=table.name
+            tree, rows[known], answers[known], out, name=table.name, **more
         )
-    return {"mean_absolute_error": page.data.off, "r2": page.data.r2}
+    figures: dict[str, float] = page.data.figures
+    return figures
 
 
 def _show(

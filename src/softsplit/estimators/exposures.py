@@ -9,6 +9,7 @@ import numpy as np
 
 from softsplit.fitted.leaf_numbers import LeafNumbers
 from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +19,19 @@ class Exposures:
     values: FloatArray | None
     name: str | None
     n_rows: int
+
+    @staticmethod
+    def apart(X: Any, exposure: Any) -> tuple[Any, Any]:
+        """Return the table without the column that ``exposure`` names, and that column; values of
+        their own are as they are."""
+        if not isinstance(exposure, str):
+            return X, exposure
+        if exposure not in getattr(X, "columns", ()):
+            raise ValueError(
+                f"exposure names {shown(exposure)}, which is no column of X; give its values."
+            )
+        column = X[exposure]
+        return (X.drop(columns=exposure) if hasattr(X, "iloc") else X.drop(exposure)), column
 
     @classmethod
     def of(cls, exposure: Any, n_rows: int) -> Self:

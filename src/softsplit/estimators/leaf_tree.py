@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from softsplit.estimators.base import CutShortWarning, all_or_nothing, profiled
+from softsplit.estimators.exposures import Exposures
 from softsplit.estimators.number_model import TargetTable, fitted_numbers
 from softsplit.estimators.readings import ReadableTree
 from softsplit.estimators.row_reading import know_table
@@ -68,6 +69,7 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
             # 1. Parameters and rows.
             compile_sets("numbers")
             around.working("preparing the rows")
+            X, exposure = Exposures.apart(X, exposure)
             given = checked(type(self), vars(self))
             budget = Budget(time_limit=given["time_limit"])
             seed = drawn_seed("random_state", self.random_state)

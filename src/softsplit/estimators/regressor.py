@@ -57,8 +57,9 @@ class RegressorBase(NumberParameters, RegressorMixin, LeafTree):
         held-out samples: those of the folds of ``SoftTreeRegressorCV``, or those of ``calibrate``.
 
         A tree that was trained with exposure predicts the rate per unit of it, and with
-        ``exposure`` (n_samples,) the rate times the exposure.
+        ``exposure``, (n_samples,) or the name of a column of X, the rate times the exposure.
         """
+        X, exposure = Exposures.apart(X, exposure)
         rows, tree = checked_rows(self, X), self.tree_
         warn_far(tree, rows)
         predicted: FloatArray = tree.calls(rows)
@@ -95,6 +96,7 @@ class RegressorBase(NumberParameters, RegressorMixin, LeafTree):
         explained, of the best constant or, with ``exposure``, the best constant rate.
         """
         refuse_lengths(X, y)
+        X, exposure = Exposures.apart(X, exposure)
         predicted = self.predict(X, exposure=exposure)  # says so where there is no tree
         numbers = self.tree_.numbers
         assert numbers is not None
@@ -155,9 +157,10 @@ class SoftTreeRegressor(RegressorBase, SingleTree):
         """Train on X (n_samples, n_features) and numbers y (n_samples,).
 
         X is a matrix of numbers, or a table with text, categories, truth values, dates and missing
-        values. Samples of weight zero are the same as absent ones. ``exposure`` (n_samples,) is
-        what y is proportional to, such as the years of a policy whose claims are counted, with the
-        losses "poisson", "gamma" and "tweedie"; the tree then predicts a rate per unit of it.
+        values. Samples of weight zero are the same as absent ones. ``exposure``, (n_samples,) or
+        the name of a column of X that is no feature then, is what y is proportional to, such as the
+        years of a policy whose claims are counted, with the losses "poisson", "gamma" and
+        "tweedie"; the tree then predicts a rate per unit of it.
         """
         return self._train(X, y, sample_weight, exposure=exposure)
 

@@ -68,7 +68,8 @@ class Times:
             if frame.shape[1] != 2:
                 raise ValueError(
                     f"y has {frame.shape[1]} columns; give two, the time and whether the event "
-                    "came (1) or the row was last seen without it (0)."
+                    "came (1) or the row was last seen without it (0); entry times, and columns "
+                    "that change with time, are not modelled."
                 )
             names, columns = list(frame.columns), [frame.iloc[:, k] for k in (0, 1)]
         try:
@@ -82,7 +83,10 @@ class Times:
                 "negative."
             )
         if not np.all((events == 0) | (events == 1)):
-            raise ValueError("events must be 0 or 1; give the time first and the event second.")
+            raise ValueError(
+                "events must be 0 or 1; give the time first and the event second (of competing "
+                "risks one event: they are not modelled together)."
+            )
         event, unit = (n if isinstance(n, str) and n else None for n in names[::-1])
         return cls(events, times, event or "event", unit)
 
@@ -135,6 +139,8 @@ class SurvivalBase(LeafTree):
             means = np.where(totals > 0, events_of / np.where(totals > 0, totals, 1.0), 1.0)
             numbers = replace(numbers, baseline=baseline, means=means, totals=totals)
             self.tree_ = replace(tree, numbers=numbers)
+            if getattr(self, "held_out_predictions_", None) is not None:
+                self.held_out_predictions_ = self.held_out_predictions_ / clock.to_numpy()
             if hasattr(self, "best_estimator_"):
                 self.best_estimator_.tree_ = self.tree_
         return self
@@ -269,7 +275,7 @@ class SoftTreeSurvivalCV(NumberChoiceParameters, SurvivalBase, ChosenTree):
     tree_ : TreeModel
         And all other attributes of a fitted ``SoftTreeSurvival``.
     best_params_, best_estimator_, best_score_, held_out_predictions_, cv_results_
-        As of ``SoftTreeRegressorCV``; predictions are expected numbers of events until the time.
+        As of ``SoftTreeRegressorCV``; predictions are hazards.
     """
 
     _single = SoftTreeSurvival

@@ -22,7 +22,7 @@ from softsplit.plots.canvas import (
 )
 from softsplit.reading.equations import Split, rank_places, right_text
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
-from softsplit.reading.leaf_boxes import DOWN, UP, leaf_box, leaf_colour
+from softsplit.reading.leaf_boxes import CURVE_LINES, DOWN, UP, leaf_box, leaf_colour, leaf_curve
 from softsplit.reading.outline import OutlineNode, class_counts, outline, side_words
 from softsplit.reading.palette import ink_on
 from softsplit.reading.text import ranked_features
@@ -195,6 +195,7 @@ class TreeDisplay:
             )  # fmt: skip
         if box.is_end and self.model.numbers is not None:
             self._bars(sheet, box)
+            self._curve(sheet, box, ink, scale)
 
     def _fill(self, node: OutlineNode, colours: list[Any]) -> Any:
         if node.split is not None:
@@ -214,6 +215,15 @@ class TreeDisplay:
             shape.set(facecolor=UP if line.bar > 0 else DOWN, linewidth=0, zorder=4)
             if line.bar:
                 self.ax_.add_patch(shape)
+
+    def _curve(self, sheet: TreeSheet, box: NodeBox, ink: str, scale: float) -> None:
+        """The share without event over time, in the last lines of a leaf that says a hazard."""
+        corners = leaf_curve(self.model, box.node.leaf)
+        if corners is not None:
+            width, height = box.width - 2 * STYLE.pad_x, (CURVE_LINES - 0.5) * STYLE.line
+            left, foot = box.x + STYLE.pad_x, sheet.up(box.foot) + STYLE.pad_y
+            x, y = left + width * corners[0], foot + height * corners[1]
+            self.ax_.plot(x, y, color=ink, lw=1.2 * scale, zorder=4)
 
     def _edge(
         self, sheet: TreeSheet, box: NodeBox, child: NodeBox, word: str, colours: list[Any],

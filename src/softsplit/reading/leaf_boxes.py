@@ -7,7 +7,8 @@
     + 140 age                    with a bar of the length |140| x spread of age
     + 240 max(age - 39, 0)
 
-Bars of one tree have one scale: the longest is 1.
+Bars of one tree have one scale: the longest is 1. A hazard has a curve below: the share without
+event over time, of the mean hazard of the leaf.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ LOWEST, HIGHEST = (241, 246, 251), (188, 214, 238)
 """Colours of the leaves with the lowest and the highest mean."""
 
 
+CURVE_LINES = 3
+"""Lines of text that the curve of a hazard takes."""
+
+
 class LeafLine(NamedTuple):
     """A line of a leaf; ``bar`` is its signed length, 0 for a line without one."""
 
@@ -69,7 +74,19 @@ def leaf_box(model: TreeModel, leaf: int) -> list[LeafLine]:
         text = shortened(term_text(model, j, leaf, DIGITS), LONGEST)
         lines.append(LeafLine(f"{sign} {text}", size))
     more = len(terms) - MOST_TERMS
-    return [*lines, LeafLine(f"and {more} more terms")] if more > 0 else lines
+    lines += [LeafLine(f"and {more} more terms")] if more > 0 else []
+    return lines if numbers.baseline is None else [*lines, *[LeafLine("")] * CURVE_LINES]
+
+
+def leaf_curve(model: TreeModel, leaf: int) -> tuple[FloatArray, FloatArray] | None:
+    """Corners of the curve of a leaf: times as parts of the last one, and shares without event."""
+    baseline = None if model.numbers is None else model.numbers.baseline
+    if baseline is None or not baseline.times[-1] > 0.0:
+        return None
+    assert model.numbers is not None
+    at = np.append(0.0, baseline.times)
+    free = baseline.free(model.numbers.means[leaf : leaf + 1], at)[0]
+    return np.repeat(at / at[-1], 2)[1:], np.repeat(free, 2)[:-1]
 
 
 def term_sizes(model: TreeModel) -> FloatArray:

@@ -91,6 +91,7 @@ def report(
     held_out: tuple[Any, Any] | None = None,
     by: Any = None,
     refer: float = 0.9,
+    exposure: Any = None,
 ) -> Report:
     """The report of a fitted tree: its picture, how good it is on held-out rows, other trees.
 
@@ -124,6 +125,8 @@ def report(
     refer : float, default=0.9
         Cases whose prediction set at this confidence is not the predicted class alone go to a
         person.
+    exposure : array of shape (n_samples,), or name of a column of X, optional
+        For a tree of rates.
 
     Returns
     -------
@@ -136,7 +139,9 @@ def report(
         for option, value in (("held_out", held_out), ("by", by)):
             if value is not None:
                 raise ValueError(f"{option} is for trees that predict classes; leave it out.")
-        return _of_number(model, X, y, path, name or "data")
+        return _of_number(model, X, y, path, name or "data", exposure)
+    if exposure is not None:
+        raise ValueError("exposure is for trees that predict a rate; leave it out.")
     table = X
     if isinstance(by, str) and hasattr(X, "columns") and not _asks(model, by) and by in X.columns:
         X = X.drop(columns=by)  # a column to compare by, and no feature
@@ -169,7 +174,9 @@ def _predicts_number(model: Any) -> bool:
     return isinstance(tree, TreeModel) and tree.numbers is not None
 
 
-def _of_number(model: Any, X: Any, y: Any, path: str | Path | None, name: str) -> Report:
+def _of_number(
+    model: Any, X: Any, y: Any, path: str | Path | None, name: str, exposure: Any
+) -> Report:
     """The report of a tree that predicts a number."""
     if isinstance(model, str | Path):
         model = load_model(model)
@@ -178,13 +185,15 @@ def _of_number(model: Any, X: Any, y: Any, path: str | Path | None, name: str) -
         model, X, names = _after_steps(model, X)
     tree = holder_of(model, numbers=True)
     if y is None:
-        if tree.tree_.target not in getattr(X, "columns", ()):
+        numbers, target = tree.tree_.numbers, tree.tree_.target
+        target = target if numbers.baseline is None else [numbers.per, target]
+        if not set(np.atleast_1d(np.array(target, dtype=object))) <= {*getattr(X, "columns", ())}:
             raise ValueError("y is missing: a report needs the numbers of the rows of X.")
-        X, y = X.drop(columns=tree.tree_.target), X[tree.tree_.target]
+        X, y = X.drop(columns=target), X[target]
     if names is not None:
         tree = copy.copy(tree)
         tree.tree_ = tree.tree_.with_names(names)
-    data = number_report(model, tree, X, y, name)
+    data = number_report(model, tree, X, y, name, exposure)
     page = Report(render_number_report(data), data)
     if path is not None:
         page.save(path)

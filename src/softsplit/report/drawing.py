@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.equations import Split, rank_places, read_split, right_text
 from softsplit.reading.layout import NodeBox, TreeSizes, bands, lay_out
-from softsplit.reading.leaf_boxes import DOWN, UP, leaf_box, leaf_colour
+from softsplit.reading.leaf_boxes import (
+    CURVE_LINES,
+    DOWN,
+    UP,
+    leaf_box,
+    leaf_colour,
+    leaf_curve,
+)
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline, side_words
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.reading.points_text import written_tree
@@ -124,6 +131,7 @@ class Box(NamedTuple):
     colour: str
     lines: list[Line]
     bars: Sequence[Bar] = ()
+    curve: str = ""
 
 
 class Edge(NamedTuple):
@@ -295,7 +303,18 @@ def _drawn(model: TreeModel, box: NodeBox) -> Box:
         Line(text, box.middle, top + (i + 0.74) * SIZES.line, kinds[i], fill)
         for i, text in enumerate(box.lines)
     ]
-    return Box(node, title, box, colour, lines, _bars(model, box))
+    return Box(node, title, box, colour, lines, _bars(model, box), _curve(model, box))
+
+
+def _curve(model: TreeModel, box: NodeBox) -> str:
+    """The points of the curve of a hazard, in the last lines of its box."""
+    corners = leaf_curve(model, box.node.leaf) if box.is_end else None
+    if corners is None:
+        return ""
+    width, height = box.width - 2 * SIZES.pad_x, (CURVE_LINES - 0.5) * SIZES.line
+    left, foot = box.x + SIZES.pad_x, box.foot - SIZES.pad_y
+    pairs = zip(*corners, strict=True)
+    return " ".join(f"{left + x * width:.1f},{foot - y * height:.1f}" for x, y in pairs)
 
 
 def _bars(model: TreeModel, box: NodeBox) -> list[Bar]:

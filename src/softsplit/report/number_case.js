@@ -32,6 +32,15 @@
     return [node("p", line, "formula"), list];
   };
 
+  // Of a hazard, the time by which half have had the event.
+  const median = (hazard) => {
+    if (!tree.baseline) return "";
+    const place = tree.baseline[1].findIndex((total) => hazard * total >= Math.LN2);
+    const unit = tree.unit ? ` ${tree.unit}` : "";
+    return place < 0 ? "; fewer than half have the event in the time that is known"
+      : `; half have the event by ${short(tree.baseline[0][place])}${unit}`;
+  };
+
   const answers = (found) => tree.questions.map((t, n) => [t, n + 1])
     .filter(([t]) => found.way.includes(t))
     .map(([t, n]) => `question ${n}: ${tree.answers[found.way.includes(2 * t + 1) ? 0 : 1]}`);
@@ -51,7 +60,7 @@
     const low = tree.log ? Math.max(predicted - leaf.half, 0) : predicted - leaf.half;
     const ends = leaf.half === null ? ""
       : `; ${100 * tree.level} of 100 such rows are between ${short(low, 4)} and ${short(predicted + leaf.half, 4)}`;
-    tell("case-answer", [`The tree says ${short(predicted)}${ends}.`]);
+    tell("case-answer", [`The tree says ${short(predicted)}${ends}${median(predicted)}.`]);
     document.getElementById("case-answer").dataset.value = String(predicted);
     const way = [...answers(found), `leaf ${leaf.number}`].join(", ");
     tell("case-leaf", [`${way[0].toUpperCase()}${way.slice(1)}.`]);

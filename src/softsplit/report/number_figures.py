@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.fitted.leaf_numbers import NoResidualsError
+from softsplit.estimators.survival import concordance
+from softsplit.fitted.leaf_numbers import LeafNumbers, NoResidualsError
 from softsplit.fitted.model import TreeModel
 from softsplit.reading.leaf_formulas import INTERVAL, grouped
 from softsplit.reading.outline import outline
@@ -45,9 +46,14 @@ class NumberReport:
     tree : SoftTreeRegressor
     rows : CodedRows
     y, predicted : arrays of shape (n_rows,)
-        NaN where no fold held a row out.
+        NaN where no fold held a row out. Of rates, counts and expected ones; of hazards, events (0
+        or 1) and hazards.
     judged : str
         Which rows these are: ``FOLDS``, ``TRAINED`` or ``OTHERS``.
+    exposure : array of shape (n_rows,)
+        1 for plain numbers; of hazards, the cumulative baseline until ``times``.
+    times : array of shape (n_rows,), optional
+        Of hazards.
     """
 
     name: str
@@ -56,11 +62,47 @@ class NumberReport:
     y: FloatArray
     predicted: FloatArray
     judged: str
+    exposure: FloatArray
+    times: FloatArray | None = None
 
     @property
     def model(self) -> TreeModel:
         model: TreeModel = self.tree.tree_
         return model
+
+    @property
+    def numbers(self) -> LeafNumbers:
+        numbers = self.model.numbers
+        assert numbers is not None
+        return numbers
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What the tree is worth, by names; the first stands in the lead."""
+        if self.times is not None:
+            return {"concordance": self.concordance}
+        if self.numbers.totals is not None:
+            return {"deviance_explained": self.explained}
+        return {"mean_absolute_error": self.off, "r2": self.r2}
+
+    @property
+    def explained(self) -> float:
+        """The part of the deviance of the best constant rate that is explained."""
+        rows, family = self.known, self.numbers.family
+        rate = float(self.y[rows].sum()) / float(self.exposure[rows].sum())
+        left, whole = (
+            float(family.deviance(self.y[rows], family.score(said)).sum())
+            for said in (self.predicted[rows], rate * self.exposure[rows])
+        )
+        return 1.0 - left / whole if whole > 0 else 0.0
+
+    @property
+    def concordance(self) -> float:
+        """Of pairs of rows whose order is known, those of which the tree orders rightly."""
+        rows, times = self.known, self.times
+        assert times is not None
+        ones = np.ones(len(rows))
+        return concordance(times[rows], self.y[rows], self.predicted[rows], ones)
 
     @cached_property
     def known(self) -> NDArray[np.intp]:
@@ -95,11 +137,20 @@ class NumberReport:
         used = f"{len(self.tree.selected_features_)} of "
         used += counted(self.model.table_coding.n_candidates, "column")
         where = "" if self.judged == FOLDS else f" on {self.judged}"
-        return (
+        worth = (
             f"Typically off by {grouped(self.off, 2)}{where}; always saying the mean: "
-            f"{grouped(self.off_of_mean, 2)}; {used} "
-            f"({shortened(self.name, 60)}, {counted(len(self.y), 'row')})."
+            f"{grouped(self.off_of_mean, 2)}"
         )
+        rows = counted(len(self.y), "row")
+        if self.times is not None:
+            worth = (
+                f"Of two {self.judged}, the one with the larger hazard has its event first in "
+                f"{100 * self.concordance:.0f} of 100 pairs"
+            )
+            rows += f", {counted(int(self.y.sum()), 'event')}"
+        elif self.numbers.totals is not None:
+            worth = f"Explains {100 * self.explained:.0f} % of the deviance of {self.judged}"
+        return f"{worth}; {used} ({shortened(self.name, 60)}, {rows})."
 
     @cached_property
     def leaves(self) -> NDArray[np.intp]:
@@ -109,9 +160,8 @@ class NumberReport:
     @cached_property
     def half_widths(self) -> FloatArray | None:
         """Of the intervals of the leaves, if rows were held out for them."""
-        assert self.model.numbers is not None
         try:
-            return self.model.numbers.half_widths(INTERVAL)
+            return self.numbers.half_widths(INTERVAL)
         except NoResidualsError:
             return None
 
@@ -136,13 +186,16 @@ class NumberReport:
         return errors
 
 
-def judged_rows(model: TreeModel, X: FloatArray, y: FloatArray, held_out: Any) -> str:
+def judged_rows(
+    model: TreeModel, X: FloatArray, y: FloatArray, held_out: Any, exposure: FloatArray
+) -> str:
     """Whether these are the training rows, by the rows and means of the leaves, and what is known
     of them: ``held_out`` predictions or none."""
     numbers = model.numbers
     assert numbers is not None
     arrived = np.bincount(leaves := model.arrive(X), minlength=numbers.functions.n_leaves)
-    means = np.bincount(leaves, y, len(arrived)) / np.maximum(arrived, 1)
+    totals = np.bincount(leaves, exposure, len(arrived))
+    means = np.bincount(leaves, y, len(arrived)) / np.where(totals > 0, totals, 1.0)
     close = np.isclose(means, numbers.means, rtol=1e-9, atol=1e-9 * float(np.ptp(y)))
     same = bool(np.all(close[arrived > 0]))
     if model.walk is not None:

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.estimators.exposures import Exposures
 from softsplit.estimators.row_reading import read_rows
+from softsplit.estimators.survival import Times
+from softsplit.fitted.leaf_numbers import LeafNumbers
 from softsplit.reading.leaf_formulas import INTERVAL, leaf_terms, target_name, term_name
 from softsplit.reading.leaf_formulas import grouped as written
 from softsplit.reading.outline import outline
@@ -24,6 +27,7 @@ from softsplit.report.case import (
 from softsplit.report.drawing import tree_svg
 from softsplit.report.number_figures import FOLDS, NumberReport, judged_rows
 from softsplit.report.pages import PageTable, page, percent
+from softsplit.report.rate_figures import curve_charts, rate_chart, rate_table, risk_table
 from softsplit.report.same_tree import training_line, tree_line
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import number_targets, refuse_lengths
@@ -36,7 +40,9 @@ MOST_DOTS = 2000
 UNITS = {0: "", 1: ", in thousands", 2: ", in millions", 3: ", in billions"}
 
 
-def number_report(model: Any, tree: Any, X: Any, y: Any, name: str) -> NumberReport:
+def number_report(
+    model: Any, tree: Any, X: Any, y: Any, name: str, exposure: Any = None
+) -> NumberReport:
     """The figures of a fitted tree on rows.
 
     Parameters
@@ -45,31 +51,38 @@ def number_report(model: Any, tree: Any, X: Any, y: Any, name: str) -> NumberRep
         Its predictions of held-out rows are taken where X are its training rows.
     tree : SoftTreeRegressor
         The tree in it.
-    X, y : rows and their numbers
+    X, y : rows and their numbers; of a survival tree times and events, as for ``fit``
     name : str
         That of the data.
+    exposure : array of shape (n_rows,), or name of a column of X
+        For a tree that was trained with it.
     """
-    if tree.tree_.numbers.totals is not None:
-        raise ValueError(
-            "a report compares predictions with rows, and no row shows the rate that this tree "
-            "predicts; print it with export_text, or draw it with TreeDisplay."
-        )
+    numbers: LeafNumbers = tree.tree_.numbers
+    X, exposure = Exposures.apart(X, exposure)
     rows = read_rows(tree, X, whole=True)
     if not isinstance(rows, CodedRows):  # numbers as they are
         coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
         rows = coding.code(rows.astype(np.float64, copy=False))
     refuse_lengths(X, y)
-    targets = number_targets(np.asarray(y), np.ones(len(rows)))
-    matrix = np.asarray(rows.X, dtype=float)
+    times, matrix = None, np.asarray(rows.X, dtype=float)
+    predicted = tree.tree_.calls(matrix)
+    if numbers.baseline is not None:
+        known = Times.of(y)
+        targets, times, units = known.events, known.times, numbers.baseline.at(known.times)
+    else:
+        targets = number_targets(np.asarray(y), np.ones(len(rows)))
+        units = Exposures.of(exposure, len(rows)).known_to(numbers)
+        predicted = predicted * units
     held_out = getattr(model, "held_out_predictions_", None)
-    judged = judged_rows(tree.tree_, matrix, targets, held_out)
-    predicted = held_out if judged == FOLDS else tree.tree_.calls(matrix)
-    return NumberReport(name, tree, rows, targets, np.asarray(predicted), judged)
+    judged = judged_rows(tree.tree_, matrix, targets, held_out, units)
+    predicted = np.asarray(held_out) if judged == FOLDS else predicted
+    return NumberReport(name, tree, rows, targets, predicted, judged, units, times)
 
 
 def render_number_report(report: NumberReport) -> str:
     """The page as HTML."""
-    model = report.model
+    model, survival = report.model, report.times is not None
+    rates = report.numbers.totals is not None
     case = case_values(report)
     visits = model.visits(np.asarray(report.rows.X, dtype=float)).sum(axis=1)
     return page(
@@ -78,9 +91,11 @@ def render_number_report(report: NumberReport) -> str:
         drawing=tree_svg(model, None, "Drawing of the tree; the same in words is below.",
                          visits=visits),
         text=export_text(report.tree), case=case, report=report, layout=charts.LAYOUT,
-        charts=error_charts(report), leaves=leaf_table(report), confidence=INTERVAL,
+        charts=(curve_charts if survival else rate_chart if rates else error_charts)(report),
+        leaves=(risk_table if survival else rate_table if rates else leaf_table)(report),
+        kind="hazards" if survival else "rates" if rates else "numbers", confidence=INTERVAL,
         columns=_column_shares(report), tree_line=tree_line(report.tree),
-        training_line=training_line(report.tree), r2=f"{report.r2:.3f}",
+        training_line=training_line(report.tree), figures=report.figures,
         points={"chosen": 0, "said": [""], "case": case},
     )  # fmt: skip
 
@@ -90,8 +105,7 @@ def case_values(report: NumberReport) -> dict[str, Any] | None:
 
     To the script each leaf is a class of its own, so that the class of a row is its leaf.
     """
-    model, numbers = report.model, report.model.numbers
-    assert numbers is not None
+    model, numbers, baseline = report.model, report.numbers, report.numbers.baseline
     used = np.flatnonzero(model.columns_in_use).tolist()
     if not used:
         return None
@@ -122,6 +136,8 @@ def case_values(report: NumberReport) -> dict[str, Any] | None:
         "fields": fields, "walk": walk, "shares": every, "votes": every, "factors": None,
         "leaves": leaves, "target": shortened(target_name(model), 60), "level": INTERVAL,
         "log": numbers.family.log_link,
+        "baseline": baseline and [baseline.times.tolist(), baseline.hazards.tolist()],
+        "unit": "" if numbers.per is None else shortened(numbers.per, 60),
     }  # fmt: skip
 
 

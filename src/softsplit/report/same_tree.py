@@ -46,12 +46,14 @@ def training_line(tree: SoftTreeClassifier | SoftTreeRegressor) -> str:
         if name not in ("n_jobs", "verbose", "time_limit", "max_iter")
         and not _same(value, defaults[name])
     }
-    numbers = isinstance(tree, SoftTreeRegressor)
-    if not numbers and (tree.depth != "auto" or not formulation_of(tree.loss).prunes):
+    numbers = tree.tree_.numbers
+    if numbers is None and (tree.depth != "auto" or not formulation_of(tree.loss).prunes):
         given["depth"] = tree.tree_.topology.depth if tree.depth == "auto" else tree.depth
     given["random_state"] = tree.random_state
     arguments = ", ".join(f"{name}={_plain(value)!r}" for name, value in sorted(given.items()))
-    return f"{type(tree).__name__}({arguments}).fit(X, y)"
+    rates = numbers is not None and numbers.totals is not None and numbers.baseline is None
+    rows = "X, y, exposure=exposure" if rates else "X, y"
+    return f"{type(tree).__name__}({arguments}).fit({rows})"
 
 
 def strength_of(tree: SoftTreeClassifier) -> float | None:

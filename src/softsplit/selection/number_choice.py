@@ -1,12 +1,20 @@
 """Depth and strength of a tree for numbers, chosen by the walks of folds.
 
 1. In each fold a path of a depth, and on it the tree of each strength (``_Fold.judged``).
-2. The error of a setting over all held-out rows, plus prices of its size (``Scale.point``).
+2. The error of a setting over all held-out rows, plus prices of its size (``Scale.judged``).
+
+Targets under a log link, counts and times, often say little beside their noise. For them
+
+- the error is that of the share of the effects, at most 1, which fits held-out rows best: weak
+  effects are too large in a fit, though their order is right (van Houwelingen and le Cessie 1990);
+- prices near that of Akaike are compared, and a stronger price or a deeper tree must be better than
+  the best tree of these by a standard error of the difference: else noise chooses, which on few
+  rows prefers no columns at all.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -35,8 +43,19 @@ COLUMN_PRICE, COEFFICIENT_PRICE = 0.0025, 0.0005
 STRENGTHS = tuple(0.7 * 1.45**k for k in range(11))
 """Prices of a coefficient that are compared, in units of log-likelihood."""
 
-ROWS_OF_DEPTH = (0, 0, 120, 400)
-"""Fewest rows for which trees of a depth are compared by default."""
+WEAK_STRENGTHS = (0.16, 0.23, 0.33, 0.48)
+"""Further ones under a log link. A variable with one slope costs five times as much, so that 0.2
+is the information criterion of Akaike."""
+
+USUAL_STRENGTH = 0.002
+"""Of informative rows: a price up to this many times their number, and at least 0.25, is no
+stronger than the prices of columns ask for."""
+
+ROWS_OF_DEPTH = (0, 60, 120, 400)
+"""Fewest informative rows for which trees of a depth are compared by default."""
+
+SHARE_STEPS = 8
+"""Newton steps to the share of the effects that fits held-out rows best."""
 
 COMPARED_ROWS = 3_000
 """Most rows of a cross-validation."""
@@ -90,7 +109,8 @@ class NumberPoint:
     """A setting that was compared: cross-validated error of its walks and their mean sizes.
 
     ``error`` is the mean deviance in units of the deviance of a tree without features,
-    ``criterion`` the error with the prices of columns and coefficients.
+    ``criterion`` the error with the prices of columns and coefficients, and of its noise beside the
+    usual tree; ``share`` is the part of the effects that is kept.
     """
 
     depth: int
@@ -101,6 +121,7 @@ class NumberPoint:
     coefficients: float
     leaves: float
     criterion: float
+    share: float
 
 
 def usual_price(n_rows: float) -> float:
@@ -138,14 +159,16 @@ class Choice(NamedTuple):
 class HeldOut(NamedTuple):
     """What a tree of a fold says of the rows that the fold holds out.
 
-    ``truth`` are their targets, ``scores`` theirs with the offset, in the units of the table;
-    ``size`` are numbers of columns, coefficients and leaves.
+    ``truth`` are their targets, ``constant`` the scores of a tree without features and ``effects``
+    what is added to these, in the units of the table, and ``spread`` the root mean squared
+    residual of the training rows of the leaf; ``size`` are numbers of columns, coefficients and
+    leaves.
     """
 
-    predicted: FloatArray
-    relative: FloatArray
     truth: FloatArray
-    scores: FloatArray
+    constant: FloatArray
+    effects: FloatArray
+    spread: FloatArray
     size: tuple[int, int, int]
 
 
@@ -165,12 +188,13 @@ def compare(
     3. The next depth, unless two levels or more were no better than fewer.
     """
     folds = folds_of(rows, places, settings, seed)
-    depths = depths_of(settings, min(len(train) for train, _ in folds))
-    strengths = STRENGTHS if settings.strength is None else (settings.strength,)
+    informative = min(family.informative(rows.targets.values[train]) for train, _ in folds)
+    depths, strengths = depths_of(settings, informative), strengths_of(settings, family)
     prepared = [
         _Fold(rows, family, fold, settings, max(depths), [seed, k]) for k, fold in enumerate(folds)
     ]
     scale = Scale.of(rows, family, folds, settings)
+    usual, base = max(0.25, USUAL_STRENGTH * informative), None
     points: list[NumberPoint] = []
     results: list[dict[tuple[int, float], HeldOut]] = [{} for _ in folds]
 
@@ -185,22 +209,44 @@ def compare(
         if not all((depth, strengths[-1]) in result for result in results):
             break
         # 2. Errors.
-        best = min((point.criterion for point in points), default=np.inf)
-        points += [
-            scale.point(depth, strength, [result[depth, strength] for result in results])
+        lowest = min((point.criterion for point in points), default=np.inf)
+        compared = [
+            scale.judged(depth, strength, [result[depth, strength] for result in results])
             for strength in strengths
         ]
+        if base is None and family.log_link:
+            some = [judged for judged in compared if judged.point.strength <= usual]
+            base = min(some or compared, key=lambda judged: judged.point.criterion)
+        points += [judged.beside(base, usual) for judged in compared]
         # 3. Deeper?
-        if depth > 1 and min(point.criterion for point in points) >= best:
+        if depth > 1 and min(point.criterion for point in points) >= lowest:
             break
     if not points:
         return None
     chosen = min(range(len(points)), key=lambda k: points[k].criterion)
     held_out, relative = np.full((2, rows.n_rows + 1), np.nan)
     for (_, test), result in zip(folds, results, strict=True):
-        best_of_fold = result[points[chosen].depth, points[chosen].strength]
-        held_out[test], relative[test] = best_of_fold.predicted, best_of_fold.relative
+        best = result[points[chosen].depth, points[chosen].strength]
+        scores = best.constant + points[chosen].share * best.effects
+        held_out[test] = scale.family.prediction(scores)
+        relative[test] = (best.truth - held_out[test]) / best.spread
     return Choice(tuple(points), chosen, held_out, relative)
+
+
+class Judged(NamedTuple):
+    """A setting that was compared, and its deviance of each held-out row."""
+
+    point: NumberPoint
+    deviance: FloatArray
+
+    def beside(self, base: Judged | None, usual: float) -> NumberPoint:
+        """Return the point with the noise of its difference from ``base``, unless its price is
+        usual and it is as deep."""
+        point = self.point
+        if base is None or (point.depth == base.point.depth and point.strength <= usual):
+            return point
+        noise = float(np.std(self.deviance - base.deviance)) / np.sqrt(len(self.deviance))
+        return replace(point, criterion=point.criterion + noise)
 
 
 class Scale(NamedTuple):
@@ -233,20 +279,43 @@ class Scale(NamedTuple):
         price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
         return cls(family, rows.targets.totals[tested], max(featureless, 1e-300), price)
 
-    def point(self, depth: int, strength: float, folds: list[HeldOut]) -> NumberPoint:
+    def judged(self, depth: int, strength: float, folds: list[HeldOut]) -> Judged:
         """Return what a setting has reached."""
-        costs = [self.family.deviance(fold.truth, fold.scores) for fold in folds]
-        deviance = np.concatenate(costs) / self.featureless
+        truth, constant, effects = (
+            np.concatenate([fold[part] for fold in folds]) for part in range(3)
+        )
+        share = self.share(truth, constant, effects)
+        deviance = self.family.deviance(truth, constant + share * effects) / self.featureless
         error = float(np.average(deviance, weights=self.weight))
         columns, coefficients, leaves = np.mean([fold.size for fold in folds], axis=0).tolist()
         price = self.price * (COLUMN_PRICE * columns + COEFFICIENT_PRICE * coefficients)
-        return NumberPoint(
+        point = NumberPoint(
             depth, strength, error, float(np.std(deviance)) / np.sqrt(len(deviance)), columns,
-            coefficients, leaves, error + price,
+            coefficients, leaves, error + price, share,
         )  # fmt: skip
+        return Judged(point, deviance)
+
+    def share(self, truth: FloatArray, constant: FloatArray, effects: FloatArray) -> float:
+        """Return the share of effects on the log of a mean that fits rows best; else 1."""
+        share = 1.0
+        for _ in range(SHARE_STEPS if self.family.log_link else 0):
+            terms = self.family.terms(truth, constant + share * effects)
+            bend = float(self.weight @ (terms.curvature * effects**2))
+            if bend <= 0.0:  # no effects
+                break
+            share -= float(self.weight @ (terms.slope * effects)) / bend
+            share = min(max(share, 0.0), 1.0)
+        return share
 
 
-def depths_of(settings: NumberSettings, n_rows: int) -> list[int]:
+def strengths_of(settings: NumberSettings, family: LeafFamily) -> tuple[float, ...]:
+    """Return the prices of a coefficient that are compared."""
+    if settings.strength is not None:
+        return (settings.strength,)
+    return WEAK_STRENGTHS + STRENGTHS if family.log_link else STRENGTHS
+
+
+def depths_of(settings: NumberSettings, n_rows: float) -> list[int]:
     """Return the depths that are compared."""
     if settings.depth is not None:
         return [settings.depth]
@@ -320,8 +389,8 @@ class _Fold:
         problem, frame = self.problem, self.frame
         walk = walk_of(problem, point.tree, self.settings.min_leaf_rows)
         scores, leaves = walk.scores(self.lines)
-        scores = frame.level + frame.unit * (scores + self.targets.offset)
-        predicted = frame.family.prediction(scores)
+        constant = frame.level + frame.unit * (problem.start + self.targets.offset)
         truth = frame.level + frame.unit * self.targets.values
-        relative = (truth - predicted) / np.maximum(frame.unit * walk.scale, 1e-300)[leaves]
-        return HeldOut(predicted, relative, truth, scores, walk.size(problem))
+        spread = np.maximum(frame.unit * walk.scale, 1e-300)[leaves]
+        effects = frame.unit * (scores - problem.start)
+        return HeldOut(truth, constant, effects, spread, walk.size(problem))

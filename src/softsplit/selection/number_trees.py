@@ -175,6 +175,7 @@ def fit_numbers(
     fitted = budget.insist(train)
     if choice is None:
         return fitted
+    fitted = shrunk(fitted, merged, choice.best.share)
     return replace(
         fitted, points=choice.points, chosen=choice.chosen, held_out=choice.held_out[places],
         relative_residuals=choice.relative[places],
@@ -204,6 +205,18 @@ def _trained(
     tree = descend(problem, tree, FINAL_STEPS, 1e-3, budget).tree
     fitted = in_units(frame, columns, walk_of(problem, tree, settings.min_leaf_rows))
     return replace(fitted, family=frame.family.scaled(frame.unit), depth=depth, strength=strength)
+
+
+def shrunk(tree: NumberTree, rows: NumberRows, share: float) -> NumberTree:
+    """Return the tree with a share of its effects on the log of a mean; the total is kept."""
+    if share == 1.0:
+        return tree
+    y, weight, offset = rows.targets.values, rows.targets.totals, rows.targets.offset
+    centre = tree.family.start(y, weight, offset)
+    leaves, mixed = (part.towards(centre, share) for part in (tree.leaves, tree.mixed_leaves))
+    scores = leaves.scores(rows.X)[tree.apply(rows.X), np.arange(rows.n_rows)]
+    shift = tree.family.start(y, weight, offset + scores)
+    return replace(tree, leaves=leaves.raised(shift), mixed_leaves=mixed.raised(shift))
 
 
 def in_units(frame: Frame, columns: NDArray[np.intp], walk: WalkedTree) -> NumberTree:

@@ -97,6 +97,10 @@ class LeafFamily:
         tree without features; with the factor ``deviance`` the objective falls as E / 2 does."""
         return 1.0
 
+    def informative(self, y: FloatArray) -> float:
+        """Return how many of these rows say something of what the leaves predict."""
+        return float(len(y))
+
     def tuned(self, residuals: FloatArray) -> Self:
         """Return the family with widths that suit residuals y - eta of a first fit."""
         return self
@@ -241,6 +245,9 @@ class Poisson(LogLink):
 
     def scale_known(self, deviance: float) -> float:
         return min(1.0, deviance)  # counts may vary more than Poisson's, and hardly less
+
+    def informative(self, y: FloatArray) -> float:
+        return min(float(len(y)), float(y.sum()))  # events
 
     def check(self, y: FloatArray) -> None:
         _check_finite(y)

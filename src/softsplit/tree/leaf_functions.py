@@ -46,6 +46,17 @@ class LeafFunctions:
         """Number of slopes that are not zero."""
         return int(np.count_nonzero(self.slopes))
 
+    def towards(self, centre: float, share: float) -> LeafFunctions:
+        """Return the functions with a share of their distance from a constant."""
+        constants, low, high = (
+            centre + share * (part - centre) for part in (self.constants, self.low, self.high)
+        )
+        return LeafFunctions(constants, share * self.slopes, low, high)
+
+    def raised(self, by: float) -> LeafFunctions:
+        """Return the functions with a constant added."""
+        return LeafFunctions(self.constants + by, self.slopes, self.low + by, self.high + by)
+
     def scores(self, X: FloatArray) -> FloatArray:
         """Return the score of every row in every leaf, (n_leaves, n_rows); X (n_rows, n_features).
 
