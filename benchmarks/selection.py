@@ -3,7 +3,7 @@
     python benchmarks/selection.py run                fits, one row each, appended to --out
     python benchmarks/selection.py run --larger       the same on larger data sets
     python benchmarks/selection.py table              the rows as tables, also into --document
-    python benchmarks/selection.py overview           means of them into README and docs/when.md
+    python benchmarks/selection.py overview           means of them into docs/when.md
     python benchmarks/selection.py draw               accuracy and log-loss against size
 
 The 24 data sets of the paper: five outer folds, stratified, shuffled by --fold-seed. The larger
@@ -61,9 +61,6 @@ SHOWN = {
     "ebm": "explainable boosting (EBM)",
 }
 """Methods of the overview, as it names them."""
-
-README = ("tree", "tree-sparse", "peer", "cart", "ebm")
-"""Methods of the table in README.md."""
 
 DRAWN = {
     "tree-sparse": 'tree, "sparse"', "tree": "tree, default", "tree-best": 'tree, "best"',
@@ -157,14 +154,13 @@ def table(args: argparse.Namespace) -> str:
 
 
 def overview(args: argparse.Namespace) -> dict[str, dict[str, str]]:
-    """Texts of README.md and docs/when.md by the names of their places."""
+    """The texts of docs/when.md by the names of their places."""
     rows = read_rows(args, fold_seed=args.fold_seed)
     larger = rows["dataset"].isin(LARGER)
     if larger.all() or not larger.any():
         raise SystemExit(f"{args.out} needs rows of the paper's data sets and of the larger ones.")
     means = means_table(rows[~larger])
     return {
-        "README.source.md": {"selection": means_table(rows[~larger], README)},
         "docs/when.md": {"selection": means, "larger": larger_table(rows[larger])},
     }
 

@@ -1,0 +1,173 @@
+"""The rows of pmlb.py as tables, sentences and a picture.
+
+    python benchmarks/pmlb_table.py --rows FILE ...    means by table to docs/results/pmlb.csv,
+                                                       and what documents show of them
+    python benchmarks/pmlb_table.py                    the documents from that file alone
+
+Rows of reading_trees.py are read too; the last row of a fit counts. Figures are means over folds,
+then over the tables on which all those methods ended that ended on nine tables of ten; the others
+stand beside the default on their own tables. Differences are paired over tables, with their
+standard errors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from common import RESULTS, ROOT, Row, arguments, markdown, rows_of, write_page
+from pmlb import SHOWN
+from reading_tables import FOLDS
+
+MEANS, PAGE = RESULTS / "pmlb.csv", RESULTS / "pmlb.md"
+PICTURE = ROOT / "docs" / "images" / "reading-curve.svg"
+README = (("default",), ("logistic",), ("cart",), ("ebm-pairs", "ebm"), ("boosting",))
+"""Methods of the table of five lines; the first of each that ended."""
+
+MOSTLY = 0.9
+"""Share of the tables on which a method has to end to be compared on the common ones."""
+
+FIGURES = {
+    "accuracy": (100.0, 1), "log_loss": (1.0, 3), "auc": (1.0, 3), "columns": (1.0, 1),
+    "lookups": (1.0, 1),
+}  # fmt: skip
+"""Figure: the unit it is shown in, and digits."""
+
+KEYS = ["group", "dataset", "method"]
+
+
+def means_of(rows: list[Row]) -> pd.DataFrame:
+    """Means over the folds of each table and method; a method that failed on a fold has none."""
+    last = {(r["group"], r["dataset"], r["fold"], r["method"]): r for r in rows
+            if r.get("version") != "before" and r["method"] in SHOWN}  # fmt: skip
+    frame = pd.DataFrame(last.values()).reindex(columns=["error", *KEYS, "fold", *FIGURES])
+    whole = frame.groupby(["group", "dataset"])["fold"].transform("nunique")
+    each = frame[frame["error"].isna()].assign(whole=whole)
+    mean = each.groupby(KEYS, sort=True).agg(
+        {name: "mean" for name in FIGURES} | {"fold": "nunique", "whole": "first"}
+    )
+    return mean[mean["fold"] == mean["whole"]][list(FIGURES)].round(4).reset_index()
+
+
+def compared(means: pd.DataFrame) -> tuple[pd.DataFrame, list[str], int]:
+    """Figures of the common tables, the methods there, and the number of all tables."""
+    wide = means.pivot(index=["group", "dataset"], columns="method", values=list(FIGURES))
+    ended = wide["accuracy"].notna().sum()
+    methods = [m for m in SHOWN if m in ended and ended[m] >= MOSTLY * len(wide)]
+    common = wide["accuracy"][methods].notna().all(axis=1)
+    return wide[common], methods, len(wide)
+
+
+def beside(wide: pd.DataFrame, methods: list[str]) -> str:
+    """Means over tables, and paired differences from the default with their standard errors."""
+    lines = []
+    for method in methods:
+        cells = [SHOWN[method]]
+        for figure, (unit, digits) in FIGURES.items():
+            own, gap = wide[figure][method], wide[figure][method] - wide[figure]["default"]
+            said = f"{unit * own.mean():.{digits}f}"
+            if method != "default" and figure in ("accuracy", "log_loss", "auc"):
+                error = unit * gap.std() / max(gap.notna().sum(), 1) ** 0.5
+                said += f" ({unit * gap.mean():+.{digits}f} ± {error:.{digits}f})"
+            cells.append(said)
+        lines.append(cells)
+    return markdown(["", "accuracy, %", "log-loss", "AUC", "columns", "look-ups"], lines)
+
+
+def texts(means: pd.DataFrame) -> dict[Path, dict[str, str]]:
+    """What stands on the page of results, in README and in docs/when.md."""
+    wide, methods, n_tables = compared(means)
+    parts = [
+        f"{len(wide)} of {n_tables} tables, on which all of these ended:",
+        beside(wide, methods),
+    ]
+    every = means.pivot(index=["group", "dataset"], columns="method", values=list(FIGURES))
+    for method in (m for m in SHOWN if m in every["accuracy"] and m not in methods):
+        own = every[every["accuracy"][[method, "default"]].notna().all(axis=1)]
+        parts += [f"{plain(method)}, the {len(own)} tables on which it ended:",
+                  beside(own, ["default", method])]  # fmt: skip
+    for method in (m for m in SHOWN if m in every["accuracy"]):
+        absent = every.index[every["accuracy"][method].isna()].get_level_values("dataset")
+        if 0 < len(absent) < len(every) / 2:
+            parts.append(f"{plain(method)} did not end on {', '.join(absent)}.")
+    for group, own in wide.groupby(level="group"):
+        parts += [f"The {len(own)} tables of `{group}`:", beside(own, methods)]
+    table = [next(m for m in some if m in methods) for some in README if set(some) & set(methods)]
+    lines = [[SHOWN[m], *(f"{unit * wide[f][m].mean():.{digits}f}" for f, (unit, digits)
+              in FIGURES.items() if f != "auc")] for m in table]  # fmt: skip
+    gain = markdown(
+        ["", "accuracy, %", "log-loss", "columns read", "values looked up per row"], lines
+    )
+    return {
+        PAGE: {"figures": "\n\n".join(parts)},
+        ROOT / "README.source.md": {"gain": f"{gain}\n\n{loss(wide, methods)}"},
+        RESULTS.parent / "when.md": {"peers": beside(wide, methods)},
+    }
+
+
+def plain(method: str) -> str:
+    """The name of a method without marks of Markdown."""
+    return SHOWN[method].replace("*", "").replace("`", "")
+
+
+def loss(wide: pd.DataFrame, methods: list[str]) -> str:
+    """The loss said aloud: which methods are more accurate or surer, and by how much."""
+    said = []
+    for figure, sign in (("accuracy", 1), ("log_loss", -1)):
+        unit, digits = FIGURES[figure]
+        gaps = {
+            m: sign * unit * (wide[figure][m] - wide[figure]["default"]).mean() for m in methods
+        }
+        ahead = [f"{plain(m)} by {g:.{digits}f}" for m, g in gaps.items()
+                 if round(g, digits) > 0]  # fmt: skip
+        noun = "points of accuracy" if figure == "accuracy" else "log-loss"
+        said.append(f"{noun}: {', '.join(ahead) or 'none'}")
+    ahead_in = "; in ".join(said)
+    return f"Means over {len(wide)} tables. **What you lose**: ahead of the default in {ahead_in}."
+
+
+def draw(means: pd.DataFrame) -> None:
+    """Accuracy and log-loss against look-ups, means over the common tables."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "softsplit"
+    from matplotlib import pyplot as plt
+
+    wide, methods, _ = compared(means)
+    figure, axes = plt.subplots(1, 2, figsize=(9.6, 4), layout="constrained")
+    for axis, name, label in zip(
+        axes, ("accuracy", "log_loss"), ("accuracy, %", "log-loss"), strict=True
+    ):
+        unit = FIGURES[name][0]
+        middle = unit * wide[name][methods].mean().median()
+        for method in methods:
+            at = (wide["lookups"][method].mean(), unit * wide[name][method].mean())
+            own = "softsplit" in SHOWN[method]
+            axis.plot(*at, "o" if own else "s", color="C0" if own else "C7", ms=8 if own else 6)
+            words = plain(method).replace("explainable boosting ", "")
+            place = {"xytext": (0, 7 if (at[1] >= middle) == (name == "accuracy") else -15)}
+            weight = "bold" if own else "normal"
+            axis.annotate(words, at, textcoords="offset points", ha="center", fontsize=8,
+                          fontweight=weight, **place)  # fmt: skip
+        axis.set(xscale="log", xlabel="values to look up for a row (mean)", ylabel=label)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.margins(0.2)
+    axes[1].invert_yaxis()
+    figure.suptitle(f"Better is up, easier to read is left ({len(wide)} tables)", fontsize=10)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def main() -> None:
+    args = arguments(__doc__, rows=([], "files of rows"), folds=(list(range(FOLDS)), "that count"))
+    if args.rows:
+        rows = [row for path in args.rows for row in rows_of(Path(path))]
+        means_of([r for r in rows if r["fold"] in args.folds]).to_csv(MEANS, index=False)
+    means = pd.read_csv(MEANS)
+    for page, parts in texts(means).items():
+        write_page(page, parts)
+    draw(means)
+
+
+if __name__ == "__main__":
+    main()
