@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint tests types bench coverage audit test-oldest test-newest dist release-check docs documents reproduce clean
+.PHONY: help demo test test-all lint tests types bench coverage audit test-oldest test-newest dist release-check docs documents pictures reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -111,7 +111,10 @@ docs: $(VENV)/.test ## the documentation as a site in build/docs; nothing is fet
 
 documents: $(VENV)/.test ## print and draw anew what README and the pages show: ARGS=docs/reading.md
 	$(BIN)/python docs/site/printed.py $(ARGS)
-	$(if $(ARGS),,$(BIN)/python docs/site/gallery.py && $(BIN)/python docs/site/live.py)
+	$(if $(ARGS),,$(BIN)/python docs/site/gallery.py && $(MAKE) --no-print-directory pictures)
+
+pictures: $(VENV)/.test ## pictures of reports and the live one, from the commands of docs/reports.md
+	$(BIN)/python docs/site/pictures.py $(ARGS)
 
 # Specs in the order in which they are run; those with figures.
 EXPERIMENTS := table2 table3 figure_scatter peers table3_ipopt heatmaps decomposition

@@ -28,6 +28,7 @@ print(f"soft tree: {own:.1%} with {questions} question; best CART: {max(scores):
 _, ax = plt.subplots(figsize=(6.4, 4))
 ax.plot([n - 1 for n in leaves], scores, "s-", label="CART")
 ax.plot(questions, own, "o", markersize=10, label="soft tree")
-ax.set(xscale="log", xlabel="questions in the tree", ylabel="held-out accuracy")
+ax.set(xscale="log", xlim=(0.8, 80), xlabel="questions in the tree", ylabel="held-out accuracy")
+ax.set_xticks([1, 3, 10, 30], ["1", "3", "10", "30"])
 ax.legend()
 plt.show()

@@ -28,6 +28,6 @@ for branch, ax in zip(explanation.path, axes[:, 0], strict=True):
     ax.axvline(0, color="black", lw=0.8)
     ax.invert_yaxis()
     ax.set_title(readings[branch].condition, fontsize=10)
-ax.set_xlabel("added to the log-odds of going left")
+ax.set_xlabel("adds to the log-odds of the answer yes")
 plt.tight_layout()
 plt.show()

@@ -28,6 +28,6 @@ for (loss, tree), ax in zip(models.items(), axes, strict=True):
     chances = tree.predict_proba(X_test)
     accuracy, found = tree.score(X_test, y_test), log_loss(y_test, chances)
     print(f"{loss:4}  {accuracy:8.3f}  {found:8.3f}  {chances.max(axis=1).mean():.3f}")
-    ReliabilityDisplay.from_estimator(tree, X_test, y_test, ax=ax)
+    ReliabilityDisplay.from_estimator(tree, X_test, y_test, n_bins=5, ax=ax)
     ax.set_title(f'loss="{loss}"')
 plt.show()

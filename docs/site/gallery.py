@@ -131,6 +131,7 @@ def main() -> None:
         if text.strip():
             example.printed.write_text(text, encoding="utf-8")
         machines.record(f"examples/{example.name}")
+        machines.drawn(example.picture)
         print(example.name)
 
 

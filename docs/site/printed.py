@@ -265,6 +265,7 @@ def main() -> None:
             page.write_text(session.text(), encoding="utf-8")
             for path, display in session.displays.items():
                 save(display, path)
+                machines.drawn(path)
         machines.record(page.relative_to(ROOT).as_posix())
     README.write_text(readme(), encoding="utf-8")
 

@@ -33,9 +33,9 @@ def test_a_number_with_many_values_is_recognised_and_its_formula_printed(prices)
     path, model, result = prices
     printed = works(result)
     assert "'price' holds 2" in result.stderr and "(--task classes for classes)" in result.stderr
-    first = printed.splitlines()[0]
-    assert first.startswith("typically off by ") and "always saying the mean: " in first
-    assert first.endswith("of 3 columns")
+    said, used, page = printed.splitlines()[-3:]
+    assert said.startswith("typically off by ") and "always saying the mean: " in said
+    assert used == "columns used: 2 of 3" and page.endswith("page.html")
     assert "price = " in printed and "1 without a number" in printed
     told = json.loads(works(invoke("fit", path, "-t", "price", "--time-limit", 0, "--json", "-q")))
     assert told["training_r2"] > 0.98 and told["mean_absolute_error"] < 6
@@ -55,9 +55,9 @@ def test_predictions_are_those_of_python_with_bounds(prices):
 
 def test_the_page_is_written_with_the_tree_and_from_its_file(prices, tmp_path):
     path, model, result = prices
-    first = works(result).splitlines()[0]
+    said = works(result).splitlines()[-3]
     page = (path.parent / "page.html").read_text("utf-8")
-    assert f"{first[:1].upper()}{first[1:]} (prices" in page  # the same sentence
+    assert f"{said[:1].upper()}{said[1:]}; 2 of 3 columns (prices" in page  # the same sentence
     out = tmp_path / "again.html"
     told = json.loads(works(invoke("report", model, path, "-o", out, "--json", "-q")))
     frame = pd.read_csv(path).dropna()

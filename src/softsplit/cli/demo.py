@@ -11,8 +11,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
-from softsplit.cli.outputs import as_object, check_files, opening, write_report
-from softsplit.support.messages import visible
+from softsplit.cli.outputs import as_object, check_files, ending, quality, write_report
 from softsplit.support.parallel import n_threads
 
 EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
@@ -62,19 +61,17 @@ def demo(
             rows, FitOptions(seed=seed, n_jobs=jobs or n_threads(None), verbose=not quiet)
         )
         report_data = write_report(
-            out, fitted.tree, rows, data.value, fitted.provenance, seed=seed, jobs=jobs, say=tell
-        )
+            out, fitted.tree, rows, data.value, fitted.provenance, seed=seed, jobs=jobs, say=tell,
+            points=5, resamples=False,
+        )  # fmt: skip
     accuracy = report_data.accuracy(report_data.chosen)
     if as_json:
         print_json({"report": str(out.absolute()), "accuracy": as_object(accuracy)})
     else:
         if made_up:
             echo(f"{len(rows.y):,} loan applications (made up): which are repaid?")
+        echo(f"\n{export_text(fitted.tree)}")
         n_used = len(fitted.tree.selected_features_)
-        for line in opening(fitted, rows, n_used):
-            echo(line)
-        echo(f"\n{export_text(fitted.tree)}\n")
-        echo(f"columns used: {n_used} of {rows.coding.n_candidates}")
-        echo(f"the report, to open in a browser:\n{visible(out.absolute())}")
+        ending(quality(fitted, rows, n_used), n_used, rows.coding.n_candidates, out.absolute())
     if fitted.interrupted or report_data.interrupted:
         raise typer.Exit(INTERRUPTED)

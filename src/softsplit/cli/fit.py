@@ -17,9 +17,10 @@ from softsplit.cli.outputs import (
     as_object,
     baseline_worker,
     check_files,
+    ending,
     figures_object,
     figures_text,
-    opening,
+    quality,
     tree_object,
     write_report,
     write_text,
@@ -179,8 +180,6 @@ def fit(
         interrupted = report_data is None or report_data.interrupted
         if report_data is not None and interrupted:
             say("interrupted: accuracies in the report are incomplete.")
-        if report_data is not None and not quiet:
-            say(f"the report is in {report}")
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
@@ -251,7 +250,7 @@ def _show(
     from softsplit.reading.text import export_text
     from softsplit.support.lines import wrapped
 
-    facts = {"columns used": f"{len(names)} of {rows.coding.n_candidates}"}
+    facts: dict[str, str] = {}
     if report_data is not None and accuracy is not None:
         facts |= figures_text(report_data)
     of_leaves = set(tree.tree_.leaf_predictions.tolist())
@@ -272,13 +271,11 @@ def _show(
         facts["stability"] = f"{search.n_starts} starts gave {search.n_ends} trees; {others}"
     told = _details(fitted, training_accuracy)
     facts |= told if text == "full" else {k: v for k, v in told.items() if k == "training"}
-    if text != "full" and files["model"] is None and files["report"] is None:
-        facts["next"] = "--report tree.html for a page, --model tree.json to predict and explain"
-    for line in opening(fitted, rows, len(names)):
-        echo(line)
-    echo("\n" + export_text(tree, detail=text == "full") + "\n")
+    echo(export_text(tree, detail=text == "full") + "\n")
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         line = f"{name:<{width}}"
         for part in [f"{line}{value}"] if text == "full" else wrapped(line, value):
             echo(part)
+    said = quality(fitted, rows, len(names))
+    ending(said, len(names), rows.coding.n_candidates, files["report"])

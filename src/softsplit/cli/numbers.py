@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.options import TABLE
-from softsplit.cli.outputs import write_text
+from softsplit.cli.outputs import ending, write_text
 from softsplit.cli.parameters import Known, parse_feature_types, tree_parameters
 from softsplit.support.messages import shown
 from softsplit.support.options import late
@@ -186,8 +186,6 @@ def fit_numbers(
         with heartbeat(quiet, "making the report"):
             page = late("softsplit.report.anywhere", "report")
             page(tree, rows, answers, report, name=table.name, **more)
-        if not quiet:
-            say(f"the report is in {report}")
     files = {"model": model, "report": report}
     dropped = int((~known).sum())
     if tree.tree_.numbers.family.log_link:
@@ -281,16 +279,16 @@ def _show(
         print_json(facts | ({"cross_validated_score": score} if np.isfinite(score) else {}))
         return
     where = "" if held_out is not None else " on training rows"
-    echo(
-        f"typically off by {grouped(off, 2)}{where}; always saying the mean: "
-        f"{grouped(of_mean, 2)}; {len(names)} of {candidates} columns"
-    )
-    echo("\n" + export_text(tree) + "\n")
+    echo(export_text(tree) + "\n")
     if np.isfinite(tree.best_score_):
         echo(f"cross-validated R2   {tree.best_score_:.3f} (used to choose the tree)")
     echo(f"training R2          {tree.score(rows, y):.3f}")
     if dropped:
         echo(f"rows not used        {dropped:,} without a number")
+    said = (
+        f"typically off by {grouped(off, 2)}{where}; always saying the mean: {grouped(of_mean, 2)}"
+    )
+    ending([said], len(names), candidates, files["report"])
 
 
 def _show_rates(
@@ -314,12 +312,13 @@ def _show_rates(
             **({"cross_validated_score": held_out} if held_out == held_out else {}),
         })  # fmt: skip
         return
-    if held_out == held_out:  # not NaN
-        echo(f"explains {100 * held_out:.0f} % of the deviance of rows that the folds held out")
-    echo(f"training {kind.replace('_', ' ')} {score:.3f}; {len(names)} of {candidates} columns")
-    echo("\n" + export_text(tree))
+    echo(export_text(tree))
     if dropped:
         echo(f"\nrows not used        {dropped:,} without a number")
+    said = [f"training {kind.replace('_', ' ')} {score:.3f}"]
+    if held_out == held_out:  # not NaN
+        said += [f"explains {100 * held_out:.0f} % of the deviance of rows that the folds held out"]
+    ending(said, len(names), candidates, files["report"])
 
 
 def number_answers(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from softsplit.cli.console import echo
 from softsplit.support.messages import visible
 from softsplit.support.output_files import check_outputs, write_file
 from softsplit.support.parallel import n_threads
@@ -103,8 +104,8 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
     return {"figures": as_object(judged), "by_class": as_object(known)}
 
 
-def opening(fitted: Fitted, rows: LabelledRows, n_used: int) -> list[str]:
-    """Say how often the tree is right, and what the columns that it does without are worth."""
+def quality(fitted: Fitted, rows: LabelledRows, n_used: int) -> list[str]:
+    """Say what the columns that a tree does without are worth, and how often it is right."""
     import numpy as np
 
     search = fitted.search
@@ -115,22 +116,28 @@ def opening(fitted: Fitted, rows: LabelledRows, n_used: int) -> list[str]:
         right = float(np.mean(fitted.tree.classes_[predicted] == rows.y))
     labels, counts = np.unique(rows.y, return_counts=True)
     often = visible(labels[np.argmax(counts)])
-    lines = [
+    said = (
         f"right on {100 * right:.0f} of 100 {'training' if held_out is None else 'new'} cases; "
         f"always guessing {often}: {100 * counts.max() / counts.sum():.0f} of 100"
-    ]
+    )
     if search is None or held_out is None or "mean_test_log_loss" not in search.cv_results_:
-        return lines
+        return [said]
     compared = search.cv_results_
     finished = compared["n_splits_done"] == compared["n_splits_done"].max()
     best = np.argmin(np.where(finished, compared["mean_test_log_loss"], np.inf))
     most, score = round(float(compared["mean_n_features"][best])), compared["mean_test_score"][best]
-    if most > n_used:
-        lines.append(
-            f"{most} columns: {100 * score:.0f} of 100; {n_used}: {100 * right:.0f} of 100; "
-            f"this is the tree of {n_used}"
-        )
-    return lines
+    if most <= n_used:
+        return [said]
+    more = f"{most} columns: {100 * score:.0f} of 100; {n_used}: {100 * right:.0f} of 100"
+    return [f"{more}; this is the tree of {n_used}", said]
+
+
+def ending(said: list[str], n_used: int, n_columns: int, report: Path | None) -> None:
+    """Print the last lines of a fit: how good, how many columns, where the report is."""
+    page = "--report tree.html makes one, --model tree.json keeps the tree"
+    where = page if report is None else visible(report)
+    for line in ["", *said, f"columns used: {n_used} of {n_columns}", f"report: {where}"]:
+        echo(line)
 
 
 def figures_text(report_data: ReportData) -> dict[str, str]:

@@ -31,8 +31,8 @@ GRID_VALUES = {
     "accuracy": "accuracy (%)",
     "cost": "loss",
     "objective": "objective",
-    "local_sparsity": "delta_L (%)",
-    "global_sparsity": "delta_G (%)",
+    "local_sparsity": "zero coefficients (%)",
+    "global_sparsity": "unused features (%)",
     "n_features": "features in use",
 }
 
@@ -135,8 +135,8 @@ class StrengthPathDisplay:
     def _draw_sparsity(self, panel: Any) -> None:
         # Under a global penalty both are often the same: a ring around a triangle shows it.
         for name, label, style, look in (
-            ("local_sparsity", "delta_L: zero coefficients", "o-", {"color": GREEN, "ms": 8}),
-            ("global_sparsity", "delta_G: unused features", "^:", {"color": VERMILLION, "ms": 4}),
+            ("local_sparsity", "zero coefficients", "o-", {"color": GREEN, "ms": 8}),
+            ("global_sparsity", "unused features", "^:", {"color": VERMILLION, "ms": 4}),
         ):
             look |= {"mfc": "none"} if name == "local_sparsity" else {}
             panel.plot(self.strengths, self.columns[name], style, label=label, **look)

@@ -184,12 +184,15 @@ class TreeDisplay:
         shape = FancyBboxPatch(corner, box.width, box.height, rounded)
         shape.set(facecolor=fill, edgecolor=INK, linewidth=0.8 * scale, zorder=3)
         self.ax_.add_patch(shape)
+        split = box.node.split
+        listed = split is not None and split.listed
+        place = box.x + STYLE.pad_x if listed else box.middle
         for i, line in enumerate(box.lines):
             sharp = len(box.lines) - 1 if self.model.walk is None else 0
             small = not box.is_end and i in (0, sharp)
             self.ax_.text(
-                box.middle, sheet.up(box.y) - STYLE.pad_y - (i + 0.5) * STYLE.line, line,
-                ha="center", va="center_baseline", color=PALE if small else ink, zorder=4,
+                place, sheet.up(box.y) - STYLE.pad_y - (i + 0.5) * STYLE.line, line,
+                ha="left" if listed else "center", va="center_baseline", color=PALE if small else ink, zorder=4,
                 fontsize=TYPE_SIZE * scale,
                 weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip

@@ -109,6 +109,11 @@ class Split:
         pairs = zip(self.features, self.names, strict=True)
         return tuple(j for j, name in pairs if self.ranked and not name.startswith("["))
 
+    @property
+    def listed(self) -> bool:
+        """Whether a box holds a list of points, which begins at its left side."""
+        return self.points is not None and not self.points.statement
+
     def terms(self, precision: int | None = None, most_terms: int | None = None) -> list[str]:
         """The terms with their signs; those left out are counted by the last. Of points all lines.
 

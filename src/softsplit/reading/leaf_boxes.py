@@ -74,7 +74,7 @@ def leaf_box(model: TreeModel, leaf: int) -> list[LeafLine]:
         text = shortened(term_text(model, j, leaf, DIGITS), LONGEST)
         lines.append(LeafLine(f"{sign} {text}", size))
     more = len(terms) - MOST_TERMS
-    lines += [LeafLine(f"and {more} more terms")] if more > 0 else []
+    lines += [LeafLine(f"and {more} more term{'s' * (more > 1)}")] if more > 0 else []
     return lines if numbers.baseline is None else [*lines, *[LeafLine("")] * CURVE_LINES]
 
 

@@ -150,7 +150,7 @@
     const short = (number) => Number(number.toPrecision(6));
     const total = short(own.columns.reduce((sum, [j]) => sum + x[j], 0));
     const said = own.said[left ? 0 : 1];
-    const head = own.statement ? `${own.statement}: ${said}` : `${total} points, ${said}`;
+    const head = own.statement ? `${own.statement}: ${said}` : `${total} ${total === 1 ? "point" : "points"}, ${said}`;
     const list = node("ul", undefined, "pulls");
     own.columns.forEach(([j, column]) => {
       const points = own.statement ? "" : `: ${short(x[j])}`;

@@ -298,11 +298,14 @@ def _drawn(model: TreeModel, box: NodeBox) -> Box:
         title = read_split(model, node.node).condition() if node.split.features else box.lines[1]
     fill = ink_on(colour) if colour else ""
     kinds = ["name" if colour else "note"] + ["note" if colour else ""] * (len(box.lines) - 1)
-    top = box.y + SIZES.pad_y
+    place, top = box.middle, box.y + SIZES.pad_y
+    if node.split is not None and node.split.listed:
+        kinds, place = ["left note", *["left"] * (len(box.lines) - 1)], box.x + SIZES.pad_x
     lines = [
-        Line(text, box.middle, top + (i + 0.74) * SIZES.line, kinds[i], fill)
+        Line(text.replace("  ", 2 * "\N{NO-BREAK SPACE}"), place, top + (i + 0.74) * SIZES.line,
+             kinds[i], fill)
         for i, text in enumerate(box.lines)
-    ]
+    ]  # fmt: skip
     return Box(node, title, box, colour, lines, _bars(model, box), _curve(model, box))
 
 
