@@ -159,45 +159,7 @@ def overview(args: argparse.Namespace) -> dict[str, dict[str, str]]:
     larger = rows["dataset"].isin(LARGER)
     if larger.all() or not larger.any():
         raise SystemExit(f"{args.out} needs rows of the paper's data sets and of the larger ones.")
-    means = means_table(rows[~larger])
-    return {
-        "docs/when.md": {"selection": means, "larger": larger_table(rows[larger])},
-    }
-
-
-def means_table(rows: pd.DataFrame, methods: Sequence[str] = tuple(SHOWN)) -> str:
-    """Means of each method over the data sets that it ended on."""
-    figures = ("accuracy", "log_loss", "features", "coefficients", "seconds")
-    found = {figure: wide(rows, figure, ["dataset"]) for figure in figures}
-    lines = []
-    for method in (m for m in methods if m in found["accuracy"]):
-        own = {figure: table[method].dropna() for figure, table in found.items()}
-        plain = own["accuracy"].drop(PUZZLES, errors="ignore")
-        line = [
-            SHOWN[method], len(own["accuracy"]), f"{100 * own['accuracy'].mean():.1f}",
-            f"{100 * plain.mean():.1f}", f"{own['log_loss'].mean():.2f}",
-            f"{own['features'].mean():.1f}", f"{own['coefficients'].mean():.1f}",
-            f"{own['seconds'].median():.1f}",
-        ]  # fmt: skip
-        lines.append(line)
-    head = [
-        "", "data sets", "accuracy", "without Monks-1, -2", "log-loss", "features",
-        "nonzero coefficients", "seconds (median)",
-    ]  # fmt: skip
-    return "\n".join([markdown(head, lines), "", *on_fewer(found["accuracy"], methods)])
-
-
-def on_fewer(accuracy: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    """For a method that has not ended on all data sets: the default tree on those it has."""
-    lines = ["Each line is a mean over the data sets on which the method finished."]
-    for method in (m for m in methods if m in accuracy and "tree" in accuracy):
-        both = accuracy[["tree", method]].dropna()
-        if len(both) < len(accuracy["tree"].dropna()):
-            lines.append(
-                f"On the {len(both)} of {SHOWN[method]} the default tree reaches "
-                f"{with_and_without(both['tree'], '.1f')}."
-            )
-    return [" ".join(lines)]
+    return {"docs/when.md": {"larger": larger_table(rows[larger])}}
 
 
 def larger_table(rows: pd.DataFrame) -> str:

@@ -15,7 +15,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from softsplit.data import loans
 
 DOCS = Path(__file__).resolve().parents[1]
 FOLDER = DOCS / "images" / "reports"
+BUILD = DOCS.parent / "build" / "reports"
 LIVE = DOCS / "live" / "loans.html"
 VIEWS = {
     "wide": {"viewport": {"width": 1280, "height": 1000}, "color_scheme": "light"},
@@ -75,17 +75,18 @@ def unfit(page: str) -> str | None:
     return said and said[0]
 
 
-def written(folder: Path, wanted: list[str]) -> dict[str, Path]:
-    """The reports by name, made in the folder."""
+def written(wanted: list[str]) -> dict[str, Path]:
+    """The reports by name, made in ``BUILD``."""
+    BUILD.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     pages = {}
     for name, words in commands().items():
         if wanted and name not in wanted:
             continue
-        TABLES[name]().to_csv(folder / f"{name}.csv", index=False)
+        TABLES[name]().to_csv(BUILD / f"{name}.csv", index=False)
         call = [sys.executable, "-m", "softsplit", *words, "--quiet", "--time-limit", "0"]
-        subprocess.run(call, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
-        pages[name] = folder / f"{name}.html"
+        subprocess.run(call, cwd=BUILD, env=environment, check=True, stdout=subprocess.DEVNULL)
+        pages[name] = BUILD / f"{name}.html"
         if said := unfit(pages[name].read_text(encoding="utf-8")):
             raise SystemExit(f"{name}: the report is fit for no document; it says {said!r}")
         print(f"report of {name}", flush=True)
@@ -114,11 +115,11 @@ def take(pages: dict[str, Path]) -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        pages = written(Path(folder), sys.argv[1:])
-        if LIVE.stem in pages:
-            LIVE.write_bytes(pages[LIVE.stem].read_bytes())
-        take(pages)
+    pages = written(sys.argv[1:])
+    if LIVE.stem in pages:
+        LIVE.parent.mkdir(exist_ok=True)
+        LIVE.write_bytes(pages[LIVE.stem].read_bytes())
+    take(pages)
 
 
 if __name__ == "__main__":

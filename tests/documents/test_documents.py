@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import re
+import sys
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
@@ -12,6 +13,12 @@ import pandas as pd
 import pytest
 
 from places import ROOT
+
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import machines
+import pictures
+import pmlb_table
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -178,10 +185,47 @@ def figures_in(page: Path, sentence: str) -> list[Decimal]:
     return [Decimal(figure.replace(",", "")) for figure in figures]
 
 
-def test_the_live_report_is_of_this_code():
+def test_tables_of_peers_are_those_of_their_file() -> None:
+    """README, the page of the choice and that of results show what benchmarks/pmlb.csv gives."""
+    for page, parts in pmlb_table.texts(pd.read_csv(pmlb_table.MEANS)).items():
+        for part, text in parts.items():
+            shown = page.read_text(encoding="utf-8").partition(f"<!-- begin {part} -->")[2]
+            assert shown.partition("<!-- end")[0].strip() == text.strip(), f"{page.name}: {part}"
+
+
+def test_the_live_report_is_of_this_code_and_complete() -> None:
     """Its styles and scripts are those of the package: ``make documents`` writes it anew."""
-    page = (ROOT / "docs" / "live" / "wine.html").read_text(encoding="utf-8")
+    page = pictures.LIVE.read_text(encoding="utf-8")
     parts = ROOT / "src" / "softsplit" / "report"
     named = ("report.css", "tree.css", "report.js", "tree.js", "fields.js", "case.js", "edit.js")
     old = [name for name in named if (parts / name).read_text("utf-8").strip() not in page]
     assert old == []
+    assert pictures.unfit(page) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Right on 90 of 100 new cases with 3 of 9 columns", None),
+        ("the tree uses 0 of 35 columns.", "0 of 35 columns"),
+        ("<p>The comparison was cut short; make the report again</p>", "was cut short"),
+        ("<script>const words = 'was cut short'</script>", None),
+    ],
+)
+def test_reports_without_a_question_or_a_comparison_are_refused(said: str, why: str | None) -> None:
+    assert pictures.unfit(said) == why
+
+
+def test_pictures_are_drawn_by_the_documents_and_shown_there() -> None:
+    """Each is on record with its commit, but those of benchmarks; none lies about unseen."""
+    ours = [name for name in machines.pictures() if name not in OF_BENCHMARKS]
+    assert sorted(machines.drawings()) == ours, "run make documents"
+    reports = {
+        f"reports/{name}-{view}.png" for name in pictures.commands() for view in pictures.VIEWS
+    }
+    assert reports == {name for name in ours if name.startswith("reports/")}
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in DOCUMENTS)
+    assert [n for n in machines.pictures() if n not in shown and "gallery/" not in n] == []
+
+
+OF_BENCHMARKS = {"scaling.png", "selection-curve.svg", "reading-curve.svg"}

@@ -138,7 +138,7 @@ def test_pages_fit_a_phone(site: Path, browser) -> None:
     """No page of the main ones scrolls sideways at 390 pixels."""
     page = browser.new_page(viewport={"width": 390, "height": 844})
     wide = []
-    for name in ("index", "tables", "cli", "when", "model-files", "mathematics", "live/wine"):
+    for name in ("index", "tables", "cli", "when", "model-files", "mathematics", "live/loans"):
         page.goto((site / f"{name}.html").as_uri())
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             wide.append(name)

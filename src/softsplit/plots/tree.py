@@ -192,8 +192,8 @@ class TreeDisplay:
             small = not box.is_end and i in (0, sharp)
             self.ax_.text(
                 place, sheet.up(box.y) - STYLE.pad_y - (i + 0.5) * STYLE.line, line,
-                ha="left" if listed else "center", va="center_baseline", color=PALE if small else ink, zorder=4,
-                fontsize=TYPE_SIZE * scale,
+                ha="left" if listed else "center", va="center_baseline",
+                color=PALE if small else ink, zorder=4, fontsize=TYPE_SIZE * scale,
                 weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip
         if box.is_end and self.model.numbers is not None:
