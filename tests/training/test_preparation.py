@@ -16,7 +16,8 @@ from softsplit.estimators.base import model_settings, training_run
 from softsplit.estimators.training_rows import training_rows
 from softsplit.fitted.walk import Arriving
 from softsplit.training.fitted_tree import fitted_tree
-from softsplit.training.points import decisive_walk, in_points, shorter_tree
+from softsplit.training.pointed_walk import decisive_walk, shorter_tree
+from softsplit.training.points import in_points
 from softsplit.training.preparation import prepare
 from softsplit.training.rows import Rows
 from softsplit.training.run import End, train

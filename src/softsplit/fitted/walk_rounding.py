@@ -182,17 +182,21 @@ def whole_walk(
     gate and its centre in points are rounded as those of any other walk. Arguments are those of
     ``fit_walk``.
     """
-    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained, fixed=fixed)
     centres = -steepness * tree.thresholds
     slopes = steepness * tree.weights.max(axis=0, initial=0.0) / tree.n_features
     weights, thresholds = np.zeros(tree.weights.shape), tree.thresholds.copy()
     asked, bounds = (tree.weights != 0).T.astype(float), np.zeros(len(thresholds))
+    of_questions = np.array([rows.features[line != 0].sum(axis=0) for line in asked])
+    scores = (of_questions * slopes[:, None] + centres[:, None]) / steepness
+    chosen = chosen_walk(
+        tree, steepness, rows, gains, constrained=constrained, fixed=fixed, scores=scores
+    )
     for t, (centre, slope) in enumerate(zip(centres.tolist(), slopes.tolist(), strict=True)):
         if not np.any(asked[t]):
             bounds[t] = -1.0 if -tree.thresholds[t] > chosen.cuts[t] else 1.0
             continue
         # 1. Sums of points at the cut; of the whole numbers beside it that which divides alike.
-        sums = asked[t] @ rows.features
+        sums = of_questions[t]
         cut = (steepness * chosen.cuts[t] - centre) / slope
         sides = sums > cut
         low = np.floor(cut + TIE * abs(cut))

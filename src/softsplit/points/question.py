@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softsplit.points.cells import CellColumn
-from softsplit.points.likelihood import Gate, GateRows, derivatives, fit_gate
+from softsplit.points.likelihood import FEW, Gate, GateRows, derivatives, fit_gate
 from softsplit.points.terms import Prices, Target, Term, slope_term, table_terms, target_of
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.lookup import Lookup
@@ -56,7 +56,7 @@ class SearchOptions:
     ridge, steepest : float
         The prior of the gate's slope, and its largest value: log-odds per point.
     rounds, gain : int, float
-        Rounds at most, and what a round must gain.
+        Rounds at most, and what a round must gain, for each ``FEW`` rows by weight.
     """
 
     prices: Prices = field(default_factory=Prices)
@@ -130,7 +130,10 @@ class QuestionSearch:
         directions: Mapping[int, int] = MappingProxyType({}),
         own: Collection[int] = (),
     ) -> None:
-        self.columns, self.rows, self.options = columns, rows, options
+        self.columns, self.options = columns, options
+        self.rows = GateRows(*map(np.asfortranarray, rows))
+        self.gain = options.gain * max(1.0, float(rows.weights.sum()) / FEW)
+        self._last: tuple[Question, FloatArray, FloatArray] | None = None
         self.directions = directions
         self.own = own
 
@@ -198,6 +201,13 @@ class QuestionSearch:
             prices = prices._replace(look_up=prices.look_up + log(len(self.columns)))
         return table_terms(self.columns[variable], target, prices, direction)
 
+    def _derivatives(self, question: Question) -> tuple[FloatArray, FloatArray]:
+        """Return the derivatives of every row at a question; those of the last are known."""
+        if self._last is None or self._last[0] is not question:
+            at = derivatives(self.rows, question.sums, question.gate)
+            self._last = question, *at
+        return self._last[1:]
+
     def _fitted(
         self, terms: Mapping[int, Term], sums: FloatArray, gate: Gate, needed: float = np.inf
     ) -> Question:
@@ -255,7 +265,7 @@ class QuestionSearch:
             for variable in list(question.terms):
                 question = self._improved(question, variable, effects if n == 0 else {})
             question = self._extended(question)
-            if question.objective > before - self.options.gain:
+            if question.objective > before - self.gain:
                 break
         return question
 
@@ -264,7 +274,7 @@ class QuestionSearch:
     ) -> Question:
         """Return the question with the first better look-up for a variable, or without it."""
         old, slope = question.terms[variable], question.gate.slope
-        first, second = derivatives(self.rows, question.sums, question.gate)
+        first, second = self._derivatives(question)
         sums = old.column.sums(first), old.column.sums(second)
         target = target_of(*sums, old.cells, slope)
         terms = self._tables(variable, target)
@@ -287,7 +297,7 @@ class QuestionSearch:
         """Return the question with the first further look-up that is worth its price."""
         if len(question.terms) >= self.options.prices.most_terms:
             return question
-        first, second = derivatives(self.rows, question.sums, question.gate)
+        first, second = self._derivatives(question)
         dearer, candidates = self._dearer(len(question.terms)), []
         for variable, column in enumerate(self.columns):
             if variable in question.terms:

@@ -29,7 +29,8 @@ from softsplit.selection.scoreboard import Valued
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.fitted_tree import leaf_shares
-from softsplit.training.points import PointedParts, decisive_walk
+from softsplit.training.pointed_parts import PointedParts
+from softsplit.training.pointed_walk import decisive_walk
 from softsplit.training.preparation import Prepared
 from softsplit.training.rows import Rows
 from softsplit.tree.parameters import TreeParameters

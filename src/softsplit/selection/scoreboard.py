@@ -40,7 +40,7 @@ from scipy.stats import rankdata
 
 from softsplit.formulations import Formulation, formulation_of
 from softsplit.support.arrays import FloatArray, mean_and_error
-from softsplit.training.points import PointedParts
+from softsplit.training.pointed_parts import PointedParts
 from softsplit.tree.parameters import TreeParameters
 
 PRICES = {"best": 0.0, "default": 0.0025, "one_se": 0.005, "sparse": 0.008}

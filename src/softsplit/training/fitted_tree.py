@@ -40,7 +40,9 @@ from softsplit.training.decisions import (
     rated_walk,
     worst,
 )
+from softsplit.training.pointed_parts import PointedParts, identity
 from softsplit.training.pointed_rates import right_as_often, within_rates
+from softsplit.training.pointed_walk import decisive_walk
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
 from softsplit.variables import MonotoneEffects
@@ -135,7 +137,7 @@ def _simplified(prepared: Prepared, tree: TreeParameters) -> TreeParameters:
 
 def pointed_parts(
     prepared: Prepared, tree: TreeParameters, rounds: int = ROUNDS
-) -> points.PointedParts | None:
+) -> PointedParts | None:
     """Return a trained tree in whole points; None where it asks no question in points."""
     tree, rows = _simplified(prepared, tree), prepared.problem.rows
     steepness = prepared.problem.steepness
@@ -148,7 +150,7 @@ def pointed_parts(
 def _pointed_tree(
     prepared: Prepared,
     solution: Solution,
-    parts: points.PointedParts,
+    parts: PointedParts,
     costs: FloatArray | None,
     zero_threshold: float,
 ) -> TreeModel | None:
@@ -163,7 +165,7 @@ def _pointed_tree(
     few = parts.values(prepared.scaling, prepared.arriving(ROWS.walk, used))
     gains = np.eye(len(prepared.classes)) if costs is None else decision_gains(costs)
     # 1. The walk.
-    tree, walk = points.decisive_walk(parts, few, steepness, gains)
+    tree, walk = decisive_walk(parts, few, steepness, gains)
     walk = _counted_in_points(prepared, parts, walk, gains)
     tree, walk = parts.in_order(tree, walk, gains)
     if not points.allowed(prepared, parts, tree):
@@ -186,7 +188,7 @@ def _pointed_tree(
     return TreeModel(
         parameters=parameters,
         steepness=steepness,
-        scaling=points.identity(n_columns),
+        scaling=identity(n_columns),
         classes=prepared.classes,
         feature_names=parts.coding.column_names,
         summary=parts.summary(prepared, few),
@@ -205,7 +207,7 @@ def _pointed_tree(
 
 
 def _counted_in_points(
-    prepared: Prepared, parts: points.PointedParts, walk: Walk, gains: FloatArray | None
+    prepared: Prepared, parts: PointedParts, walk: Walk, gains: FloatArray | None
 ) -> Walk:
     """Return a walk in points with the training rows that arrive in its leaves."""
     work, here = partial(parts.arriving, prepared.scaling, walk), prepared.labelled

@@ -20,7 +20,7 @@ from softsplit.problem.rates import RateLimits
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.decisions import decided_cells, leaves_within, rated_walk, worst
-from softsplit.training.points import PointedParts
+from softsplit.training.pointed_parts import PointedParts
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
 
