@@ -100,6 +100,10 @@ class HingedLines(NDArrayOperatorsMixin):
         """Return rows ``low`` .. ``high`` - 1, whose lines are still to be computed."""
         return replace(self, values=self.values[:, low:high])
 
+    def own_values(self, line: int) -> FloatArray:
+        """Return the values that a line is made of, in the units of the table."""
+        return self.values[self.homes[line]].astype(float, copy=False)
+
     def __getitem__(self, key: Any) -> FloatArray:
         columns, rows = key if isinstance(key, tuple) else (key, slice(None))
         if np.ndim(columns) == 2 and np.ndim(rows) == 2:  # np.ix_

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,9 +124,13 @@ def keep(
     zero_threshold: float,
     *,
     rows: TrainingRows | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of."""
-    tree = fitted_tree(prepared, outcome.best, zero_threshold)
+    """Set the fitted attributes of an estimator; ``rows`` are those to keep a summary of.
+
+    Points are searched until ``stop`` says so.
+    """
+    tree = fitted_tree(prepared, outcome.best, zero_threshold, stop)
     tree = tree if rows is None else profiled(tree, rows)
     know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best

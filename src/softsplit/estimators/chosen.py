@@ -134,7 +134,9 @@ def train_chosen(
         )
     solution = decided(prepared, joined(prepared, solution, run), run)
     # 4. Fitted attributes; what was given is part of the settings, though nothing was chosen there.
-    tree = fitted_classifier(estimator, prepared, solution, run.solver.zero_threshold)
+    tree = fitted_classifier(
+        estimator, prepared, solution, run.solver.zero_threshold, run.budget.is_over
+    )
     tree.tree_ = replace(profiled(tree.tree_, rows), held_out=held_out)
     estimator.best_estimator_, estimator.tree_ = tree, tree.tree_
     know_table(estimator, tree.tree_, named=prepared.named)

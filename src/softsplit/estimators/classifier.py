@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn, Self
@@ -149,7 +150,7 @@ class SoftTreeClassifier(SingleTreeParameters, SoftTreeBase):
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
             # 3. The tree; Ctrl-C while it is made keeps it.
-            kept = partial(keep, self, prepared, rows=rows)
+            kept = partial(keep, self, prepared, rows=rows, stop=run.budget.is_over)
             zero, stopped = run.solver.zero_threshold, run.budget.stopped
             with run.budget.interruptible():
                 kept(outcome, zero)
@@ -170,10 +171,14 @@ def fitted_classifier(
     prepared: Prepared,
     solution: Solution,
     zero_threshold: float,
+    stop: Callable[[], bool] = lambda: False,
 ) -> SoftTreeClassifier:
-    """A fitted classifier that holds ``solution``, with the other parameters of ``base``."""
+    """A fitted classifier that holds ``solution``, with the other parameters of ``base``.
+
+    Points are searched until ``stop`` says so.
+    """
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
     tree = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
-    keep(tree, prepared, Outcome.alone(solution), zero_threshold)
+    keep(tree, prepared, Outcome.alone(solution), zero_threshold, stop=stop)
     return tree

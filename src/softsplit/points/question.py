@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from types import MappingProxyType
@@ -119,7 +119,8 @@ class QuestionSearch:
 
     ``directions`` says of variables whose points may only grow (1) or fall (-1) with the value. A
     look-up of a variable that is not among its ``own`` costs more, log p nats if there are p
-    variables: the best of so many fits noise as well (risk inflation, Foster and George 1994).
+    variables: the best of so many fits noise as well (risk inflation, Foster and George 1994). The
+    question is left as it is where ``stop`` says so.
     """
 
     def __init__(
@@ -129,8 +130,9 @@ class QuestionSearch:
         options: SearchOptions = DEFAULTS,
         directions: Mapping[int, int] = MappingProxyType({}),
         own: Collection[int] = (),
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.columns, self.options = columns, options
+        self.columns, self.options, self.stop = columns, options, stop
         self.rows = GateRows(*map(np.asfortranarray, rows))
         self.gain = options.gain * max(1.0, float(rows.weights.sum()) / FEW)
         self._last: tuple[Question, FloatArray, FloatArray] | None = None
@@ -263,6 +265,8 @@ class QuestionSearch:
         for n in range(self.options.rounds):
             before = question.objective
             for variable in list(question.terms):
+                if self.stop():
+                    return question
                 question = self._improved(question, variable, effects if n == 0 else {})
             question = self._extended(question)
             if question.objective > before - self.gain:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -72,6 +72,7 @@ def pointed(
     rounds: int = ROUNDS,
     start: PointedTree | None = None,
     idle: Collection[int] = (),
+    stop: Callable[[], bool] = lambda: False,
 ) -> PointedTree:
     """Return a soft tree in whole points.
 
@@ -79,7 +80,8 @@ def pointed(
     ``labels`` positions of classes. ``directions`` says by question of variables whether their
     points may only grow (1) or fall (-1) with the value; those of missing values are free. Of
     ``rounds`` those after the first find a little more. They go on from ``start``, if it is given,
-    with the same answer for all rows to the questions ``idle``.
+    with the same answer for all rows to the questions ``idle``. Questions are left at their starts
+    where ``stop`` says so.
     """
     gates = expit(np.array([question.scores for question in soft]))
     # 1. Classes mixed with what the soft tree says.
@@ -96,7 +98,9 @@ def pointed(
             questions[t] = alike if t in idle else asked_before
             gates[t] = expit(questions[t].scores)
     own = frozenset().union(*(question.effects for question in soft))
-    for _ in range(rounds):
+    for number in range(rounds):
+        if number and stop():
+            break
         # 2. Questions, from the root.
         for t, question in enumerate(soft):
             if not question.effects or t in idle:
@@ -109,7 +113,7 @@ def pointed(
             )
             centre = float(np.average(question.scores - soft_sums, weights=weights))
             asked = directions[t] if directions else {}
-            search = QuestionSearch(columns, rows, options, asked, own)
+            search = QuestionSearch(columns, rows, options, asked, own, stop)
             known = questions[t] if questions[t].terms else None
             best = search.best(question.effects, centre, known)
             if best is not None:

@@ -339,7 +339,7 @@ class FoldTrainer:
         prepared, tested = self._on_fold(candidate.family, fold, once=True)
         coding = self.coding if prepared.coding is None else prepared.coding
         whole = with_ridge(replace(prepared, coding=coding), candidate)
-        parts = pointed_parts(whole, score.tree, rounds=1)
+        parts = pointed_parts(whole, score.tree, 1, self.run.budget.is_over)
         if parts is None:
             return score
         tree = tested.pointed(parts)

@@ -229,6 +229,10 @@ class Cancel:
             seen()
 
 
+# Seconds, or a part of a time limit, that what follows a run may take beyond it.
+GRACE, GRACE_PART = 0.25, 0.05
+
+
 @dataclass(frozen=True)
 class Budget:
     """Limits of one run; ``None`` means the solver's own default.
@@ -298,6 +302,11 @@ class Budget:
             return True
         raise_again()
         return self.remaining <= 0
+
+    def is_over(self) -> bool:
+        """Whether what follows a run should end: a little later than the run itself."""
+        grace = 0.0 if self.time_limit is None else max(GRACE, GRACE_PART * self.time_limit)
+        return self.exhausted and (self.stopped or self.remaining < -grace)
 
     def check(self) -> None:
         """Raise ``OutOfBudget`` if a run should stop now: for use inside loops."""

@@ -62,8 +62,9 @@ def fitted_tree(
     prepared: Prepared,
     solution: Solution,
     zero_threshold: float,
+    stop: Callable[[], bool] = lambda: False,
 ) -> TreeModel:
-    """Return the fitted tree of a solution.
+    """Return the fitted tree of a solution; its points are searched until ``stop`` says so.
 
     Where leaves hold one class each, the class shares of the rows that reach them are computed
     as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
@@ -76,7 +77,7 @@ def fitted_tree(
     if solution.screening is not None and isinstance(rows, SparseRows):
         here = prepared.on(rows.of_working_set(solution.screening.columns))
         if here is not prepared:
-            return fitted_tree(here, solution, zero_threshold)
+            return fitted_tree(here, solution, zero_threshold, stop)
     problem, steepness = prepared.problem, prepared.problem.steepness
     parameters = _simplified(prepared, solution.parameters)
     mass = rows.evaluate(parameters.splits, parameters.leaf_values, IDENTITY, steepness).mass
@@ -84,8 +85,9 @@ def fitted_tree(
     assigned = prepared.assigned
     costs = None if assigned else prepared.settings.cost_matrix
     costs = None if costs is None else np.array(costs, dtype=float)
-    parts = pointed_parts(prepared, solution.parameters) if points.wanted(prepared) else None
-    pointed = None
+    parts = pointed = None
+    if points.wanted(prepared):
+        parts = pointed_parts(prepared, solution.parameters, stop=stop)
     if parts is not None:
         pointed = _pointed_tree(prepared, solution, parts, costs, zero_threshold)
         if pointed is not None and not problem.rated:
@@ -136,15 +138,21 @@ def _simplified(prepared: Prepared, tree: TreeParameters) -> TreeParameters:
 
 
 def pointed_parts(
-    prepared: Prepared, tree: TreeParameters, rounds: int = ROUNDS
+    prepared: Prepared,
+    tree: TreeParameters,
+    rounds: int = ROUNDS,
+    stop: Callable[[], bool] = lambda: False,
 ) -> PointedParts | None:
-    """Return a trained tree in whole points; None where it asks no question in points."""
+    """Return a trained tree in whole points; None where it asks no question in points.
+
+    ``rounds`` and ``stop`` are those of ``points.in_points``.
+    """
     tree, rows = _simplified(prepared, tree), prepared.problem.rows
     steepness = prepared.problem.steepness
     mass = rows.evaluate(tree.splits, tree.leaf_values, IDENTITY, steepness).mass
     # Points of two classes speak for the second, as those of risk scores do.
     turned = oriented(tree, mass[::-1] if len(mass) == 2 else mass)
-    return points.in_points(prepared, turned, rounds)
+    return points.in_points(prepared, turned, rounds, stop)
 
 
 def _pointed_tree(

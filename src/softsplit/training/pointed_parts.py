@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.hinged import HingedLines
 from softsplit.engines.samples import Samples
 from softsplit.fitted.monotone import order_directions, ordered_leaves, ordered_walk
 from softsplit.fitted.summary import INTEGER, FeatureSummary
@@ -173,5 +174,9 @@ def decoded(scaling: Scaling, coding: Coding, rows: Arriving, i: int) -> Cells:
     own = coding.columns_of(i)
     if coding.variables[i].kind in (NUMBER, DATE):  # hinges say nothing more
         own = own[[0, -1]] if coding.variables[i].has_missing else own[:1]
-    columns = [scaling.restored(int(j), rows.features[j]) for j in own]
+    lines = rows.features
+    if isinstance(lines, HingedLines):
+        columns = [lines.own_values(int(j)) for j in own]
+    else:
+        columns = [scaling.restored(int(j), lines[j]) for j in own]
     return coding.variables[i].decoded(np.column_stack(columns))

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -29,8 +30,9 @@ from softsplit.variables import Coding
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import DATE, NUMBER
 
-# Rows on which points are searched; variables of a table that are all tried as further look-ups.
-SEARCHED_ROWS = 10_000
+# Rows on which points are searched, fewer where these are more rows times classes; variables of a
+# table that are all tried as further look-ups.
+SEARCHED_ROWS, SEARCHED_SHARES, FEWEST_ROWS = 10_000, 60_000, 2_000
 TRIED_VARIABLES = 40
 
 
@@ -41,11 +43,14 @@ def wanted(prepared: Prepared) -> bool:
 
 
 def in_points(
-    prepared: Prepared, tree: TreeParameters, rounds: int = ROUNDS
+    prepared: Prepared,
+    tree: TreeParameters,
+    rounds: int = ROUNDS,
+    stop: Callable[[], bool] = lambda: False,
 ) -> PointedParts | None:
     """Return a tree in whole points; None if it asks no question, or none that is allowed.
 
-    ``rounds`` are those of the search.
+    ``rounds`` are those of the search, which ends where ``stop`` says so.
     """
     coding = prepared.coding
     if coding is None:
@@ -64,7 +69,8 @@ def in_points(
     limited = bool(prepared.problem.limits) or prepared.rules is not None
     tried = len(coding.variables) <= TRIED_VARIABLES and not limited
     read = np.ones(len(used), dtype=bool) if tried else np.isin(coding.homes, homes)
-    rows = prepared.arriving(SEARCHED_ROWS, read)
+    most = max(FEWEST_ROWS, min(SEARCHED_ROWS, SEARCHED_SHARES // len(prepared.classes)))
+    rows = prepared.arriving(most, read)
     variables = list(range(len(coding.variables))) if tried else homes.tolist()
     columns = [
         cells_of(coding.variables[i], decoded(prepared.scaling, coding, rows, i)) for i in variables
@@ -81,30 +87,33 @@ def in_points(
         columns, soft, np.array(tree.leaf_values), np.asarray(rows.labels, dtype=np.intp),
         rows.weights, options, _directions(prepared, coding, tree, places),
     )  # fmt: skip
-    solution, idle = pointed(*given, rounds), set[int]()
+    solution, idle = pointed(*given, rounds, stop=stop), set[int]()
     while any(question.terms for question in solution.questions):
         # 3. The tree on look-ups.
         parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
         more = _idle(prepared, parts, rows)
         if not more:
-            parts = parts if prepared.rules else _trimmed(prepared, parts, rows)
+            parts = parts if prepared.rules else _trimmed(prepared, parts, rows, stop)
             return parts if allowed(prepared, parts, parts.parameters) else None
         idle |= more
-        solution = pointed(*given, 1, solution, idle)
+        solution = pointed(*given, 1, solution, idle, stop)
     return None
 
 
-def _trimmed(prepared: Prepared, parts: PointedParts, rows: Arriving) -> PointedParts:
+def _trimmed(
+    prepared: Prepared, parts: PointedParts, rows: Arriving, stop: Callable[[], bool]
+) -> PointedParts:
     """Return the tree without terms that decide nothing, one after the other."""
     gains, steepness = np.eye(len(prepared.classes)), prepared.problem.steepness
     rows = parts.values(prepared.scaling, rows)
-    while True:
+    while not stop():
         walk = decisive_walk(parts, rows, steepness, gains)[1]
         tree = shorter_tree(parts.parameters, walk, rows, steepness)
         if tree is None:
-            return parts
+            break
         rows = rows._replace(features=rows.features[np.any(tree.weights, axis=1)])
         parts = parts.shortened(tree).under(prepared.monotone)
+    return parts
 
 
 def _idle(prepared: Prepared, parts: PointedParts, rows: Arriving) -> set[int]:
