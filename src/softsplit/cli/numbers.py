@@ -264,19 +264,10 @@ def _show(
     told = np.isfinite(predicted)
     off = float(np.mean(np.abs(y - predicted)[told]))
     of_mean = float(np.mean(np.abs(y - y.mean())))
-    names = [tree.tree_.column_names[j] for j in tree.selected_features_]
-    candidates = tree.tree_.table_coding.n_candidates
     if as_json:
-        facts = {
-            "rows": len(y), "dropped_rows": dropped, "features": candidates,
-            "target": tree.tree_.target, "selected_features": names,
-            "depth": tree.best_params_["depth"], "strength": tree.best_params_["strength"],
-            "mean_absolute_error": off, "mean_absolute_error_of_the_mean": of_mean,
-            "training_r2": tree.score(rows, y), "interrupted": tree.end_ == "interrupted",
-            "files": {name: str(path) for name, path in files.items() if path is not None},
-        }  # fmt: skip
-        score = tree.best_score_
-        print_json(facts | ({"cross_validated_score": score} if np.isfinite(score) else {}))
+        errors = {"mean_absolute_error": off, "mean_absolute_error_of_the_mean": of_mean,
+                  "training_r2": tree.score(rows, y)}  # fmt: skip
+        print_json(_facts(tree, len(y), dropped, files) | errors)
         return
     where = "" if held_out is not None else " on training rows"
     echo(export_text(tree) + "\n")
@@ -288,7 +279,7 @@ def _show(
     said = (
         f"typically off by {grouped(off, 2)}{where}; always saying the mean: {grouped(of_mean, 2)}"
     )
-    ending([said], len(names), candidates, files["report"])
+    ending([said], *_columns(tree), files["report"])
 
 
 def _show_rates(
@@ -297,20 +288,10 @@ def _show_rates(
     """Print what the tree explains, the tree, and facts of it; or all of these as JSON."""
     from softsplit.reading.text import export_text
 
-    model, held_out = tree.tree_, tree.best_score_
-    names = [model.column_names[j] for j in tree.selected_features_]
-    survival = model.numbers.baseline is not None
+    held_out, survival = tree.best_score_, tree.tree_.numbers.baseline is not None
     kind = "concordance" if survival else "deviance_explained"
-    candidates = model.table_coding.n_candidates
     if as_json:
-        print_json({
-            "rows": n_rows, "dropped_rows": dropped, "features": candidates,
-            "target": model.target, "selected_features": names,
-            "depth": tree.best_params_["depth"], "strength": tree.best_params_["strength"],
-            f"training_{kind}": score, "interrupted": tree.end_ == "interrupted",
-            "files": {name: str(path) for name, path in files.items() if path is not None},
-            **({"cross_validated_score": held_out} if held_out == held_out else {}),
-        })  # fmt: skip
+        print_json(_facts(tree, n_rows, dropped, files) | {f"training_{kind}": score})
         return
     echo(export_text(tree))
     if dropped:
@@ -318,7 +299,26 @@ def _show_rates(
     said = [f"training {kind.replace('_', ' ')} {score:.3f}"]
     if held_out == held_out:  # not NaN
         said += [f"explains {100 * held_out:.0f} % of the deviance of rows that the folds held out"]
-    ending(said, len(names), candidates, files["report"])
+    ending(said, *_columns(tree), files["report"])
+
+
+def _columns(tree: Any) -> tuple[int, int]:
+    """How many columns are in use, and how many there are."""
+    return len(tree.selected_features_), tree.tree_.table_coding.n_candidates
+
+
+def _facts(tree: Any, n_rows: int, dropped: int, files: dict[str, Path | None]) -> dict[str, Any]:
+    """What programs are told of every tree for numbers."""
+    model, score = tree.tree_, tree.best_score_
+    names = [model.column_names[j] for j in tree.selected_features_]
+    facts = {
+        "rows": n_rows, "dropped_rows": dropped, "features": model.table_coding.n_candidates,
+        "target": model.target, "selected_features": names,
+        "depth": tree.best_params_["depth"], "strength": tree.best_params_["strength"],
+        "interrupted": tree.end_ == "interrupted",
+        "files": {name: str(path) for name, path in files.items() if path is not None},
+    }  # fmt: skip
+    return facts | ({"cross_validated_score": score} if score == score else {})
 
 
 def number_answers(

@@ -8,13 +8,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.base import CutShortWarning, all_or_nothing, profiled
 from softsplit.estimators.exposures import Exposures
+from softsplit.estimators.fitted import warn_far
 from softsplit.estimators.number_model import TargetTable, fitted_numbers
 from softsplit.estimators.readings import ReadableTree
-from softsplit.estimators.row_reading import know_table
+from softsplit.estimators.row_reading import checked_rows, know_table
 from softsplit.estimators.training_rows import target_rows
+from softsplit.fitted.leaf_numbers import LeafNumbers
 from softsplit.problem.targets import Numbers
 from softsplit.selection.folds import make_groups, number_splits
 from softsplit.selection.number_choice import NumberPoint, NumberSettings, usual_price
@@ -24,6 +27,7 @@ from softsplit.settings.parameter import checked
 from softsplit.settings.regression import LeafParameters
 from softsplit.solvers import Budget
 from softsplit.support.arguments import drawn_seed
+from softsplit.support.arrays import FloatArray
 from softsplit.support.interruption import never_lost
 from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.training.precompile import compile_sets
@@ -50,6 +54,20 @@ class LeafTree(LeafParameters, ReadableTree, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         tags.input_tags.sparse = True
         return tags
+
+    @property
+    def _numbers(self) -> LeafNumbers:
+        """The leaves of the fitted tree."""
+        check_is_fitted(self, "tree_")
+        numbers = self.tree_.numbers
+        assert numbers is not None
+        return numbers
+
+    def _said(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Rows as the tree takes them, and what their leaves predict; far values are warned of."""
+        rows = checked_rows(self, X)
+        warn_far(self.tree_, rows)
+        return rows, self.tree_.calls(rows)
 
     def _train(
         self, X: Any, y: Any, sample_weight: Any, groups: Any = None, exposure: Any = None

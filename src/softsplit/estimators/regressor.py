@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from softsplit.estimators.exposures import Exposures
-from softsplit.estimators.fitted import warn_far
 from softsplit.estimators.leaf_tree import ChosenTree, LeafTree, SingleTree
 from softsplit.estimators.row_reading import checked_rows
 from softsplit.estimators.training_rows import checked_weights
@@ -60,16 +59,13 @@ class RegressorBase(NumberParameters, RegressorMixin, LeafTree):
         ``exposure``, (n_samples,) or the name of a column of X, the rate times the exposure.
         """
         X, exposure = Exposures.apart(X, exposure)
-        rows, tree = checked_rows(self, X), self.tree_
-        warn_far(tree, rows)
-        predicted: FloatArray = tree.calls(rows)
-        assert tree.numbers is not None
+        rows, predicted = self._said(X)
         if exposure is not None:
-            predicted = predicted * Exposures.of(exposure, len(rows)).known_to(tree.numbers)
+            predicted = predicted * Exposures.of(exposure, len(rows)).known_to(self._numbers)
         if interval is None:
             return predicted
         level = checked_confidence(interval, "interval")
-        bounds = tree.numbers.bounds(predicted, tree.arrive(rows), level)
+        bounds = self._numbers.bounds(predicted, self.tree_.arrive(rows), level)
         return predicted, np.column_stack(bounds)
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -81,12 +77,10 @@ class RegressorBase(NumberParameters, RegressorMixin, LeafTree):
         rows, twin = checked_rows(self, X), copy.copy(self)
         weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)
         refuse_lengths(rows, y)
-        tree, numbers = self.tree_, self.tree_.numbers
+        tree, numbers = self.tree_, self._numbers
         residuals = number_targets(np.asarray(y), weight) - tree.calls(rows)
-        assert numbers is not None
         sizes = np.abs(residuals) / numbers.errors[tree.arrive(rows)]
-        known = numbers.with_held_out(sizes, weight)
-        twin.tree_ = replace(tree, numbers=known)
+        twin.tree_ = replace(tree, numbers=numbers.with_held_out(sizes, weight))
         return twin
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
@@ -97,9 +91,7 @@ class RegressorBase(NumberParameters, RegressorMixin, LeafTree):
         """
         refuse_lengths(X, y)
         X, exposure = Exposures.apart(X, exposure)
-        predicted = self.predict(X, exposure=exposure)  # says so where there is no tree
-        numbers = self.tree_.numbers
-        assert numbers is not None
+        predicted, numbers = self.predict(X, exposure=exposure), self._numbers
         if not numbers.family.log_link:
             return float(super().score(X, y, sample_weight))
         weight = checked_weights(sample_weight, predicted)

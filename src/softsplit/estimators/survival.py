@@ -18,12 +18,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.estimators.base import all_or_nothing
-from softsplit.estimators.fitted import warn_far
 from softsplit.estimators.leaf_tree import ChosenTree, LeafTree, SingleTree
 from softsplit.estimators.row_reading import checked_rows
 from softsplit.estimators.training_rows import checked_weights
 from softsplit.fitted.baseline import Baseline
-from softsplit.fitted.leaf_numbers import LeafNumbers
 from softsplit.settings.parameter import documented
 from softsplit.settings.regression import (
     SURVIVAL,
@@ -145,17 +143,9 @@ class SurvivalBase(LeafTree):
                 self.best_estimator_.tree_ = self.tree_
         return self
 
-    @property
-    def _numbers(self) -> LeafNumbers:
-        numbers = self.tree_.numbers
-        assert numbers is not None
-        return numbers
-
     def predict(self, X: Any) -> FloatArray:
         """The hazard of each sample relative to the baseline: the larger, the earlier the event."""
-        rows = checked_rows(self, X)
-        warn_far(self.tree_, rows)
-        return self.tree_.calls(rows)
+        return self._said(X)[1]
 
     def predict_survival_function(self, X: Any, times: Any = None) -> FloatArray:
         """Probabilities that samples are free of the event at times, (n_samples, n_times).
