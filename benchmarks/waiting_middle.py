@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import RESULTS, add_row, arguments, busy, markdown, rows_of
+from common import RESULTS, add_row, arguments, busy, markdown, rows_of, write_page
 from methods import table_of
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -46,8 +46,8 @@ FEWEST_TEST, MOST_TEST = 1000, 5000
 FEWEST_SECONDS = 30.0
 """Seconds that EBM gets at least."""
 
-MEDIAN, WORST, COPIES = 5.0, 15.0, 5.0
-"""What is aimed at: times of boosting in the median and at worst, copies of the input."""
+MEDIAN, WORST = 5.0, 15.0
+"""What is aimed at: times of boosting in the median and at worst."""
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
         label=("now", "version that is measured"),
     )
     if args.part == "table":
-        PAGE.write_text(page(rows_of(LINES)), encoding="utf-8")
+        write_page(PAGE, page(rows_of(LINES)))
         return
     with busy(args.busy):
         (middle if args.part == "middle" else memory)(args)
@@ -185,126 +185,59 @@ def resident(name: str) -> int:
 # --- page -----------------------------------------------------------------------------------------
 
 
-def page(lines: Sequence[dict[str, Any]]) -> str:
-    """The page of results: what was measured, and what is missed."""
-    last = {
-        (one["part"], one.get("label", "now"), one.get("dataset"), one.get("method"),
-         one.get("asked", one.get("rows")), one.get("columns") if one["part"] == "memory" else 0,
-         one.get("busy", 0)): one
-        for one in lines
-    }  # fmt: skip
-    found = pd.DataFrame(last.values())
-    texts = [
-        "# Waiting: a default choice on thousands of rows",
-        "Made by `make bench NAME=middle` (`benchmarks/waiting_middle.py`) from the lines of "
-        "[waiting.jsonl](waiting.jsonl). `SoftTreeClassifierCV()`, histogram boosting of "
-        "scikit-learn and EBM (`interpret`), all at their defaults, on the same rows; other rows "
-        "of the data set test them.",
-        "Seconds are those of the clock for one fit after all code was compiled, on a machine of "
-        "two x86 cores (2.1 GHz) that did nothing else; boosting and trees of more than 4,000 rows "
-        "take both. Single fits, so that differences of accuracy below a point on one table say "
-        'little. The accuracy "before" is that of the version before work on waiting began, on '
-        "the same rows. What has no figure was not measured.",
-        *times(found[found["part"] == "middle"]),
-        *copies(found[found["part"] == "memory"]),
-    ]
-    return "\n\n".join(texts) + "\n"
+def page(lines: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The parts of the page, of the last line of each kind."""
+    table = pd.DataFrame(line for line in lines if line.get("label", "now") == "now")
+    table = table[table["busy"].fillna(0) == 0] if "busy" in table else table
+    fits, peaks = (table[table["part"] == part] for part in ("middle", "memory"))
+    return {"time": times(fits), "memory": copies(peaks)}
 
 
-def times(found: pd.DataFrame) -> list[str]:
-    if found.empty:
-        return []
-    found = found[found["busy"] == 0].copy()
-    found["over"] = found.get("over", np.nan)
-    wide = found.pivot_table(
-        index=["asked", "dataset"], columns=["label", "method"],
-        values=["cpu", "accuracy", "wall", "over"], sort=False,
-    ).sort_index(level=0, sort_remaining=False)  # fmt: skip
-    facts = found.groupby(["asked", "dataset"])[["rows", "classes"]].max()
-
-    def of(figure: str, label: str, method: str) -> pd.Series:
-        key = (figure, label, method)
-        return wide[key] if key in wide else pd.Series(np.nan, index=wide.index)
-
-    seconds, clock = ({m: of(one, "now", m) for m in METHODS} for one in ("cpu", "wall"))
-    over = of("over", "now", "ebm").where(clock["ebm"].isna())
-    ratio, by_processor = (one["tree"] / one["boosting"] for one in (clock, seconds))
-    right = {m: 100 * of("accuracy", "now", m) for m in METHODS}
-    right_before = 100 * of("accuracy", "before", "tree")
-    head = [
-        "data set", "rows", "classes", "tree, s", "boosting, s", "EBM, s", "times boosting",
-        "in processor time", "accuracy before", "accuracy", "boosting", "EBM",
-    ]  # fmt: skip
-    table = [
-        [
-            key[1], int(facts.loc[key, "rows"]), int(facts.loc[key, "classes"]),
-            shown(clock["tree"][key]), shown(clock["boosting"][key]),
-            shown(clock["ebm"][key]) if np.isnan(over[key]) else f"over {over[key]:.0f}",
-            shown(ratio[key], 1), shown(by_processor[key], 1),
-            *(shown(s[key], 1) for s in (right_before, *right.values())),
-        ]
-        for key in wide.index
-    ]  # fmt: skip
-    known, both = ratio.dropna(), (right["tree"] - right_before).dropna()
-    if known.empty:
-        return ["## Time", "No table has times of both the tree and boosting."]
-    ended, faster = clock["ebm"].notna(), clock["tree"] < clock["ebm"]
-    outlasted = clock["tree"] < over  # EBM was stopped after the tree had ended
-    worst = known.idxmax()
-    beyond = [f"{k[1]} with {facts.loc[k, 'rows']:,.0f}" for k in known.index[known > WORST]]
-    said = [
-        f"Against boosting on {len(known)} tables: {known.median():.1f} times its time in the "
-        f"median (aim {MEDIAN:g}), {known.max():.1f} at worst ({worst[1]} with "
-        f"{int(facts.loc[worst, 'rows']):,} rows; aim {WORST:g}"
-        f"{': missed there' if len(beyond) == 1 else ''}); in processor time "
-        f"{by_processor.median():.1f} and {by_processor.max():.1f}. Faster than EBM on "
-        f"{int(faster.sum() + outlasted.sum())} of {int(ended.sum() + over.notna().sum())} tables; "
-        f'on {int(outlasted.sum())} EBM was stopped because it took longer than the tree ("over", '
-        "measured on cores of 2.5 GHz)."
-    ]
-    if len(beyond) > 1:
-        said.append(f"More than {WORST:g} times: {', '.join(beyond)} rows.")
-    if len(both):
-        said.append(
-            f"Against the version before, on the {len(both)} tables where both were measured: "
-            f"accuracy {both.mean():+.2f} points in the mean ({both.min():+.1f} to "
-            f"{both.max():+.1f})."
-        )
-    texts = ["## Time", *said, markdown(head, table)]
-    wrong = found.loc[found["over"].isna(), "error"].dropna() if "error" in found else []
-    texts += [
-        f"{found.loc[i, 'method']} on {found.loc[i, 'dataset']}, {int(found.loc[i, 'asked']):,} "
-        f"rows: {error}."
-        for i, error in getattr(wrong, "items", lambda: ())()
-    ]
-    return texts
-
-
-def copies(found: pd.DataFrame) -> list[str]:
-    if found.empty:
-        return []
-    wide = found.pivot_table(
-        index=["rows", "columns"], columns="label", values="copies", sort=False
+def times(fits: pd.DataFrame) -> str:
+    """Seconds and accuracy of each method; how often the tree takes longer than boosting."""
+    last = fits.drop_duplicates(["asked", "dataset", "method"], keep="last")
+    last = last.astype({"asked": int}).set_index(["asked", "dataset", "method"])
+    wide = last[["wall", "cpu", "accuracy", "over", "rows", "classes"]].unstack(
+        "method", sort=False
     )
-    now = found[found["label"] == "now"].set_index(["rows", "columns"])
-    head = ["rows", "columns", "input, MB", "peak before", "peak", "seconds"]
-    table = [
-        [
-            *map(int, key), f"{now['input'][key] / 1e6:.0f}",
-            shown(wide["before"][key]) if "before" in wide else "-",
-            *(shown(now[name][key]) for name in ("copies", "cpu")),
-        ]
-        for key in now.index
-    ]  # fmt: skip
-    missed = [f"{r:,.0f} x {c:,.0f}" for r, c in now.index[now["copies"] > COPIES]]
-    said = f"missed on {', '.join(missed)}" if missed else "kept on all"
-    return [
-        "## Memory",
-        f"Peak of a default choice beyond its input, in copies of the input (aim {COPIES:g}: "
-        f"{said}). On narrow tables numbers bend, and each is four columns; of more than 20,000 "
-        "rows the bent ones are computed where they are read.",
-        markdown(head, table),
+
+    def of(figure: str, method: str) -> pd.Series:
+        missing = pd.Series(np.nan, index=wide.index)
+        return wide.get((figure, method), missing)
+
+    head = ["data set", "rows", "classes", "tree, s", "boosting, s", "EBM, s", "times boosting",
+            "in processor time", "accuracy, %", "boosting", "EBM"]  # fmt: skip
+    ratio, by_processor = (of(clock, "tree") / of(clock, "boosting") for clock in ("wall", "cpu"))
+    ebm = [
+        shown(wall) if np.isnan(over) else f"over {over:.0f}"
+        for wall, over in zip(of("wall", "ebm"), of("over", "ebm"), strict=True)
     ]
+    rows = zip(
+        wide.index.get_level_values("dataset"),
+        *(of(fact, "tree").astype(int) for fact in ("rows", "classes")),
+        map(shown, of("wall", "tree")), map(shown, of("wall", "boosting")), ebm,
+        *([shown(value, 1) for value in values] for values in (ratio, by_processor)),
+        *([shown(100 * value, 1) for value in of("accuracy", method)] for method in METHODS),
+        strict=True,
+    )  # fmt: skip
+    slow = [f"{name} with {asked:,}" for asked, name in ratio.index[ratio > WORST]]
+    return (
+        f"Against boosting on {len(ratio.dropna())} tables: {ratio.median():.1f} times its time in "
+        f"the median (aim {MEDIAN:g}), {ratio.max():.1f} at worst (aim {WORST:g}, missed on "
+        f"{', '.join(slow) or 'none'}); in processor time {by_processor.median():.1f} and "
+        f"{by_processor.max():.1f}.\n\n{markdown(head, rows)}"
+    )
+
+
+def copies(peaks: pd.DataFrame) -> str:
+    """Peak of the memory beyond the input, in copies of it."""
+    last = peaks.drop_duplicates(["rows", "columns", "classes"], keep="last")
+    rows = [
+        [int(line.rows), int(line.columns), f"{line.input / 1e6:.0f}", shown(line.copies),
+         shown(line.cpu)]
+        for line in last.itertuples()
+    ]  # fmt: skip
+    return markdown(["rows", "columns", "input, MB", "peak in copies", "seconds"], rows)
 
 
 def shown(value: float, digits: int = 2) -> str:
