@@ -7,7 +7,7 @@
     python benchmarks/decomposition.py report    tables and figures of what has been run, to --page
 
 Every run is a line of <out>/runs.jsonl, written as soon as it has ended; a run that is there is not
-done again, unless --fresh drops the part's runs first. The file also has runs of IPOPT in the
+done again. The file also has runs of IPOPT in the
 explicit form and of other working-set rules, which the page shows. Both sides start from the same
 tree on the same fold. Times are CPU seconds of the solving thread and of the processes that work
 for it; looking at accuracies is not counted. The data sets come from SOFTSPLIT_DATA.
@@ -20,12 +20,13 @@ import itertools
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, arguments, times_of, write_page
-from decomposition_report import ALONE, Book, Job, draw, report_parts
+import pandas as pd
+from common import RESULTS, Row, add_row, arguments, markdown, rows_of, times_of, write_page
 from reference import load_fold, make_problem
 from threadpoolctl import threadpool_limits
 
@@ -70,6 +71,20 @@ SETTINGS = {
     )
 }
 
+
+ALONE = "no decomposition"
+JOB = ("part", "dataset", "depth", "variant", "fold", "start")
+FIGURES = ["test_accuracy", "objective", "cpu_seconds"]
+HEADS = [
+    "variant", "runs", "m", "accuracy", "objective", "CPU s", "saved",
+    "first m at equal accuracy", "accuracy", "objective", "saved",
+]  # fmt: skip
+
+EQUAL = 0.002
+"""Test accuracies that differ by no more than this are called equal."""
+
+MEANS = ("ipopt", "explicit")
+"""Parts whose runs are brought to one figure by their mean, all others by their median."""
 
 # Runs.
 
@@ -143,11 +158,8 @@ def main() -> None:
         deepest=(8, "tree of the part 'step'"),
         macro_iterations=(8, "of a run"),
         time_limit=(40.0, "of a native run, seconds"),
-        fresh=(False, "drop earlier runs of this part first"),
     )
     args.out.mkdir(parents=True, exist_ok=True)
-    if args.fresh:
-        Book(args.out).forget(args.part, args.datasets)
     with threadpool_limits(limits=1):
         if args.part in RUNS:
             run_all(args, RUNS[args.part])
@@ -166,7 +178,7 @@ def solvers_of(setting: Setting, part: Part, macro_iterations: int) -> dict[str,
 def run_all(args: argparse.Namespace, part: Part) -> None:
     """Every data set, depth, fold and start, by all solvers that have not done it yet."""
     budget = {"tol": 1e-8} if args.part == "ipopt" else {"time_limit": args.time_limit}
-    book, warm = Book(args.out), False
+    known, warm = runs_of(args.out), False
     depths = args.depths if part.deep else [None]
     cases = itertools.product(
         args.datasets, depths, range(args.folds), range(args.starts or part.starts)
@@ -174,8 +186,8 @@ def run_all(args: argparse.Namespace, part: Part) -> None:
     for name, depth, fold_number, start_number in cases:
         setting = SETTINGS[name]
         solvers = solvers_of(setting, part, args.macro_iterations)
-        jobs = {v: Job(args.part, name, depth, v, fold_number, start_number) for v in solvers}
-        if all(job in book.runs for job in jobs.values()):
+        jobs = {v: (args.part, name, depth, v, fold_number, start_number) for v in solvers}
+        if all(job in known for job in jobs.values()):
             continue
         if not warm:
             warm_up(part)
@@ -187,11 +199,17 @@ def run_all(args: argparse.Namespace, part: Part) -> None:
         rng = np.random.default_rng([fold_number, start_number])
         start = draw_start(part.start_rule, problem, rng, 2 if part.start_rule == "groups" else 0)
         start = replace(start, seed=100 * fold_number + start_number)
-        # 2. The runs that are not in the book.
+        # 2. The runs that are not on file.
         for variant, solver in solvers.items():
-            if jobs[variant] not in book.runs:
+            if jobs[variant] not in known:
                 trace, message = measured(solver, problem, start, watch, Budget(**budget))
-                book.add(jobs[variant], trace, message)
+                rows = [
+                    {k: round(v, 6) if isinstance(v, float) else v for k, v in asdict(row).items()}
+                    for row in trace.rows
+                ]
+                job = dict(zip(JOB, jobs[variant], strict=True))
+                facts = {"job": job, "initialised": trace.initialised, "message": message}
+                add_row(args.out / "runs.jsonl", facts | {"rows": rows})
                 last = trace[len(trace) - 1]
                 print(
                     f"{args.part:8}{name:9}{depth or '-':>3} {variant:26} fold {fold_number} "
@@ -297,15 +315,116 @@ def _milliseconds(action: Callable[[], object], repeats: int = 40) -> float:
 # Tables and figures.
 
 
+def runs_of(folder: Path) -> dict[tuple[Any, ...], Row]:
+    """The runs on file by part, data set, depth, variant, fold and start."""
+    return {tuple(run["job"].values()): run for run in rows_of(folder / "runs.jsonl")}
+
+
 def report(args: argparse.Namespace) -> None:
     """Tables to the console and the page, figures to the folder of the runs."""
-    book = Book(args.out)
-    texts = report_parts(book, args.out / STEPS)
-    for part, text in texts.items():
-        print(f"## {part}\n\n{text}\n")
-        for name, depth in book.tables(part):
-            draw(book, part, name, depth, args.out)
+    runs = runs_of(args.out)
+    rows = [
+        run["job"] | {"m": m} | row for run in runs.values() for m, row in enumerate(run["rows"])
+    ]
+    table = pd.DataFrame(rows)
+    table["depth"] = table["depth"].fillna(0).astype(int)
+    texts = {part: part_text(part, own) for part, own in table.groupby("part", sort=False)}
+    steps = args.out / STEPS
+    if steps.exists():
+        texts["step"] = step_table(json.loads(steps.read_text()))
+    print("\n\n".join(f"## {part}\n\n{text}" for part, text in texts.items()))
     write_page(args.page, texts)
+    for (part, name, depth), own in table.groupby(["part", "dataset", "depth"], sort=False):
+        draw([run for run in runs.values() if tuple(run["job"].values())[:3] ==
+              (part, name, depth or None)], list(dict.fromkeys(own["variant"])),
+             args.out / f"{part}-{name}{f'-{depth}' if depth else ''}.png")  # fmt: skip
+
+
+def part_text(part: str, table: pd.DataFrame) -> str:
+    middle = "mean" if part in MEANS else "median"
+    texts = [
+        f"{middle.capitalize()}s over the runs, which are folds x starts. Equal accuracy: within "
+        f"{100 * EQUAL:g} points of the same runs without decomposition. Saved: CPU time against "
+        "the same runs without decomposition. m: macro-iterations."
+    ]
+    for (name, depth), own in table.groupby(["dataset", "depth"], sort=False):
+        runs = {
+            variant: rows.pivot(index=["fold", "start"], columns="m", values=FIGURES)
+            for variant, rows in own.groupby("variant", sort=False)
+        }
+        lines = [variant_row(variant, runs, middle) for variant in runs]
+        title = f"{part}, {name}" + (f", depth {depth}" if depth else "")
+        texts.append(f"**{title}**\n\n{markdown(HEADS, lines)}")
+    return "\n\n".join(texts)
+
+
+def variant_row(variant: str, runs: dict[str, pd.DataFrame], middle: str) -> list[str]:
+    """A variant beside the runs without decomposition from the same starts."""
+    alone, own = runs.get(ALONE), runs[variant]
+    shared = own.index if alone is None else own.index.intersection(alone.index)
+    own = own.loc[shared] if len(shared) else own
+    last = int(own.columns.get_level_values("m").max())
+
+    def at(table: pd.DataFrame, figure: str, m: int) -> float:
+        """The middle of a figure after m macro-iterations; a run that has ended stays as it is."""
+        return float(getattr(table[figure].ffill(axis=1)[m], middle)())
+
+    def figures(m: int) -> list[str]:
+        return [f"{100 * at(own, FIGURES[0], m):.1f} %", f"{at(own, FIGURES[1], m):.2f}"]
+
+    cells = [variant, str(len(own)), str(last), *figures(last), f"{at(own, FIGURES[2], last):.2f}"]
+    if variant == ALONE or alone is None or not len(shared):
+        return [*cells, *["-"] * 5]
+    alone = alone.loc[shared]
+    saved = [
+        f"{100 * (1 - at(own, FIGURES[2], m) / at(alone, FIGURES[2], 0)):.0f} %"
+        for m in range(last + 1)
+    ]
+    level = at(alone, FIGURES[0], 0) - EQUAL
+    equal = [m for m in range(last + 1) if at(own, FIGURES[0], m) >= level]
+    first = [str(equal[0]), *figures(equal[0]), saved[equal[0]]] if equal else ["-"] * 4
+    return [*cells, saved[last], *first]
+
+
+def step_table(rows: list[dict[str, float]]) -> str:
+    """Milliseconds of one evaluation and of one step, as measured by the part "step"."""
+    cells = [[f"{v:.3g}" if isinstance(v, float) else v for v in row.values()] for row in rows]
+    return markdown(list(rows[0]), cells)
+
+
+def draw(runs: list[Row], variants: list[str], path: Path) -> None:
+    """The paper's figure for each variant, as one picture; means over the runs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from softsplit.plots import decomposition_trace
+
+    traces: dict[str, list[DecompositionTrace]] = {variant: [] for variant in variants}
+    for run in runs:
+        rows = tuple(TraceRow(**row) for row in run["rows"])
+        traces[run["job"]["variant"]].append(DecompositionTrace(rows, run["initialised"]))
+    base = [trace[0] for trace in traces.pop(ALONE, [])]
+    if not traces or not base:
+        return
+    columns = min(3, len(traces))
+    lines = -(-len(traces) // columns)
+    figure, grid = plt.subplots(
+        lines, columns, figsize=(4.6 * columns, 3.0 * lines), squeeze=False, layout="constrained"
+    )
+    for ax in grid.flat[len(traces) :]:
+        ax.set_visible(False)
+    for ax, (variant, own) in zip(grid.flat, traces.items(), strict=False):
+        decomposition_trace(
+            own,
+            baseline_accuracy=float(np.mean([row.test_accuracy for row in base])),
+            baseline_seconds=float(np.mean([row.cpu_seconds for row in base])),
+            title=f"{path.stem}: {variant}",
+            ax=ax,
+        )
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
 
 
 if __name__ == "__main__":
