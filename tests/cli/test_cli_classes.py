@@ -76,7 +76,6 @@ def test_a_column_that_is_no_feature_and_the_report(loans, tmp_path, monkeypatch
     assert abs(said[rows.sex == "F"].mean() - said[rows.sex == "M"].mean()) <= 0.05 + 1e-6
     text = page.read_text(encoding="utf-8")
     assert "What must hold" in text and "decided, held out" in text
-    assert "--parity sex=0.05" in text
 
 
 @pytest.mark.parametrize("apart", [["--sensitive-only", "age"], *slow([])])
@@ -88,16 +87,12 @@ def test_a_column_of_numbers_is_cut_and_named_by_value(loans, tmp_path, apart):
     options = ["--parity", "age>40=0.1", "--rate", "good on grade=2 <= 0.5", "--min-rate", "0.2"]
     others = ["good on b > -1.5 >= 0.2", "good on b <= 0.5 given bad <= 0.4"]
     options += [word for one in others for word in ("--rate", one)]
-    shown = ["--effort", "fast", "--model", model, "--text", "full"]
-    said = fit_loans(loans, *options, *apart, *shown)
+    fit_loans(loans, *options, *apart, "--effort", "fast", "--model", model)
     tree = load_model(model)
     proba = tree.predict_proba(rows.drop(columns="credit"))[:, 1]
     assert abs(proba[rows.age > 40].mean() - proba[rows.age <= 40].mean()) <= 0.1 + 1e-6
     assert proba[rows.grade == 2].mean() <= 0.5 + 1e-6
     assert proba[(rows.b <= 0.5) & (rows.credit == "bad")].mean() <= 0.4 + 1e-6
-    (line,) = [one for one in said.splitlines() if one.startswith("the same tree")]
-    assert all(f"--rate '{one}'" in line for one in others)
-    assert "--min-rate 0.2" in line and ("--sensitive-only age" in line) == bool(apart)
 
 
 GIVEN = ["--depth", "1", "--strength", "1", "--effort", "fast", "--quiet"]

@@ -15,24 +15,17 @@ import pytest
 
 from cli_runs import invoke, refused, works
 from softsplit import load_model, load_tree
-from softsplit.formulations.likelihood import LikelihoodFormulation
+from softsplit.estimators import classifier_cv
 from softsplit.reading.text import tree_text
 from softsplit.report import comparison
-from softsplit.report import study as fitting
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.report.study import StudyOptions
+from softsplit.support.row_budgets import ROWS
 from tables import people, written
 
 COMMANDS = [
     "fit", "predict", "explain", "check", "report", "path", "demo", "info", "compile", "vc",
     "experiment", "export",
 ]  # fmt: skip
-
-
-def compare_cells(monkeypatch, count):
-    """Let ``softsplit fit`` compare settings on so many cells of a table."""
-    changed = replace(LikelihoodFormulation.choice, compared_cells=count)
-    monkeypatch.setattr(LikelihoodFormulation, "choice", changed)
 
 
 def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
@@ -58,8 +51,7 @@ def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
 
 
 def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
-    compare_cells(monkeypatch, 300)
-    monkeypatch.setattr(fitting, "OPTIONS", StudyOptions(fewest_rows=50))
+    monkeypatch.setattr(classifier_cv, "ROWS", replace(ROWS, compared=50))
     path = tmp_path / "t.csv"
     people(200).to_csv(path, index=False)
     arguments = ["fit", path, "-t", "risk", "--depth", 1, "-q", "--text", "full"]

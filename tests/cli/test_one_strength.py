@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
 from cli_runs import invoke
 from slow_cases import slow
-from softsplit import dumps_model, load_model
-
-
-def same(tree, other):
-    assert json.loads(dumps_model(tree))["tree"] == json.loads(dumps_model(other))["tree"]
+from softsplit import export_text, load_model
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +43,7 @@ def test_the_settings_of_the_chosen_tree_give_it_again(table, tmp_path, options)
     )
     settings += tuple(word for k, c in costs for word in ("--cost", f"{k}={c}"))
     again = invoke(*fit, "-m", second, *settings)
-    same(tree, load_model(second))
+    assert export_text(load_model(second)) == export_text(tree)
     shown = f"strength {strength:.4g}"
     assert shown in made.stdout and shown in again.stdout
     assert f"the chosen tree: {shown}," in page.read_text()

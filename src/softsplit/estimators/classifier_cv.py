@@ -89,9 +89,10 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
     than 3,000 rows all are, and the two best are judged on the other folds), and the best one or
     two are judged at all strengths and ridges (with more than 3,000 rows, at the default strengths
     around the best ones). The tree that is kept is trained on all rows, also from the trees that
-    the chosen settings led to on the folds. Of more than 10,000 rows (25,000 with a teacher) the
-    folds are made of that many, each class by its share, where ``cv`` is a number and there are no
-    groups; the strength, a fraction of the loss, then falls by the root of 10,000 / rows.
+    the chosen settings led to on the folds. Of more than 10,000 rows (25,000 with a teacher, fewer
+    where there are more than 100 columns or the loss is the cost) the folds are made of that many,
+    each class by its share, where ``cv`` is a number and there are no groups; the strength, a
+    fraction of the loss, then falls by the root of 10,000 / rows.
 
     Parameters
     ----------
@@ -119,8 +120,8 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         Only if X had column names that are all strings.
     coding_, screening_
         Only if X was more than plain numbers, as in ``SoftTreeClassifier``.
-    n_splits_, n_repeats_ : int
-        Number of folds, and how many times they were made.
+    n_splits_, n_repeats_, n_compared_ : int
+        Number of folds, how many times they were made, and of how many rows.
     feature_price_ : float
         What a feature had to lower the held-out log-loss by, as a part of that without features,
         where trees are compared by it.
@@ -330,6 +331,10 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         coding, rows = rows.coding, rows.nameless()
         judged = self.scoring is None and formulation_of(self.loss).choice.scores_rows
         most = ROWS.compared if self.teacher is None else ROWS.taught
+        if self.teacher is None and rows.dense:
+            n_columns = rows.X.shape[1] if coding is None else np.count_nonzero(~coding.hinges)
+            cells = formulation_of(self.loss).choice.compared_cells
+            most = min(most, max(ROWS.halved, cells // n_columns))
         cv = self.cv
         if is_auto(cv):
             many = judged and min(len(rows.labels), most) > ROWS.halved
@@ -338,7 +343,8 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
             rows = rows if groups is not None else to_compare(rows, cv, most)
-        few = judged and groups is None and len(rows.labels) <= REPEATED_ROWS
+        self.n_compared_ = len(rows.labels)
+        few = judged and groups is None and self.n_compared_ <= REPEATED_ROWS
         self.n_repeats_ = REPEATS if is_auto(self.cv) and few else 1
         return FoldTrainer(
             settings=whole.settings,

@@ -69,7 +69,7 @@ class ChoiceRules:
     start_factor : int
         Factor on the number of starts where none ends in a feasible tree; 1 for no second try.
     compared_cells : int
-        Cells of a table on which ``softsplit fit`` compares settings.
+        Cells of a dense table, without those of hinges, on which settings are compared.
     bent_scales : tuple of str
         Values that "auto" stands for as scales where effects may bend.
     readable_terms : int or None

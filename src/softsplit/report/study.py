@@ -1,14 +1,12 @@
 """From a table to a tree: settings are chosen by cross-validation, then the tree is trained.
 
-The work stays within bounds whatever the size of the table: settings are compared on a sample of
-the rows where there are many, the same rows for the same seed, so that the result can be repeated.
-The tree itself is trained on all rows.
+Settings are compared on a sample of the rows where there are many, and the tree is trained on all
+rows (``SoftTreeClassifierCV``).
 """
 
 from __future__ import annotations
 
 import copy
-import time
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.data.dataset import sample_rows
 from softsplit.data.files import Table
 from softsplit.data.learning import LabelledRows, label
 from softsplit.estimators.base import CutShortWarning
@@ -26,34 +23,18 @@ from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.fitted.profile import TableProfile
 from softsplit.formulations import formulation_of
 from softsplit.formulations.rates import named_columns
-from softsplit.reading.text import export_text
 from softsplit.report.choice_text import describe_choice
 from softsplit.report.same_tree import strength_of
-from softsplit.selection.strengths import SHARES, price, priced, shares_of
+from softsplit.selection.strengths import SHARES, price
 from softsplit.settings.parameter import parameters as table_parameters
 from softsplit.settings.table import CLASSIFIER, SEARCH
 from softsplit.support.messages import AdvisedError
-from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import load
 from softsplit.training.run import NO_QUESTION_YET
 from softsplit.variables import IdentifierUsed
 
-
-@dataclass(frozen=True)
-class StudyOptions:
-    """How a table is fitted for a report."""
-
-    fewest_rows: int = 500
-    """Rows on which settings are compared at least."""
-
-    least_seconds: float = 5.0
-    """Seconds that training on all rows gets at least."""
-
-    starts: int = 5
-    """Starts of a tree with given settings."""
-
-
-OPTIONS = StudyOptions()
+STARTS = 5
+"""Starts of a tree with given settings."""
 
 
 class FitOptions:
@@ -145,28 +126,30 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     # Before the clock runs: on a new installation it takes as long as all the rest. By likelihood
     # the penalty counts.
     load(options.loss, False)
-    began = time.perf_counter()
+    search, score = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.depth is not None and options.strength is not None:
-            tree, provenance, score = _given(rows, options), [("Settings", "as given")], None
-            anew, search = True, None
+            tree, provenance = _given(rows, options), [("Settings", "as given")]
         else:
-            tree, provenance, score, anew, search = _chosen(rows, options, began)
+            search, provenance = _chosen(rows, options)
+            names = ("local_strength", "global_strength")
+            strengths = {name: search.best_params_[name] for name in names}
+            tree = copy.copy(search.best_estimator_).set_params(**strengths)
+            score = float(search.best_score_) if np.isfinite(search.best_score_) else None
     told = (ConvergenceWarning, IdentifierUsed)
     said = [w.message for w in caught if issubclass(w.category, told)]
     cut = [message for message in said if isinstance(message, CutShortWarning)]
     notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
     if np.any(tree.weights_):  # another tree of this fit asked none
         notes = [note.replace(NO_QUESTION_YET, "") for note in notes]
-    repeatable = anew and tree.end_ == "complete"
     return Fitted(
         tree=tree,
         provenance=(*provenance, *_facts(tree)),
         notes=tuple(dict.fromkeys(notes)),
         score=score,
         interrupted=any(message.interrupted for message in cut),
-        repeatable=repeatable,
+        repeatable=search is None and tree.end_ == "complete",
         search=search,
     )
 
@@ -260,78 +243,33 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
         "global_strength": global_,
         **options.softness,
     }
-    return _trained(rows, settings, options, options.time_limit)
-
-
-def _trained(
-    rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
-) -> SoftTreeClassifier:
-    given = {**options.among(*CLASSIFIER), **settings}  # a chosen limit of terms counts
-    tree = SoftTreeClassifier(**{**given, "n_starts": OPTIONS.starts, "time_limit": time_limit})
-    return tree.fit(*rows.part())
+    given = {**options.among(*CLASSIFIER), **settings, "n_starts": STARTS}
+    return SoftTreeClassifier(**given).fit(*rows.part())
 
 
 def _chosen(
-    rows: LabelledRows, options: FitOptions, began: float
-) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None, bool, SoftTreeClassifierCV]:
-    """Return the tree, how it came about, its score, whether it was trained anew, and the search.
-
-    The chosen settings are trained as if they had been given: where they give the tree again, that
-    is said. Of a part of the rows the tree on all of them is taken.
-    """
+    rows: LabelledRows, options: FitOptions
+) -> tuple[SoftTreeClassifierCV, list[tuple[str, str]]]:
+    """Return the fitted search, and how its tree came about."""
     _check_choice(rows.y)
-    n_rows, n_features = rows.matrix.shape
-    choice = formulation_of(options.loss).choice
-    limit = max(OPTIONS.fewest_rows, choice.compared_cells // n_features)
-    by_itself = choice.scores_rows and limit >= ROWS.compared
-    drawn = sample_rows(rows.y, n_rows if by_itself else limit, options.seed)
-    if options.teacher is not None and len(drawn) < n_rows:
-        raise ValueError(
-            f"a teacher is for tables whose rows are all compared, here up to {limit:,}; leave "
-            "teacher out."
-        )
-    part, compared = len(drawn) / n_rows, min(len(drawn), ROWS.compared if by_itself else n_rows)
     search = SoftTreeClassifierCV(
         depths="auto" if options.depth is None else [options.depth],
         scales="auto" if options.scale is None else [options.scale],
         scopes="auto" if options.scope is None else [options.scope],
-        strengths=None if options.strength is None else [part * options.strength],
+        strengths=None if options.strength is None else [options.strength],
         ridges="auto" if options.ridge is None else [options.ridge],
         steepnesses="auto" if options.steepness is None else [options.steepness],
         **options.among(*SEARCH),
     )
-    search.fit(*rows.part(drawn))
-    sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"
-    provenance = [("Settings", describe_choice(search, sample))]
-    tree, anew = search.best_estimator_, False
-    # A tree with a teacher is kept: its settings alone do not give it again.
-    drawn_rows = f"on the {len(drawn):,} rows drawn for the choice"
-    interrupted = search.end_ == "interrupted"
-    if interrupted and part < 1:  # the user waits: the tree of the choice is there
-        tree = copy.copy(tree).set_params(**_strengths(search, options, part))
-        provenance.append(("Training", drawn_rows))
-    elif search.targets_ is None and (part < 1 or search.end_ == "complete"):
-        try:
-            whole = _on_all_rows(rows, options, search, part, began)
-            if part < 1:
-                anew = whole.end_ == "complete" or _fits_better(whole, tree, rows)
-            else:  # else the tree of the choice, as Python gives it
-                anew = whole.end_ == "complete" and export_text(whole) == export_text(tree)
-            kept = copy.copy(tree).set_params(**_strengths(search, options, part))
-            tree = whole if anew else kept
-            # The held-out rows of the choice were judged by trees with these settings.
-            tree.tree_ = replace(tree.tree_, held_out=search.tree_.held_out)
-            if part < 1:  # unless it was cut short before it was as good as what is there
-                late = f"{drawn_rows}: on all rows time ran out"
-                on_all = f"on all {n_rows:,} rows with the chosen settings"
-                provenance.append(("Training", on_all if anew else late))
-        except KeyboardInterrupt:  # before there was a tree on all rows
-            if part < 1:
-                provenance.append(("Training", drawn_rows))
-            kept = "interrupted; the tree of the choice is kept."
-            warnings.warn(CutShortWarning("fit_tree", kept, True), stacklevel=2)
-    score = float(search.best_score_)
-    return tree, provenance, score if np.isfinite(score) else None, anew, search
+    search.fit(*rows.part())
+    n_rows, compared = len(rows.y), search.n_compared_
+    if compared == n_rows:
+        return search, [("Settings", describe_choice(search))]
+    drawn = f"on the {compared:,} rows drawn for the choice"
+    whole = f"on all {n_rows:,} rows with the chosen settings"
+    sample = f", on {compared:,} of {n_rows:,} rows drawn for that"
+    trained = drawn if search.end_ == "interrupted" else whole
+    return search, [("Settings", describe_choice(search, sample)), ("Training", trained)]
 
 
 def _check_choice(y: NDArray[Any]) -> None:
@@ -343,38 +281,6 @@ def _check_choice(y: NDArray[Any]) -> None:
             "give depth and strength, or more rows",
             "give them with --depth and --strength, or more rows",
         )
-
-
-def _on_all_rows(
-    rows: LabelledRows, options: FitOptions, search: SoftTreeClassifierCV, part: float, began: float
-) -> SoftTreeClassifier:
-    """The chosen settings on all rows."""
-    settings: dict[str, Any] = {**search.best_params_, **_strengths(search, options, part)}
-    limit = options.time_limit
-    if limit is not None:
-        limit = max(limit - (time.perf_counter() - began), OPTIONS.least_seconds)
-    return _trained(rows, settings, options, limit)
-
-
-def _strengths(search: SoftTreeClassifierCV, options: FitOptions, part: float) -> dict[str, float]:
-    """The chosen strengths for all rows, of which ``part`` were compared; named ones grow as the
-    rows do."""
-    growth = formulation_of(options.loss).strength_growth if options.strength is None else 1.0
-    names = ("local_strength", "global_strength")
-    chosen = [search.best_params_[name] for name in names]
-    grown = priced(shares_of(*chosen), price(*chosen) / part**growth)
-    return dict(zip(names, grown if part < 1 else chosen, strict=True))
-
-
-def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: LabelledRows) -> bool:
-    """Whether the classes of all rows are more probable by the first tree than by the second."""
-    labels = np.searchsorted(tree.classes_, rows.y)
-    coded = (rows.coded_as(t.tree_.coding).matrix for t in (tree, other))
-    own, its = (
-        np.log(t.tree_.predict_proba(X)[np.arange(len(labels)), labels] + 1e-15).mean()
-        for t, X in zip((tree, other), coded, strict=True)
-    )
-    return bool(own >= its)
 
 
 def _facts(tree: SoftTreeClassifier) -> list[tuple[str, str]]:
