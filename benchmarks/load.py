@@ -42,19 +42,17 @@ def main() -> None:
         raise SystemExit("something is left behind by each fit.")
 
 
-# --- fits ---------------------------------------------------------------------------------------
-
-
 def fits(times: int) -> dict[str, Any]:
     """Fits of mixed sizes and settings; memory, threads and open files after each."""
     rng = np.random.default_rng(0)
     for _ in range(10):
         one_fit(rng)
     began, sizes = time.perf_counter(), []
-    threads, files = running_threads(), open_files()
+    threads, files = entries("task"), entries("fd")
     for i in range(times):
         one_fit(rng)
-        sizes.append(resident_mb())
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        sizes.append(pages * os.sysconf("SC_PAGESIZE") / 2**20)
         if i % 100 == 99:
             print(f"{i + 1} fits, {sizes[-1]:.0f} MB", file=sys.stderr)
     gc.collect()
@@ -68,9 +66,14 @@ def fits(times: int) -> dict[str, Any]:
         "MB_at_the_end": round(last, 1),
         "growth_%": round(100 * (last / first - 1), 2),
         "flat_within_5_%": "yes" if abs(last / first - 1) <= BAR else "NO",
-        "threads_left": running_threads() - threads,
-        "files_left_open": open_files() - files,
+        "threads_left": entries("task") - threads,
+        "files_left_open": entries("fd") - files,
     }
+
+
+def entries(folder: str) -> int:
+    """Threads, also of compiled libraries, or open files of this process."""
+    return len(list(Path(f"/proc/self/{folder}").iterdir()))
 
 
 def one_fit(rng: np.random.Generator) -> None:
@@ -82,34 +85,14 @@ def one_fit(rng: np.random.Generator) -> None:
     solver = str(rng.choice(["native", "decomposition"], p=[0.9, 0.1]))
     loss = str(rng.choice(["log", "cost"])) if solver == "native" else "cost"
     tree = SoftTreeClassifier(
-        loss=loss,
-        depth=depth,
+        loss=loss, depth=depth, solver=solver, min_class_rate=0.0, random_state=0,
         penalty=str(rng.choice(["l1", "l0", "power", "log"])),
-        local_strength=float(rng.choice([0.0, 0.5])),
-        global_strength=float(rng.choice([0.0, 1.0])),
+        local_strength=float(rng.choice([0.0, 0.5])), global_strength=float(rng.choice([0.0, 1.0])),
         scale=str(rng.choice(["minmax", "quantile", "standard"])),
-        min_class_rate=0.0,
-        n_starts=int(rng.integers(1, 3)),
+        n_starts=int(rng.integers(1, 3)), n_jobs=int(rng.choice([1, 2])),
         max_iter=rng.choice([30, None], p=[0.7, 0.3]),
-        solver=solver,
-        n_jobs=int(rng.choice([1, 2])),
-        random_state=0,
-    )
+    )  # fmt: skip
     tree.fit(X, y).predict_proba(X)
-
-
-def resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE") / 2**20
-
-
-def running_threads() -> int:
-    """Those of compiled libraries too."""
-    return len(list(Path("/proc/self/task").iterdir()))
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 if __name__ == "__main__":

@@ -133,29 +133,11 @@ def _plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def fit_peer(X: np.ndarray, y: np.ndarray, iterations: int) -> Fit:
-    return _logistic(X, y, iterations, "accuracy")
-
-
-def fit_peer_by_log_loss(X: np.ndarray, y: np.ndarray, iterations: int) -> Fit:
-    return _logistic(X, y, iterations, "neg_log_loss")
-
-
-def fit_default_peer(X: np.ndarray, y: np.ndarray, iterations: int) -> Fit:
-    return _logistic(X, y, 100, "accuracy")
-
-
-def _logistic(X: np.ndarray, y: np.ndarray, iterations: int, scoring: str) -> Fit:
+def fit_peer(X: np.ndarray, y: np.ndarray, iterations: int, scoring: str = "accuracy") -> Fit:
     logistic = LogisticRegressionCV(
-        Cs=10,
-        l1_ratios=[1.0],
-        solver="saga",
-        cv=inner_folds(),
-        scoring=scoring,
-        max_iter=iterations,
-        random_state=0,
-        **_LASSO,
-    )
+        Cs=10, l1_ratios=[1.0], solver="saga", cv=inner_folds(), scoring=scoring,
+        max_iter=iterations, random_state=0, **_LASSO,
+    )  # fmt: skip
     model = make_pipeline(StandardScaler(), logistic).fit(X, y)
     nonzero = logistic.coef_ != 0
     used = np.flatnonzero(nonzero.any(axis=0))
@@ -211,8 +193,8 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fit]] = {
     "tree-auto": partial(fit_tree, teacher="auto"),
     "plain": fit_plain,
     "peer": fit_peer,
-    "peer-log": fit_peer_by_log_loss,
-    "peer-default": fit_default_peer,
+    "peer-log": partial(fit_peer, scoring="neg_log_loss"),
+    "peer-default": lambda X, y, iterations: fit_peer(X, y, 100),
     "cart": fit_cart,
     "ebm": fit_ebm,
     "abess": fit_abess,

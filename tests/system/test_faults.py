@@ -110,6 +110,6 @@ def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seed", range(TIMES))
 def test_ctrl_c_keeps_the_path_so_far(seed):
     """Fits are in test_training.py, and the choice of a tree in test_cli_fit.py."""
-    end, said, _ = interrupt("path", seed % 8, after="start 2")
+    end, said, _ = interrupt(seed % 8, after="start 2")
     assert end == "kept", said
     assert "interrupted" in said and "Traceback" not in said
