@@ -174,8 +174,7 @@ def fit(
             report_data = write_report(
                 report, fitted.tree, rows, table.name, fitted.provenance,
                 seed=settings.seed, jobs=settings.n_jobs, say=tell, time_limit=left,
-                repeatable=fitted.repeatable, search=fitted.search, worker=worker,
-                by=groups, refer=refer,
+                search=fitted.search, worker=worker, by=groups, refer=refer,
             )  # fmt: skip
         interrupted = report_data is None or report_data.interrupted
         if report_data is not None and interrupted:

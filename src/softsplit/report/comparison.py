@@ -124,7 +124,6 @@ def walk_path(
     provenance: tuple[tuple[str, str], ...] = (),
     *,
     fitted: bool = True,
-    repeatable: bool = False,
     points: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -147,8 +146,6 @@ def walk_path(
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
     fitted : bool
         If not, the tree gives the settings only and is no point of the path.
-    repeatable : bool
-        Whether a fit with the settings of the tree gives the same tree.
     points : int, optional
         Strengths on the path, 9 if not given.
     seed, n_jobs : int
@@ -213,11 +210,10 @@ def walk_path(
         trees, again = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees], False
 
     # 3. The tree itself in its place; a path that was cut short ends with it.
-    repeat = [again] * len(trees)
     judged, place = list(assessment.trees[: len(trees)]), len(trees) - 1
     if own is not None:
         place = min(grid.index(own), len(trees))
-        trees[place : place + 1], repeat[place : place + 1] = [tree], [repeatable]
+        trees[place : place + 1] = [tree]
         judged[place : place + 1] = [assessment.trees[grid.index(own)]]
     assessment = replace(assessment, trees=tuple(judged))
     other = others[0] if others else _alternatives(search, budget, say)
@@ -236,7 +232,6 @@ def walk_path(
         chosen=kept.index(place),
         assessment=replace(assessment, trees=tuple(assessment.trees[i] for i in kept)),
         provenance=(*provenance, *judging, *_source(rows, known)),
-        repeatable=tuple(repeat[i] for i in kept),
         bounds=bounds,
         missing=missing,
         interrupted=budget.stopped,

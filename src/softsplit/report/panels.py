@@ -59,7 +59,6 @@ class PythonLines(NamedTuple):
 
     tree: str | None
     training: str
-    repeatable: bool
 
 
 @dataclass(frozen=True)
@@ -215,5 +214,5 @@ def _rates(data: ReportData, counts: NDArray[np.int64]) -> PageTable:
 
 
 def _lines(data: ReportData, point: int) -> PythonLines:
-    tree, repeatable = data.trees[point], point < len(data.repeatable) and data.repeatable[point]
-    return PythonLines(tree_line(tree), training_line(tree), repeatable)
+    tree = data.trees[point]
+    return PythonLines(tree_line(tree), training_line(tree))

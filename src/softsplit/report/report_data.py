@@ -62,8 +62,6 @@ class ReportData:
     assessment : Assessment
     provenance : tuple of (str, str)
         How the tree was fitted: what, and how.
-    repeatable : tuple of bool
-        For each tree, whether a fit with its settings gives the same tree.
     alternatives : Alternatives, optional
         Other trees as good as the chosen one, if a search has met some.
     page_rows : int
@@ -90,7 +88,6 @@ class ReportData:
     chosen: int
     assessment: Assessment
     provenance: tuple[tuple[str, str], ...] = ()
-    repeatable: tuple[bool, ...] = ()
     alternatives: Alternatives | None = None
     page_rows: int = PAGE_ROWS
     held_out_rows: LabelledRows | None = None

@@ -105,8 +105,6 @@ class Fitted:
         Cross-validated accuracy of the chosen settings; None if nothing was compared.
     interrupted : bool
         Whether Ctrl-C ended it; the tree is the best so far.
-    repeatable : bool
-        Whether a fit with the settings of the tree gives the same tree.
     search : SoftTreeClassifierCV, optional
         What has chosen the settings, for alternatives; None if all were given.
     """
@@ -116,7 +114,6 @@ class Fitted:
     notes: tuple[str, ...]
     score: float | None
     interrupted: bool
-    repeatable: bool
     search: SoftTreeClassifierCV | None = None
 
 
@@ -149,7 +146,6 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
         notes=tuple(dict.fromkeys(notes)),
         score=score,
         interrupted=any(message.interrupted for message in cut),
-        repeatable=search is None and tree.end_ == "complete",
         search=search,
     )
 
