@@ -103,8 +103,10 @@ def _missing_notes(model: TreeModel) -> list[str]:
         v = model.coding.variables[i]
         if not (v.has_missing or model.coding.named):
             continue
+        # 1. What a missing value counts as.
         counts = NO_LEVEL if v.own_missing_level else visible(v.display_imputed)
         unknown, new = "unknown", ""
+        # 2. Whether a new level counts as the same, or as another.
         if v.shares:
             unknown = "unknown, rare or new"
         elif v.kind in (CATEGORY, ORDERED) and len(v.levels) == 2 and not v.other:

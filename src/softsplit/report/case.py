@@ -167,6 +167,7 @@ def case_fields(
         columns = coding.columns_of(i).tolist()
         if not place.keys() & set(columns):
             continue
+        # 1. A list of levels, or yes and no.
         if variable.levels or variable.kind == BOOLEAN:
             fields.append(_choice(variable, columns, place, row))
             if variable.lookups:
@@ -176,6 +177,7 @@ def case_fields(
             now = rows.cells[i].part(np.array([typical]))
             fields.append(_pointed(model, i, place, float(variable.imputed(now)[0])))
             continue
+        # 2. A number, with its hinges; a date is one too.
         inside = [n for n in range(1 + variable.n_hinges) if columns[n] in place]
         if inside:
             name = shortened(model.feature_names[columns[0]], 60)
@@ -189,6 +191,7 @@ def case_fields(
                 fields.append(asked | _empty(variable, columns, place, asked))
                 continue
             fields.append(asked)
+        # 3. Whether the value is known, where only that is asked for.
         if variable.has_missing and columns[-1] in place:
             fields.append(_known(variable, columns, place, row))
     return fields

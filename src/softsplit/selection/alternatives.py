@@ -132,12 +132,14 @@ def alternative_candidates(
     most = GROWTH * len(own.features) + MORE_FEATURES
     pool: dict[TreeSignature, AlternativeCandidate] = {}
     for key in board.rows():
+        # 1. Settings that are as good as the chosen one.
         if not np.isfinite(board.worth(key)) or not board.close(key, chosen, CLOSE):
             continue
         behind, error = board.behind(key, chosen)
         for tree in board.trees(key):
             if tree.n_groups < len(search.trainer.rows.classes):
                 continue  # a class was absent from the fold
+            # 2. Of trees that look alike, the best one.
             looks = TreeSignature.of(tree.weights, groups)
             known = pool.get(looks)
             if (

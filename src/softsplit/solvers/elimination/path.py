@@ -279,6 +279,7 @@ def pruned(
     support, in_group = tree.support.copy(), _by_group(tree, tree.support.sum(axis=0))
     for step in pruning_steps(tree, rows, ridge, int(3.0 * wanted) + 12, check):
         left = int(in_group.sum())
+        # 1. A branch goes: first, or not at all.
         if step.columns is None:
             smaller, saved = tree.saturate(step.branch, step.goes_left), step.saved
             if gone or step.fewer == left or not keeps_required(smaller, rules):
@@ -286,6 +287,7 @@ def pruned(
             tree = smaller
             support, in_group = tree.support.copy(), _by_group(tree, tree.support.sum(axis=0))
         else:
+            # 2. Or columns: as many as the round takes, none that a rule requires.
             place: Any = (slice(None) if step.branch == FEATURE else step.branch, step.columns)
             group = np.atleast_1d(tree.group_of[step.columns])[0]
             fewer = int(np.count_nonzero(support[place]))
