@@ -58,6 +58,16 @@ def test_a_full_disk(seed, whole, tmp_path):
 
 
 @pytest.mark.slow
+def test_two_runs_on_one_store(whole, tmp_path):
+    path = tmp_path / "shared.sqlite"
+    runs = [start_run(path), start_run(path)]
+    for run in runs:
+        _, said = run.communicate()
+        assert run.returncode == 0, said
+    assert contents(path) == whole[1]
+
+
+@pytest.mark.slow
 def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
     ends = [
         use_damaged(
