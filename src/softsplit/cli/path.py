@@ -86,9 +86,11 @@ def path(
     else:
         _print(lines, rows.coding.n_candidates)
         if lines:
-            depth = [] if given["depth"] else ["--depth", str(walked.trees[0].tree_.topology.depth)]
-            words = shlex.join([str(data), "-t", target, *typed(context), *depth])
-            echo(f"\nthe tree of a line: softsplit fit {words} --strength STRENGTH")
+            first = walked.trees[0]
+            depth = first.tree_.topology.depth if first.depth == "auto" else first.depth
+            words = [str(data), "-t", target, *typed(context)]
+            words += [] if given["depth"] else ["--depth", str(depth)]
+            echo(f"\nthe tree of a line: softsplit fit {shlex.join(words)} --strength STRENGTH")
     if walked.interrupted:
         say(f"interrupted: {len(lines)} of {points} trees, of which some may not be judged.")
         raise typer.Exit(INTERRUPTED)
