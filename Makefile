@@ -92,8 +92,9 @@ dist: $(VENV)/.made ## sdist and wheel in dist/
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m build --outdir dist .
 
-release-check: dist ## versions agree, archives build twice to the same bytes, the wheel works in an empty environment
+release-check: dist ## versions agree, pictures are of one commit, archives build twice to the same bytes, the wheel works in an empty environment
 	$(BIN)/python docs/site/release.py check
+	$(BIN)/python docs/site/machines.py
 	mkdir -p build && rm -rf build/again && cp -r dist build/again
 	$(MAKE) --no-print-directory dist
 	for made in dist/*; do cmp $$made build/again/$${made##*/} || exit 1; done

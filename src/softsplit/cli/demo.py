@@ -72,6 +72,11 @@ def demo(
             echo(f"{len(rows.y):,} loan applications (made up): which are repaid?")
         echo(f"\n{export_text(fitted.tree)}")
         n_used = len(fitted.tree.selected_features_)
-        ending(quality(fitted, rows, n_used), n_used, rows.coding.n_candidates, out.absolute())
+        ending(
+            quality(fitted, rows, n_used),
+            n_used,
+            rows.coding.n_candidates,
+            {"report": out.absolute()},
+        )
     if fitted.interrupted or report_data.interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -270,11 +270,11 @@ def _show(
         facts["stability"] = f"{search.n_starts} starts gave {search.n_ends} trees; {others}"
     told = _details(fitted, training_accuracy)
     facts |= told if text == "full" else {k: v for k, v in told.items() if k == "training"}
-    echo(export_text(tree, detail=text == "full") + "\n")
-    width = max(map(len, facts)) + 2
+    echo(export_text(tree, detail=text == "full") + "\n" * bool(facts))
+    width = max(map(len, facts), default=0) + 2
     for name, value in facts.items():
         line = f"{name:<{width}}"
         for part in [f"{line}{value}"] if text == "full" else wrapped(line, value):
             echo(part)
     said = quality(fitted, rows, len(names))
-    ending(said, len(names), rows.coding.n_candidates, files["report"])
+    ending(said, len(names), rows.coding.n_candidates, files)

@@ -279,7 +279,7 @@ def _show(
     said = (
         f"typically off by {grouped(off, 2)}{where}; always saying the mean: {grouped(of_mean, 2)}"
     )
-    ending([said], *_columns(tree), files["report"])
+    ending([said], *_columns(tree), files)
 
 
 def _show_rates(
@@ -299,7 +299,7 @@ def _show_rates(
     said = [f"training {kind.replace('_', ' ')} {score:.3f}"]
     if held_out == held_out:  # not NaN
         said += [f"explains {100 * held_out:.0f} % of the deviance of rows that the folds held out"]
-    ending(said, *_columns(tree), files["report"])
+    ending(said, *_columns(tree), files)
 
 
 def _columns(tree: Any) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -132,10 +132,11 @@ def quality(fitted: Fitted, rows: LabelledRows, n_used: int) -> list[str]:
     return [f"{more}; this is the tree of {n_used}", said]
 
 
-def ending(said: list[str], n_used: int, n_columns: int, report: Path | None) -> None:
+def ending(said: list[str], n_used: int, n_columns: int, files: Mapping[str, Path | None]) -> None:
     """Print the last lines of a fit: how good, how many columns, where the report is."""
-    page = "--report tree.html makes one, --model tree.json keeps the tree"
-    where = page if report is None else visible(report)
+    keep = "" if files.get("model") or files["report"] else ", --model tree.json keeps the tree"
+    report = files["report"]
+    where = f"--report tree.html makes one{keep}" if report is None else visible(report)
     for line in ["", *said, f"columns used: {n_used} of {n_columns}", f"report: {where}"]:
         echo(line)
 
