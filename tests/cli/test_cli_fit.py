@@ -51,6 +51,16 @@ def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
     assert given["loss"] == "log"
 
 
+def test_a_fit_ends_with_how_good_how_many_columns_and_where_the_report_is(tmp_path):
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    given = ("fit", path, "-t", "risk", "--depth", 1, "--strength", 1, "--jobs", 1, "-q")
+    said, used, page = works(invoke(*given)).splitlines()[-3:]
+    assert said.startswith("right on ") and "; always guessing " in said
+    assert used.startswith("columns used: ") and used.endswith(" of 4")
+    assert page == "report: --report tree.html makes one, --model tree.json keeps the tree"
+    assert works(invoke(*given, "-m", model)).splitlines()[-1] == page.partition(",")[0]
+
+
 def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(classifier_cv, "ROWS", replace(ROWS, compared=50))
     path = tmp_path / "t.csv"
