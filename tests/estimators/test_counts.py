@@ -8,15 +8,18 @@ import pytest
 from sklearn.metrics import d2_tweedie_score
 
 from printed_numbers import PrintedNumbers
-from rate_tables import claims
+from rate_tables import claims, patients
 from softsplit import (
     SoftTreeRegressor,
     SoftTreeRegressorCV,
+    SoftTreeSurvival,
+    check_rows,
     dumps_model,
     export_python,
     export_text,
     loads_model,
 )
+from softsplit.advice.differences import compare_trees
 from softsplit.fitted.leaf_factors import factor, short_slope
 from softsplit.persistence.files import loads_tree
 from softsplit.tree.leaf_families import FAMILIES
@@ -66,6 +69,25 @@ def test_exposure_k_with_count_k_y_is_weight_k():
     scaled, plain = (FAMILIES["poisson"]().deviance(*pair) for pair in (
         (k * y, eta + np.log(k)), (y, eta)))  # fmt: skip
     np.testing.assert_allclose(scaled, k * plain, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["rates", "hazards"])
+def test_explanations_checks_and_comparisons_are_of_the_rate(kind):
+    """No row shows a rate: nothing compares one with a count, or counts an exposure twice."""
+    if kind == "rates":
+        tree, (X, y, _) = counted(), claims(200, seed=3)
+    else:
+        X, times, _ = patients(200)
+        tree, y = SoftTreeSurvival(random_state=0, depth=1).fit(X, times), times["died"]
+    said = tree.predict(X)
+    reading = tree.explain(X.iloc[[7]])
+    assert reading.label == pytest.approx(said[7]) and reading.interval is None
+    assert len(tree.partial_dependence(X, X.columns[0]).average) == 1
+    check = check_rows(tree, X, y)
+    assert {test.what for test in check.comparisons} == {"column", "leaves"}
+    rows = tree.tree_.coding.code(X).X
+    same = compare_trees(tree.tree_, tree.tree_, rows, rows, y.to_numpy(float))
+    assert same.figures == {} and len(same.changed) == 0
 
 
 def test_exposure_by_name_is_that_column_and_no_feature():
