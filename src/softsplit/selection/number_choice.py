@@ -233,13 +233,13 @@ def compare(
     return Choice(tuple(points), chosen, held_out, relative)
 
 
-class Judged(NamedTuple):
+class JudgedSetting(NamedTuple):
     """A setting that was compared, and its deviance of each held-out row."""
 
     point: NumberPoint
     deviance: FloatArray
 
-    def beside(self, base: Judged | None, usual: float) -> NumberPoint:
+    def beside(self, base: JudgedSetting | None, usual: float) -> NumberPoint:
         """Return the point with the noise of its difference from ``base``, unless its price is
         usual and it is as deep."""
         point = self.point
@@ -279,7 +279,7 @@ class Scale(NamedTuple):
         price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
         return cls(family, rows.targets.totals[tested], max(featureless, 1e-300), price)
 
-    def judged(self, depth: int, strength: float, folds: list[HeldOut]) -> Judged:
+    def judged(self, depth: int, strength: float, folds: list[HeldOut]) -> JudgedSetting:
         """Return what a setting has reached."""
         truth, constant, effects = (
             np.concatenate([fold[part] for fold in folds]) for part in range(3)
@@ -293,7 +293,7 @@ class Scale(NamedTuple):
             depth, strength, error, float(np.std(deviance)) / np.sqrt(len(deviance)), columns,
             coefficients, leaves, error + price, share,
         )  # fmt: skip
-        return Judged(point, deviance)
+        return JudgedSetting(point, deviance)
 
     def share(self, truth: FloatArray, constant: FloatArray, effects: FloatArray) -> float:
         """Return the share of effects on the log of a mean that fits rows best; else 1."""
