@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import Row, arguments, resumed
-from methods import fit_cart, fit_peer_by_log_loss
+from methods import fit_cart, fit_peer
 from reading_tables import FOLDS, Table, coded, folds_of, tables
 from reading_trees import measured as measured_tree
 from reading_trees import quality
@@ -73,7 +73,7 @@ def fit_pruned(X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> Used:
 
 
 def fit_logistic(X: np.ndarray, y: np.ndarray, _: np.ndarray) -> Used:
-    fit = fit_peer_by_log_loss(X, y, 2000)
+    fit = fit_peer(X, y, 2000, "neg_log_loss")
     return fit.model, np.atleast_2d(fit.model[-1].coef_) != 0, 0.0
 
 
