@@ -332,9 +332,9 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         judged = self.scoring is None and formulation_of(self.loss).choice.scores_rows
         most = ROWS.compared if self.teacher is None else ROWS.taught
         if self.teacher is None and rows.dense:
-            n_columns = rows.X.shape[1] if coding is None else np.count_nonzero(~coding.hinges)
+            plain = rows.X.shape[1] if coding is None else int(np.sum(~coding.hinges))
             cells = formulation_of(self.loss).choice.compared_cells
-            most = min(most, max(ROWS.halved, cells // n_columns))
+            most = min(most, max(ROWS.halved, cells // plain))
         cv = self.cv
         if is_auto(cv):
             many = judged and min(len(rows.labels), most) > ROWS.halved

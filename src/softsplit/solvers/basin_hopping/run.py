@@ -327,7 +327,7 @@ class DescentRun:
         for penalty in (self.problem.penalties.local, self.problem.penalties.global_):
             kind = penalty.surrogate
             numbers += [kind.kind, kind.first, kind.second, float(strength * penalty.strength)]
-        sparse = Sparse(*numbers, *self._bounds, *self._rows_of_weights, self._prices)  # type: ignore[arg-type]
+        sparse = Sparse(*numbers, *self._bounds, *self._rows_of_weights, self._prices)  # type: ignore[arg-type,call-arg]
         added = Added(terms, sparse)
         both = added, bundled(added)
         return self._sums.setdefault(key, both) if multipliers is None else both
