@@ -1,13 +1,16 @@
 """Soft trees in whole points."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from scipy.special import expit
 
 from softsplit.points.cells import cells_of
 from softsplit.points.likelihood import Gate
-from softsplit.points.question import Effect, Question, sums_of
+from softsplit.points.question import DEFAULTS, FINE, Effect, Question, sums_of
 from softsplit.points.terms import Term
-from softsplit.points.tree import SoftQuestion, from_zero, node_answers, pointed
+from softsplit.points.tree import SoftQuestion, from_zero, node_answers, pointed, without_terms
 from softsplit.variables.variable import NUMBER, Cells, Variable
 
 ROWS = 600
@@ -50,6 +53,33 @@ def test_points_are_as_likely_as_the_soft_tree():
     assert set(lookups) == {0, 1}
     assert lookups[0].direction == 1
     assert lookups[1].direction == -1
+
+
+def test_fine_points_are_nearer_to_the_soft_tree():
+    """Of few rows half of the classes are noise, to which the others are fitted as well."""
+    _, columns, soft, leaves, labels = soft_tree(3)
+    few = np.zeros(ROWS)
+    few[::12] = 1.0
+    says = node_answers(expit(soft.scores)[None], leaves)[0]
+    errors = []
+    for options in (FINE, DEFAULTS):
+        tree = pointed(columns, [soft], leaves, labels, few, options)
+        told = node_answers(np.array([expit(q.scores) for q in tree.questions]), tree.leaves)[0]
+        errors.append(np.mean(np.abs(told - says)))
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_what_is_left_takes_the_part_of_a_term_that_goes():
+    _, columns, soft, leaves, labels = soft_tree(2)
+    given = columns, [soft], leaves, labels, np.ones(ROWS)
+    tree = pointed(*given)
+    shorter = without_terms(tree, [(1, 0)])
+    closed = replace(DEFAULTS, closed=True)
+    again = pointed(*given, closed, rounds=1, start=shorter)
+    assert set(shorter.questions[0].lookups) == set(again.questions[0].lookups) == {0}
+    assert log_loss(again, labels) < log_loss(shorter, labels)
+    at = shorter.questions[0].scores.mean(), tree.questions[0].scores.mean()
+    assert at[0] == pytest.approx(at[1])
 
 
 def test_points_begin_at_zero_and_speak_for_yes():

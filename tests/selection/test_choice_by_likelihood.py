@@ -121,7 +121,7 @@ def test_only_rare_classes_get_a_factor_and_accuracy_hardly_falls() -> None:
 
 def test_rare_classes_are_called_more_often_by_default() -> None:
     X, y = make_classification(
-        1500, 8, n_informative=4, weights=[0.95], flip_y=0.02, class_sep=0.8, random_state=5
+        1500, 8, n_informative=4, weights=[0.95], flip_y=0.02, class_sep=0.8, random_state=6
     )
     X, Xt, y, yt = train_test_split(X, y, stratify=y, random_state=0)
     auto = SoftTreeClassifierCV(random_state=0).fit(X, y)
@@ -136,7 +136,7 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     )
     assert "multiplied" not in describe_choice(plain)
     ours, theirs = auto.predict(Xt), plain.predict(Xt)
-    assert ours.sum() >= theirs.sum()  # thresholds in points are whole numbers
+    assert ours.sum() > theirs.sum()
     assert balanced_accuracy_score(yt, ours) >= balanced_accuracy_score(yt, theirs)
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris, load_wine
 
 from clocks import Clock
 from likelihood_cases import random_problem
 from slow_cases import examples, slow
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.path import strength_path
 from softsplit.problem.penalties import Groups, PenaltyPair, counting
@@ -134,6 +135,17 @@ def test_the_choice_keeps_to_the_limits():
     features, terms, _ = sizes_of(chosen)
     assert features <= 3 and terms <= 2
     assert chosen.best_estimator_.max_features == 3
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_a_limit_that_the_tree_meets_changes_nothing(load):
+    X, y = load(return_X_y=True)
+    free = SoftTreeClassifierCV(random_state=0).fit(X, y)
+    names = ("max_features", "max_terms", "max_questions")
+    for name, size in zip(names, sizes_of(free), strict=True):
+        within = SoftTreeClassifierCV(**{name: size}, random_state=0).fit(X, y)
+        assert export_text(within) == export_text(free)
+        assert getattr(within.best_estimator_, name) == size
 
 
 def test_a_path_by_numbers_of_features():

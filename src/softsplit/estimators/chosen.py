@@ -11,6 +11,8 @@ import numpy as np
 from softsplit.estimators.base import CutShortWarning, profiled
 from softsplit.estimators.classifier import fitted_classifier
 from softsplit.estimators.row_reading import know_table
+from softsplit.formulations.settings import SIZE_LIMITS
+from softsplit.problem.size_limits import SizeLimits, tree_size
 from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.fold_paths import configured, refit_from, solve_fold_path
 from softsplit.selection.rare_classes import prediction_costs
@@ -87,6 +89,17 @@ def at_readable_strengths(
     strength = price(*strengths_at(prepared.problem, shares, fraction))
     local, global_ = priced(shares, strength, GIVEN_DIGITS if given else PRINTED_DIGITS)
     return prepared.with_strengths(local, global_), (local, global_)
+
+
+def within_limits(estimator: Any) -> bool:
+    """Whether the fitted tree of an estimator is within its limits of size."""
+    tree = estimator.tree_
+    coding = tree.table_coding
+    asked = tree.parameters.weights if tree.walk is None else tree.walk.coefficients.T
+    kept = np.zeros((len(coding.names), asked.shape[1]), dtype=bool)
+    np.logical_or.at(kept, np.array(coding.places)[coding.homes], asked != 0)
+    limits = SizeLimits(*(getattr(estimator, name) for name in SIZE_LIMITS))
+    return limits.allow(tree_size(kept, None))
 
 
 def train_chosen(

@@ -19,11 +19,13 @@ from softsplit.estimators.chosen import (
     refit_budget,
     search_budget,
     train_chosen,
+    within_limits,
 )
 from softsplit.estimators.classifier import fitted_classifier
 from softsplit.estimators.row_reading import validated_rows
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
+from softsplit.formulations.settings import SIZE_LIMITS
 from softsplit.selection import teachers
 from softsplit.selection.alternatives import Compared, TreeSignature
 from softsplit.selection.candidates import CandidateSearch
@@ -152,8 +154,30 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
         """
         with never_lost(), all_or_nothing(self), watched(self.verbose, Budget()) as around:
             around.working("preparing the rows")
-            self._fit(X, y, sample_weight, groups, sensitive)
+            given = X, y, sample_weight, groups, sensitive
+            if not self._meets_limits_without(*given):
+                self._fit(*given)
         return self
+
+    def _meets_limits_without(self, *given: Any) -> bool:
+        """Whether the tree that is chosen without limits of size is within them; it is kept then.
+
+        A limit that a tree meets already thus changes nothing. Within a time limit, which a second
+        choice might pass, limits of size hold from the start.
+        """
+        limits = {n: getattr(self, n) for n in SIZE_LIMITS if getattr(self, n) is not None}
+        asked = self.time_limit is not None or self.required is not None
+        if not limits or asked or self.loss != "log" or not is_auto(self.penalties):
+            return False
+        for name, most in limits.items():
+            positive_integer(name, most)
+        vars(self).update(dict.fromkeys(limits))
+        try:
+            self._fit(*given)
+        finally:
+            vars(self).update(limits)
+        self.best_estimator_.set_params(**limits)
+        return self.end_ == End.COMPLETE.value and within_limits(self)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, sensitive: Any) -> None:
         # 1. Parameters, then rows: those to compare settings on, and all.

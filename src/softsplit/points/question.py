@@ -55,19 +55,37 @@ class SearchOptions:
         Numbers of points of the widest effect, for starts.
     ridge, steepest : float
         The prior of the gate's slope, and its largest value: log-odds per point.
+    shrinkage : float
+        Part of the ridge of training that is the prior here.
+    distilled : float
+        Share of the soft tree's probabilities in the classes that points are fitted to.
+    prior_rows : float
+        Rows of the class shares of all rows that a leaf has beside its own.
     rounds, gain : int, float
         Rounds at most, and what a round must gain, for each ``FEW`` rows by weight.
+    closed : bool
+        Whether look-ups only change: none is added, and none goes.
     """
 
     prices: Prices = field(default_factory=Prices)
     spans: tuple[int, ...] = (4, 10, 20)
     ridge: float = 0.03
     steepest: float = 1.0
+    shrinkage: float = 0.25
+    distilled: float = 0.5
+    prior_rows: float = 0.05
     rounds: int = 6
     gain: float = 0.05
+    closed: bool = False
 
 
 DEFAULTS = SearchOptions()
+
+# Points as near to the soft tree as they get, whose priors have shrunk it already: for few rows,
+# where half of the classes are noise, and for trees that short tables do not hold.
+FINE = SearchOptions(
+    prices=DEFAULTS.prices.times(0.1), shrinkage=0.02, distilled=1.0, prior_rows=0.01
+)
 
 # Log-odds between which the effects of a variable differ: beyond, answers are sure.
 WIDEST = 10.0
@@ -268,7 +286,7 @@ class QuestionSearch:
                 if self.stop():
                     return question
                 question = self._improved(question, variable, effects if n == 0 else {})
-            question = self._extended(question)
+            question = question if self.options.closed else self._extended(question)
             if question.objective > before - self.gain:
                 break
         return question
@@ -287,7 +305,9 @@ class QuestionSearch:
             terms += [] if sloped is None else [sloped]
         costs = [(target.cost(term.cells) + term.price, term) for term in terms if term.varies]
         saved = self._dearer(len(question.terms) - 1)
-        none = [(target.cost(np.zeros(len(old.cells))) - saved, None)]
+        none: list[tuple[float, Term | None]] = []
+        if not self.options.closed:
+            none = [(target.cost(np.zeros(len(old.cells))) - saved, None)]
         least = target.cost(old.cells) + old.price + SLACK
         for cost, term in sorted([*costs, *none], key=lambda pair: pair[0]):
             same = term is not None and np.ptp(term.cells - old.cells) == 0.0

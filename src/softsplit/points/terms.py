@@ -65,14 +65,19 @@ class Prices(NamedTuple):
     look_up: float = 0.25
     block: float = 0.25
     counted: float = 0.25
-    slope: float = 2.0
-    segment: float = 0.25
+    slope: float = 4.0
+    segment: float = 1.0
     unknown: float = 0.3
     point: float = 0.05
     most_points: int = 10
     most_blocks: int = 4
     most_terms: int = 8
     beyond: float = 1.0
+
+    def times(self, factor: float) -> Prices:
+        """Return all prices times a factor; numbers of points, blocks and terms stay."""
+        kept = ("most_points", "most_blocks", "most_terms")
+        return Prices(**{n: v if n in kept else factor * v for n, v in self._asdict().items()})
 
     def of_length(self, n_terms: int) -> float:
         """Return the price of so many look-ups in one question, beside their own."""

@@ -31,14 +31,8 @@ from softsplit.points.question import (
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import node_reach
 
-# Share of the soft tree's probabilities in the classes that points are fitted to.
-DISTILLED = 0.5
-
 ROUNDS = 2
 EM_STEPS = 30
-
-# Rows of the class shares of all rows that a leaf has beside its own.
-PRIOR_ROWS = 0.3
 
 
 @dataclass(frozen=True)
@@ -85,8 +79,8 @@ def pointed(
     """
     gates = expit(np.array([question.scores for question in soft]))
     # 1. Classes mixed with what the soft tree says.
-    shares = DISTILLED * node_answers(gates, leaves)[0]
-    shares[np.arange(len(labels)), labels] += 1.0 - DISTILLED
+    shares = options.distilled * node_answers(gates, leaves)[0]
+    shares[np.arange(len(labels)), labels] += 1.0 - options.distilled
     means = [float(np.average(question.scores, weights=weights)) for question in soft]
     nowhere = np.zeros(len(labels))
     questions = [Question({}, Gate(mean, 0.0, np.inf), nowhere) for mean in means]
@@ -120,8 +114,20 @@ def pointed(
                 questions[t] = best
             gates[t] = expit(questions[t].scores)
         # 3. Leaves.
-        leaves = refitted_leaves(gates, leaves, shares, weights)
+        leaves = refitted_leaves(gates, leaves, shares, weights, options.prior_rows)
     return PointedTree(tuple(from_zero(question) for question in questions), leaves)
+
+
+def without_terms(solution: PointedTree, dropped: Collection[tuple[int, int]]) -> PointedTree:
+    """Return a tree without some terms, (variable, question) each: their mean takes their place."""
+    questions = list(solution.questions)
+    for variable, t in dropped:
+        question = questions[t]
+        terms = {v: term for v, term in question.terms.items() if v != variable}
+        mean = float(question.terms[variable].points.mean())
+        gate = question.gate._replace(centre=question.gate.centre + question.gate.slope * mean)
+        questions[t] = Question(terms, gate, sums_of(terms))
+    return PointedTree(tuple(questions), solution.leaves)
 
 
 def node_answers(gates: FloatArray, leaves: FloatArray) -> list[FloatArray]:
@@ -136,12 +142,16 @@ def node_answers(gates: FloatArray, leaves: FloatArray) -> list[FloatArray]:
 
 
 def refitted_leaves(
-    gates: FloatArray, leaves: FloatArray, shares: FloatArray, weights: FloatArray
+    gates: FloatArray,
+    leaves: FloatArray,
+    shares: FloatArray,
+    weights: FloatArray,
+    prior_rows: float,
 ) -> FloatArray:
     """Class shares of the leaves after ``EM_STEPS`` steps of expectation maximisation."""
     reach = node_reach(gates, 1.0 - gates)[len(gates) :]
     expected = shares * weights[:, None]
-    prior = PRIOR_ROWS * expected.sum(axis=0) / expected.sum()
+    prior = prior_rows * expected.sum(axis=0) / expected.sum()
     for _ in range(EM_STEPS):
         says = reach.T @ leaves.T
         counts = leaves * ((expected / np.maximum(says, 1e-12)).T @ reach.T)

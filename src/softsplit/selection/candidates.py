@@ -22,7 +22,7 @@ import numpy as np
 from softsplit.formulations import ChoiceRules
 from softsplit.selection.cross_validation import FIRST_FOLDS, FoldTrainer
 from softsplit.selection.fold_paths import nearest_strength
-from softsplit.selection.scoreboard import PRICES, Candidate, Scoreboard
+from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
 from softsplit.training.observer import JudgedCandidate, Observer
 from softsplit.tree.parameters import TreeParameters
 
@@ -44,6 +44,9 @@ SCREENED = 3
 """Strengths at which candidates are compared before the best of them get all the others; a grid of
 no more is compared as a whole."""
 
+
+DEAR = 0.01
+"""Held-out log-loss per row that points may cost beside weights before finer ones are tried."""
 
 READABLE_COLUMNS = 7
 """Features that a reader holds in mind (Miller 1956)."""
@@ -145,25 +148,33 @@ class CandidateSearch:
         return not board.close(numbers, levels)
 
     def _point(self) -> None:
-        """Judge trees of the chosen row in whole points, and of a sparser one if those are large.
+        """Judge trees of the chosen row in whole points, finer points where those cost too much,
+        and trees of a sparser row if those are large.
 
         Large are trees of more than ``READABLE_COLUMNS`` features, or with questions of more terms
         than are read at a glance.
         """
-        for selection in (self.selection, "sparse"):
-            key = self.board.traded(selection)
-            seen = (key[0]._replace(points=True), key[1]) in self.board.folds
-            if seen or self.trainer.run.budget.exhausted:
-                return
-            self.observer.working("judging trees in whole points", len(self.board.folds[key]))
-            self.trainer.judge_points(key, self.board)
-            large = [
-                key for key in self.board.pointed()
-                if self.board.mean(key, "n_features") > READABLE_COLUMNS
-                or np.rint(self.board.mean(key, "long_terms")) > 0
-            ]  # fmt: skip
-            if not large or self.selection == "best":
-                return
+        board, form = self.board, self.trainer.settings.points
+        key = board.traded(self.selection)
+        own = self._pointed(key, form)
+        if own is None or form == "fine":
+            return
+        if self.selection == "best" or board.worth(key) - board.worth(own) > DEAR:
+            self._pointed(key, "fine")
+        large = board.mean(own, "n_features") > READABLE_COLUMNS
+        large |= bool(np.rint(board.mean(own, "long_terms")) > 0)
+        sparse = board.traded("sparse")
+        if large and sparse != key and self.selection != "best":
+            self._pointed(sparse, form)
+
+    def _pointed(self, key: Key, form: bool | str) -> Key | None:
+        """Judge the trees of a row in points; None where the time does not last for it."""
+        if self.trainer.run.budget.exhausted:
+            return None
+        self.observer.working("judging trees in whole points", len(self.board.folds[key]))
+        self.trainer.judge_points(key, self.board, form)
+        own = key[0]._replace(points=form), key[1]
+        return own if own in self.board.folds else None
 
     def _leaders(self, count: int) -> list[Candidate]:
         return self.board.leaders(count, PRICES[self.selection])

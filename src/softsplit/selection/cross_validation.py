@@ -312,8 +312,10 @@ class FoldTrainer:
         each = (time.perf_counter() - began) / max(len(scores), 1)
         return [score._replace(seconds=each) for score in scores]
 
-    def judge_points(self, key: Key, board: Scoreboard) -> None:
+    def judge_points(self, key: Key, board: Scoreboard, form: bool | str) -> None:
         """Add the trees of a row in whole points to the board, those of all folds or none.
+
+        ``form`` is that of the parameter ``points``.
 
         Where folds are made several times, those of the first time are enough.
         """
@@ -324,21 +326,24 @@ class FoldTrainer:
         scores: dict[int, FoldScore] = {}
 
         def judge(fold: int) -> None:
-            scores[fold] = self._in_points(candidate, fold, folds[fold])
+            scores[fold] = self._in_points(candidate, fold, folds[fold], form)
             self.observer.part_ended()
 
         workers = self.run.workers(len(self.rows.labels), len(folds))
         with self.run.budget.interruptible():
             in_threads(judge, sorted(folds), workers, self.run.budget.stop)
         if len(scores) == len(folds):
-            board.folds[candidate._replace(points=True), fraction] = scores
+            board.folds[candidate._replace(points=form), fraction] = scores
 
-    def _in_points(self, candidate: Candidate, fold: int, score: FoldScore) -> FoldScore:
+    def _in_points(
+        self, candidate: Candidate, fold: int, score: FoldScore, form: bool | str
+    ) -> FoldScore:
         """Return the score of the tree of a fold in whole points; as it is where it has none."""
         began = time.perf_counter()
         prepared, tested = self._on_fold(candidate.family, fold, once=True)
         coding = self.coding if prepared.coding is None else prepared.coding
-        whole = with_ridge(replace(prepared, coding=coding), candidate)
+        settings = replace(prepared.settings, points=form)
+        whole = with_ridge(replace(prepared, coding=coding, settings=settings), candidate)
         parts = pointed_parts(whole, score.tree, 1, self.run.budget.is_over)
         if parts is None:
             return score

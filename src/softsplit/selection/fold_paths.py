@@ -139,6 +139,7 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
         penalty=candidate.penalty,
         loss=candidate.loss,
         ridge=candidate.ridge,
+        points=candidate.points or settings.points,
     )
 
 

@@ -15,7 +15,7 @@ that. The selections are points on this one trade
 tolerance in standard errors is so large for few rows that anything passes, and so small for many
 that nothing does. A term beyond the first four of a question (``ChoiceRules.readable_terms``)
 counts as one more feature: a second question is easier to read than ten more terms. Of trees in
-whole points the smallest is taken that is no more than one standard error worse than the best.
+whole points the one with the lowest sum is taken where a feature costs ``LOOKED_UP`` times as much.
 
 Where folds have one score each, of any scale, the sparsest row is taken that is no more than some
 standard errors worse than the best (``ERRORS``). There are two such errors, and a row must be
@@ -46,6 +46,9 @@ from softsplit.tree.parameters import TreeParameters
 PRICES = {"best": 0.0, "default": 0.0025, "one_se": 0.005, "sparse": 0.008}
 """What a feature costs in the choice, as a part of the log-loss without features, by selection."""
 
+LOOKED_UP = 3.0
+"""Times its price that a feature costs in points: a person looks each of them up."""
+
 ERRORS = {"best": 0.0, "default": 1.0, "one_se": 1.0, "sparse": 2.0}
 """Standard errors over folds by which a sparser tree may be worse, by selection."""
 
@@ -65,7 +68,7 @@ class Candidate(NamedTuple):
     loss: Any = "cost"
     ridge: float = 0.0
     teacher: float = 0.0
-    points: bool = False
+    points: bool | str = False
 
     @property
     def family(self) -> Candidate:
@@ -83,6 +86,8 @@ class Candidate(NamedTuple):
         parameters = {name: getattr(self, name) for name in names}
         if self.formulation.tunes_ridge:
             parameters["ridge"] = self.ridge
+        if self.points == "fine":
+            parameters["points"] = self.points
         strengths = {"local_strength": local, "global_strength": global_}
         return parameters | strengths
 
@@ -221,19 +226,10 @@ class Scoreboard:
         return (-round(self.net(key, price), 12), *self._sparsity(key))
 
     def chosen(self, selection: str) -> Key:
-        """Return the smallest tree in points close to the best of them, else the ``traded`` row."""
+        """Return the row of the trade, of trees in points if there are any."""
         pointed = self.pointed()
-        if not pointed:
-            return self.traded(selection)
-        best = self.best(pointed)
-        near = [k for k in pointed if self.close(k, best) and self._right_as_often(k, best)]
-        return min(near, key=self.size)
-
-    def _right_as_often(self, key: Key, best: Key) -> bool:
-        """Whether the mean score is lower by no more than its standard error over the folds."""
-        differences = _numbers(self.values(best, "score") - self.values(key, "score"))
-        mean, error = mean_and_error(differences, np.ones(len(differences)))
-        return len(differences) < 2 or bool(mean <= error + 1e-12)
+        price = LOOKED_UP * PRICES[selection]
+        return self.best(pointed, price) if pointed else self.traded(selection)
 
     def traded(self, selection: str) -> Key:
         """Return the row of the trade; of scored folds, the sparsest row close to the best."""

@@ -37,6 +37,13 @@ def one_among(words: Sequence[str]) -> Callable[[str, Any], str]:
     return lambda name, value: one_of(name, value, words)
 
 
+def points_form(name: str, value: Any) -> bool | str:
+    """Whether questions are whole points, or "fine"."""
+    if isinstance(value, str):
+        return one_of(name, value, ("fine",))
+    return truth(name, value)
+
+
 def run_count(name: str, value: Any) -> int:
     """Runs that are planned before the first of them starts."""
     return positive_integer(name, value, MOST_RUNS)

@@ -18,6 +18,7 @@ from softsplit.settings.checks import (
     job_count,
     knot_count,
     one_among,
+    points_form,
     run_count,
     truth,
 )
@@ -58,9 +59,11 @@ class ProblemParameters:
         leaf, so that the tree can be followed by hand; questions and probabilities are rounded to
         the digits that are printed. "mixture": the most probable class, over all leaves. "auto" is
         "walk" with loss "log", and "mixture", the rule of the paper, with loss "cost".
-    points : bool, default=True
+    points : bool or "fine", default=True
         Whether the questions of a tree by likelihood are whole points, which a person adds up by
         hand: points for ranges of a number or for levels, found on the likelihood after training.
+        "fine" keeps more terms and slopes, as near to the weights as whole points get; the choice
+        by cross-validation takes it where short tables cost more on held-out rows.
         Where points would miss a requirement on rates, or be right on clearly fewer rows under it,
         the questions keep their weights.
         Otherwise, under requirements on rates and monotone effects, and where ``decision`` is
@@ -124,7 +127,7 @@ class ProblemParameters:
         flag="--cost",
     )
     decision: str = "auto"
-    points: bool = parameter(True, check=truth)
+    points: bool | str = parameter(True, check=points_form)
     sharpness: float = 5.0
     exponent: float = 0.5
     offset: float = 1e-5

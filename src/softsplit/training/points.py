@@ -4,8 +4,8 @@
 2. The search (``softsplit.points.tree``) among the variables of the tree, or all of a narrow table.
 3. A tree whose columns are the look-ups: weight slope / steepness for each, a gate for each
    question (``PointedParts``).
-4. Its walk, with whole thresholds, without questions and terms that decide nothing; without such a
-   question the others are searched again.
+4. Its walk, with whole thresholds, without questions and terms that decide nothing; without these
+   the others are searched again.
 5. The same tree on the columns of a coding of all variables (``on_all_columns``).
 """
 
@@ -19,8 +19,9 @@ import numpy as np
 from softsplit.fitted.monotone import order_directions
 from softsplit.fitted.walk import Arriving
 from softsplit.points.cells import CellColumn, cells_of
-from softsplit.points.question import DEFAULTS, Effect, SearchOptions
-from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, pointed
+from softsplit.points.question import DEFAULTS, FINE, Effect, SearchOptions
+from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, pointed, without_terms
+from softsplit.problem.size_limits import NO_LIMITS
 from softsplit.training.pointed_parts import PointedParts, decoded
 from softsplit.training.pointed_walk import decisive_walk, shorter_tree
 from softsplit.training.preparation import Prepared
@@ -50,8 +51,23 @@ def in_points(
 ) -> PointedParts | None:
     """Return a tree in whole points; None if it asks no question, or none that is allowed.
 
-    ``rounds`` are those of the search, which ends where ``stop`` says so.
+    ``rounds`` are those of the search, which ends where ``stop`` says so. Limits of size that the
+    tree meets without them change nothing: they narrow the search only where its result is too
+    large.
     """
+    problem = prepared.problem
+    if problem.limits and prepared.rules is None:
+        free = replace(prepared, problem=replace(problem, limits=NO_LIMITS))
+        parts = _searched(free, tree, rounds, stop)
+        if parts is None or allowed(prepared, parts, parts.parameters):
+            return parts
+    return _searched(prepared, tree, rounds, stop)
+
+
+def _searched(
+    prepared: Prepared, tree: TreeParameters, rounds: int, stop: Callable[[], bool]
+) -> PointedParts | None:
+    """As ``in_points``, within the limits from the start."""
     coding = prepared.coding
     if coding is None:
         middles = [
@@ -93,27 +109,34 @@ def in_points(
         parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
         more = _idle(prepared, parts, rows)
         if not more:
-            parts = parts if prepared.rules else _trimmed(prepared, parts, rows, stop)
+            dropped = [] if prepared.rules else _idle_terms(prepared, parts, rows, stop)
+            if dropped:  # what is left takes their part over
+                shorter = without_terms(solution, [(places[i], t) for i, t in dropped])
+                closed = replace(options, closed=True)
+                solution = pointed(*given[:5], closed, given[6], 1, shorter, idle, stop)
+                parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
             return parts if allowed(prepared, parts, parts.parameters) else None
         idle |= more
         solution = pointed(*given, 1, solution, idle, stop)
     return None
 
 
-def _trimmed(
+def _idle_terms(
     prepared: Prepared, parts: PointedParts, rows: Arriving, stop: Callable[[], bool]
-) -> PointedParts:
-    """Return the tree without terms that decide nothing, one after the other."""
+) -> list[tuple[int, int]]:
+    """The terms that decide nothing, one after the other: (variable, question) each."""
     gains, steepness = np.eye(len(prepared.classes)), prepared.problem.steepness
-    rows = parts.values(prepared.scaling, rows)
+    rows, dropped = parts.values(prepared.scaling, rows), list[tuple[int, int]]()
     while not stop():
         walk = decisive_walk(parts, rows, steepness, gains)[1]
         tree = shorter_tree(parts.parameters, walk, rows, steepness)
         if tree is None:
             break
+        gone = np.argwhere((parts.parameters.weights != 0) & (tree.weights == 0))
+        dropped += [(parts.lookups[j][0], t) for j, t in gone.tolist()]
         rows = rows._replace(features=rows.features[np.any(tree.weights, axis=1)])
         parts = parts.shortened(tree).under(prepared.monotone)
-    return parts
+    return dropped
 
 
 def _idle(prepared: Prepared, parts: PointedParts, rows: Arriving) -> set[int]:
@@ -125,13 +148,14 @@ def _idle(prepared: Prepared, parts: PointedParts, rows: Arriving) -> set[int]:
 
 
 def _options(prepared: Prepared, longest: int) -> SearchOptions:
-    """The ridge of training, and look-ups of a question: no more than are allowed, and than the
-    ``longest`` question of the soft tree has, if those are many."""
-    problem, prices = prepared.problem, DEFAULTS.prices
+    """How questions are searched: look-ups no more than are allowed, and than the ``longest``
+    question of the soft tree has, if those are many."""
+    options = FINE if prepared.settings.points == "fine" else DEFAULTS
+    problem, prices = prepared.problem, options.prices
     most = max(prices.most_terms, longest)
     most = min(problem.limits.terms or most, most)
-    ridge = problem.ridge / problem.row_unit
-    return replace(DEFAULTS, ridge=ridge, prices=prices._replace(most_terms=most))
+    ridge = options.shrinkage * problem.ridge / problem.row_unit
+    return replace(options, ridge=ridge, prices=prices._replace(most_terms=most))
 
 
 def _directions(
