@@ -206,6 +206,34 @@ def test_monotone_effects_are_proved_of_the_printed_formulas(seed):
         assert np.all(np.diff(tree.predict(grid)) >= -1e-9)
 
 
+@pytest.mark.slow
+def test_monotone_effects_hold_on_a_hundred_random_problems():
+    """100,000 pairs of rows each, that differ in one monotone column; not one contradiction."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        width = int(rng.integers(2, 6))
+        X = pd.DataFrame(rng.normal(size=(200, width)), columns=list("abcdef")[:width])
+        waves = np.sin(X * rng.uniform(0.5, 3.0, width)) @ rng.normal(size=width)
+        y = waves + 2.0 * (X["a"] > 0) * X.iloc[:, -1] + rng.normal(0, 0.3, 200)
+        loss = ("squared", "huber", "absolute", "gamma")[seed % 4]
+        signs = dict(zip(X, rng.choice(["+", "-"], width - 1), strict=False))
+        tree = SoftTreeRegressor(monotone=signs, loss=loss, strength=0.7, random_state=seed)
+        tree.fit(X, np.exp(y) if loss == "gamma" else y)
+        text = export_text(tree)
+        assert text.count("(proved for all inputs)") == len(signs), (seed, text)
+        low = 2.0 * rng.normal(size=(100_000, width))
+        high = low.copy()
+        places, sizes = rng.integers(len(signs), size=len(low)), rng.exponential(1.0, len(low))
+        direction = np.array([1.0 if sign == "+" else -1.0 for sign in signs.values()])
+        high[np.arange(len(low)), places] += sizes * direction[places]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            before, after = (
+                tree.predict(pd.DataFrame(rows, columns=X.columns)) for rows in (low, high)
+            )
+        assert np.all(after >= before - 1e-9 * np.abs(before)), seed
+
+
 @pytest.mark.parametrize("kind", [SoftTreeRegressor, SoftTreeRegressorCV])
 def test_a_time_limit_leaves_a_tree(kind):
     X, y = charges()

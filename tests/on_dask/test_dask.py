@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from softsplit import SoftTreeClassifier, load_model
+from softsplit import SoftTreeClassifier, SoftTreeRegressor, load_model
 from softsplit.cli import app
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import LOGARITHM
@@ -343,3 +343,12 @@ def test_the_command_line_takes_files_by_a_pattern(tmp_path, monkeypatch):
     ]:
         result = invoke(*arguments)
         assert result.exit_code == 2 and said in result.stderr, result.output
+
+
+@pytest.mark.parametrize("kind", [SoftTreeClassifier, SoftTreeRegressor])
+def test_estimators_in_memory_refuse_collections(kind):
+    X, y = pd.DataFrame({"a": np.arange(40.0)}), pd.Series(np.arange(40) % 2)
+    with pytest.raises(TypeError, match="X is a DataFrame of Dask; give X.compute()"):
+        kind().fit(dd.from_pandas(X, npartitions=2), y)
+    with pytest.raises(TypeError, match="y is a Series of Dask; give y.compute()"):
+        kind().fit(X, dd.from_pandas(y, npartitions=2))

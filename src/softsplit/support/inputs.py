@@ -63,7 +63,13 @@ def refuse_masked(name: str, values: Any, of: str = "row") -> None:
     """Masked entries, in whose place numpy would take whatever is stored below the mask.
 
     An array without any is taken as it is. ``of`` is what a single line of values is counted by.
+    Collections of Dask, whose values are elsewhere, are refused here too.
     """
+    if hasattr(values, "__dask_graph__"):
+        raise TypeError(
+            f"{name} is a {type(values).__name__} of Dask; give {name}.compute(), or train trees "
+            "for classes by DaskSoftTreeClassifier."
+        )
     place: tuple[int, ...] | None = None
     if isinstance(values, list | tuple):  # of rows or of single values
         place = next(((i,) for i, row in enumerate(values) if _has_mask(row)), None)
