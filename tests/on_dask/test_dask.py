@@ -348,7 +348,7 @@ def test_the_command_line_takes_files_by_a_pattern(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", [SoftTreeClassifier, SoftTreeRegressor])
 def test_estimators_in_memory_refuse_collections(kind):
     X, y = pd.DataFrame({"a": np.arange(40.0)}), pd.Series(np.arange(40) % 2)
-    with pytest.raises(TypeError, match="X is a DataFrame of Dask; give X.compute()"):
+    with pytest.raises(TypeError, match=r"X is a DataFrame of Dask; give X\.compute"):
         kind().fit(dd.from_pandas(X, npartitions=2), y)
-    with pytest.raises(TypeError, match="y is a Series of Dask; give y.compute()"):
+    with pytest.raises(TypeError, match=r"y is a Series of Dask; give y\.compute"):
         kind().fit(X, dd.from_pandas(y, npartitions=2))

@@ -47,6 +47,9 @@ WEAK_STRENGTHS = (0.16, 0.23, 0.33, 0.48)
 """Further ones under a log link. A variable with one slope costs five times as much, so that 0.2
 is the information criterion of Akaike."""
 
+LOW_STRENGTHS, LOW_ROWS = (0.05, 0.1, 0.2, 0.35, 0.5), 200
+"""Further ones for fewer rows: with their strong ridge many small slopes may be best."""
+
 USUAL_STRENGTH = 0.002
 """Of informative rows: a price up to this many times their number, and at least 0.25, is no
 stronger than the prices of columns ask for."""
@@ -189,7 +192,10 @@ def compare(
     """
     folds = folds_of(rows, places, settings, seed)
     informative = min(family.informative(rows.targets.values[train]) for train, _ in folds)
-    depths, strengths = depths_of(settings, informative), strengths_of(settings, family)
+    depths, strengths = (
+        depths_of(settings, informative),
+        strengths_of(settings, family, rows.n_rows),
+    )
     prepared = [
         _Fold(rows, family, fold, settings, max(depths), [seed, k]) for k, fold in enumerate(folds)
     ]
@@ -308,11 +314,13 @@ class Scale(NamedTuple):
         return share
 
 
-def strengths_of(settings: NumberSettings, family: LeafFamily) -> tuple[float, ...]:
+def strengths_of(settings: NumberSettings, family: LeafFamily, n_rows: int) -> tuple[float, ...]:
     """Return the prices of a coefficient that are compared."""
     if settings.strength is not None:
         return (settings.strength,)
-    return WEAK_STRENGTHS + STRENGTHS if family.log_link else STRENGTHS
+    if family.log_link:
+        return WEAK_STRENGTHS + STRENGTHS
+    return LOW_STRENGTHS + STRENGTHS if n_rows < LOW_ROWS else STRENGTHS
 
 
 def depths_of(settings: NumberSettings, n_rows: float) -> list[int]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.targets import Numbers
-from softsplit.solvers.expected_deviance.problem import NumberProblem, SoftTree
+from softsplit.solvers.expected_deviance.problem import NumberProblem, Ridges, SoftTree
 from softsplit.support.arrays import FloatArray
 from softsplit.support.bent_rows import hashes
 from softsplit.tree.leaf_families import LeafFamily
@@ -166,9 +166,11 @@ class Frame:
 
     def problem(self, rows: NumberRows, threads: int = 1) -> NumberProblem:
         """Return the problem of some rows."""
+        targets = self.targets(rows.targets)
+        ridges = Ridges() if self.family.log_link else Ridges.of(targets.totals.sum())
         return NumberProblem(
-            self.lines(rows.X), self.targets(rows.targets), self.family, self.groups, self.prices,
-            self.signs, threads=threads,
+            self.lines(rows.X), targets, self.family, self.groups, self.prices, self.signs, ridges,
+            threads,
         )  # fmt: skip
 
     def problem_of_columns(

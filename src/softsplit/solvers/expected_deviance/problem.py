@@ -18,7 +18,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,21 @@ BRANCH_SIZE, VARIABLE_SIZE = 2.0, 4.0
 """Sizes of a branch and of a variable, in units of a coefficient."""
 
 
+FEW_ROWS = 110
+"""Fewer rows than this have a stronger ridge of leaf slopes, by the square of what is missing."""
+
+
 @dataclass(frozen=True)
 class Ridges:
     """Ridges of gates and of leaf slopes, for standardised columns and log-likelihoods."""
 
     gates: float = 0.3
     leaves: float = 2.0
+
+    @classmethod
+    def of(cls, n_rows: float) -> Self:
+        """Return the ridges for so many rows."""
+        return cls(leaves=cls.leaves * max(1.0, FEW_ROWS / n_rows) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
