@@ -16,7 +16,7 @@ from softsplit.solvers.expected_deviance.problem import (
     scores_of,
 )
 from softsplit.solvers.expected_deviance.removal import Pruning, without_idle
-from softsplit.solvers.expected_deviance.starts import RULES, questions, with_leaves, working
+from softsplit.solvers.expected_deviance.starts import RULES, Starts, with_leaves
 from softsplit.tree.leaf_families import FAMILIES
 from softsplit.tree.routing import leaf_probabilities
 
@@ -38,9 +38,8 @@ def problem_of(name="squared", n_rows=90, n_columns=3, seed=0):
 
 
 def tree_of(problem, depth=2, seed=0, rule="curvature"):
-    given = working(problem)
-    gates = questions(given, depth, rule, np.random.default_rng(seed))
-    return with_leaves(problem, given, gates)
+    starts = Starts(problem, np.random.default_rng(seed))
+    return with_leaves(problem, starts.given, starts.questions(rule, depth))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

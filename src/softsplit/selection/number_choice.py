@@ -47,15 +47,16 @@ WEAK_STRENGTHS = (0.16, 0.23, 0.33, 0.48)
 """Further ones under a log link. A variable with one slope costs five times as much, so that 0.2
 is the information criterion of Akaike."""
 
-LOW_STRENGTHS, LOW_ROWS = (0.05, 0.1, 0.2, 0.35, 0.5), 200
-"""Further ones for fewer rows: with their strong ridge many small slopes may be best."""
+LOW_ROWS, LOW_STRENGTHS, LOW_ROUNDS = 200, (0.05, 0.1, 0.2, 0.35, 0.5), 3
+"""Fewer rows than this have further prices, as with their strong ridge many small slopes may be
+best, and are cut into folds so many times, as one error has much noise."""
 
 USUAL_STRENGTH = 0.002
 """Of informative rows: a price up to this many times their number, and at least 0.25, is no
 stronger than the prices of columns ask for."""
 
-ROWS_OF_DEPTH = (0, 60, 120, 400)
-"""Fewest informative rows for which trees of a depth are compared by default."""
+ROWS_OF_DEPTH, ROWS_OF_RATES = (0, 0, 120, 400), (0, 60, 120, 400)
+"""Fewest informative rows for which trees of a depth are compared by default; under a log link."""
 
 SHARE_STEPS = 8
 """Newton steps to the share of the effects that fits held-out rows best."""
@@ -193,7 +194,7 @@ def compare(
     folds = folds_of(rows, places, settings, seed)
     informative = min(family.informative(rows.targets.values[train]) for train, _ in folds)
     depths, strengths = (
-        depths_of(settings, informative),
+        depths_of(settings, informative, ROWS_OF_RATES if family.log_link else ROWS_OF_DEPTH),
         strengths_of(settings, family, rows.n_rows),
     )
     prepared = [
@@ -323,11 +324,13 @@ def strengths_of(settings: NumberSettings, family: LeafFamily, n_rows: int) -> t
     return LOW_STRENGTHS + STRENGTHS if n_rows < LOW_ROWS else STRENGTHS
 
 
-def depths_of(settings: NumberSettings, n_rows: float) -> list[int]:
+def depths_of(
+    settings: NumberSettings, n_rows: float, rows_of_depth: tuple[int, ...] = ROWS_OF_DEPTH
+) -> list[int]:
     """Return the depths that are compared."""
     if settings.depth is not None:
         return [settings.depth]
-    most = max(depth for depth, least in enumerate(ROWS_OF_DEPTH) if n_rows >= least)
+    most = max(depth for depth, least in enumerate(rows_of_depth) if n_rows >= least)
     if settings.max_leaves is not None:
         most = min(most, int(np.ceil(np.log2(max(settings.max_leaves, 1)))))
     return list(range(most + 1))
@@ -349,10 +352,12 @@ def folds_of(
     if n_folds < 2:
         raise ValueError("a cross-validation needs at least two distinct rows.")
     generator = np.random.default_rng([seed, n_folds])
-    order = some[np.argsort(rows.targets.values[some], kind="stable")]
-    fold = np.concatenate([generator.permutation(n_folds) for _ in range(0, len(order), n_folds)])
-    fold = fold[: len(order)]
-    return [(np.sort(order[fold != k]), np.sort(order[fold == k])) for k in range(n_folds)]
+    order, folds = some[np.argsort(rows.targets.values[some], kind="stable")], []
+    for _ in range(LOW_ROUNDS if len(some) < LOW_ROWS else 1):
+        strata = range(0, len(order), n_folds)
+        fold = np.concatenate([generator.permutation(n_folds) for _ in strata])[: len(order)]
+        folds += [(np.sort(order[fold != k]), np.sort(order[fold == k])) for k in range(n_folds)]
+    return folds
 
 
 class _Fold:
@@ -371,11 +376,11 @@ class _Fold:
         self.frame, self.settings = Frame.of(train, family), settings
         self.problem = self.frame.problem(train)
         self.lines, self.targets = self.frame.lines(test.X), self.frame.targets(test.targets)
-        self.depth, self.seed = depth, seed
+        self.seed = seed
 
     @cached_property
     def starts(self) -> Starts:
-        return Starts(self.problem, self.depth, np.random.default_rng(self.seed))
+        return Starts(self.problem, np.random.default_rng(self.seed))
 
     def judged(
         self, depth: int, strengths: tuple[float, ...], budget: Budget

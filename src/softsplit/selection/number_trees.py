@@ -195,7 +195,7 @@ def _trained(
     part = rows.part(drawn(rows, PATH_ROWS, seed))
     frame = Frame.of(part, family)
     problem = frame.problem(part, settings.threads)
-    starts = Starts(problem, depth, np.random.default_rng(seed))
+    starts = Starts(problem, np.random.default_rng(seed))
     path = elimination_path(starts, depth, limits_of(settings), budget)
     tree = best_point(path, strength).tree
     columns = np.arange(problem.n_columns)

@@ -33,6 +33,9 @@ CUTS = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6)
 STEEPNESS = 3.0
 """Score at a deviation of the cut column, or of a direction, from the cut."""
 
+CUT_COLUMNS = 30
+"""Most columns of the regressions that a cut is judged by."""
+
 START_ROWS = 2_000
 """Most rows from which questions are found."""
 
@@ -79,44 +82,44 @@ def working(problem: NumberProblem) -> Working:
 
 
 class Starts:
-    """The questions of each rule, found once for the deepest trees; shallower ones have the first.
+    """The questions of each rule, found level by level when a race asks for them.
 
     Attributes
     ----------
     problem : NumberProblem
     given : Working
         Of at most START_ROWS of its rows.
-    gates : list of arrays (n_branches, n_columns + 1)
-        Of each rule.
+    gates : dict of lists of arrays (n_columns + 1,)
+        Of each rule, with ``reach``, the weights of rows at every node that is known.
     """
 
-    def __init__(self, problem: NumberProblem, depth: int, generator: np.random.Generator) -> None:
+    def __init__(self, problem: NumberProblem, generator: np.random.Generator) -> None:
         n_rows = problem.lines.shape[1]
         part = problem
         if n_rows > START_ROWS:
             part = problem.part(np.sort(generator.permutation(n_rows)[:START_ROWS]))
         self.problem, self.given = problem, working(part)
-        rules = RULES if depth and len(self.given.gated) else ()
-        self.gates = [questions(self.given, depth, rule, generator) for rule in rules]
+        rules = RULES if len(self.given.gated) else ()
+        self.generators = dict(zip(rules, generator.spawn(len(rules)), strict=True))
+        self.gates: dict[str, list[FloatArray]] = {rule: [] for rule in rules}
+        self.reach = {rule: [self.given.weight] for rule in rules}
+
+    def questions(self, rule: str, depth: int) -> FloatArray:
+        """Return gates that follow a rule, each from the rows that reach it."""
+        gates, reach = self.gates[rule], self.reach[rule]
+        for t in range(len(gates), 2**depth - 1):
+            gates.append(gate(self.given, reach[t], rule, self.generators[rule]))
+            left = _gate(self.given, gates[t])
+            reach += [reach[t] * left, reach[t] * (1.0 - left)]
+        return np.reshape(gates[: 2**depth - 1], (2**depth - 1, -1))
 
     def race(self, depth: int, budget: Budget | None = None) -> list[Descended]:
         """Return the starts of a depth after some steps of a descent, the best first."""
-        gates = [gates[: 2**depth - 1] for gates in self.gates] if depth else []
-        trees = [with_leaves(self.problem, self.given, some) for some in gates]
-        trees = trees or [with_leaves(self.problem, self.given, np.zeros((0, 0)))]
+        every = [self.questions(rule, depth) for rule in self.gates] if depth else []
+        every = every or [np.zeros((0, 0))]
+        trees = [with_leaves(self.problem, self.given, gates) for gates in every]
         ends = [descend(self.problem, tree, RACE_STEPS, budget=budget) for tree in trees]
         return sorted(ends, key=lambda end: end.value)
-
-
-def questions(given: Working, depth: int, rule: str, generator: np.random.Generator) -> FloatArray:
-    """Return gates that follow a rule, level by level, each from the rows that reach it."""
-    n = 2**depth - 1
-    gates, reach = np.zeros((n, given.columns.shape[1])), {0: given.weight}
-    for t in range(n):
-        gates[t] = gate(given, reach[t], rule, generator)
-        left = _gate(given, gates[t])
-        reach[2 * t + 1], reach[2 * t + 2] = reach[t] * left, reach[t] * (1.0 - left)
-    return gates
 
 
 def _gate(given: Working, question: FloatArray) -> FloatArray:
@@ -174,9 +177,19 @@ def gate(
 
 
 def axis_cuts(given: Working, weight: FloatArray) -> Iterator[tuple[float, int, float, float]]:
-    """Yield the deviance that is left, the column, its best cut and the scale of the column."""
+    """Yield the deviance that is left, the column, its best cut and the scale of the column.
+
+    The two regressions are on at most CUT_COLUMNS columns, those with the largest coefficients in
+    the regression of all rows, and a constant.
+    """
     total, pull, square = given.moments(weight)
-    weighted = given.columns * weight[:, None]
+    held = np.arange(len(pull))
+    if len(pull) > CUT_COLUMNS + 1:
+        sizes = np.abs(np.linalg.solve(total + given.ridge, pull)[:-1])
+        held = np.append(np.sort(np.argsort(-sizes, kind="stable")[:CUT_COLUMNS]), len(pull) - 1)
+    columns, ridge = given.columns[:, held], given.ridge[np.ix_(held, held)]
+    total, pull = total[np.ix_(held, held)], pull[held]
+    weighted = columns * weight[:, None]
     for j in given.gated.tolist():
         column = given.columns[:, j]
         order = given.orders[:, j]
@@ -194,11 +207,11 @@ def axis_cuts(given: Working, weight: FloatArray) -> Iterator[tuple[float, int, 
         for k in range(len(cuts)):
             some = cell == k
             here = weighted[some]
-            squares.append(here.T @ given.columns[some])
+            squares.append(here.T @ columns[some])
             pulls.append(here.T @ given.response[some])
             sizes.append(float(weight[some] @ given.response[some] ** 2))
         low, low_pull = np.cumsum(squares, axis=0), np.cumsum(pulls, axis=0)
-        both = np.concatenate([low, total - low]) + given.ridge
+        both = np.concatenate([low, total - low]) + ridge
         pulled = np.concatenate([low_pull, pull - low_pull])
         solved = np.linalg.solve(both, pulled[..., None])[..., 0]
         fitted = np.einsum("ij,ij->i", pulled, solved)
