@@ -13,7 +13,9 @@ standard errors.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from common import RESULTS, ROOT, Row, arguments, markdown, rows_of, write_page
 from pmlb import SHOWN
@@ -26,6 +28,14 @@ README = (("default",), ("logistic",), ("cart",), ("ebm-pairs", "ebm"), ("boosti
 
 MOSTLY = 0.9
 """Share of the tables on which a method has to end to be compared on the common ones."""
+
+DRAWN = {
+    "default": "softsplit", "best": 'softsplit, "best"', "cart": "CART", "figs": "FIGS",
+    "logistic": "L1 logistic regression", "hstree": "hierarchical shrinkage",
+    "ebm": "EBM, no interactions", "ebm-pairs": "EBM", "boosting": "histogram boosting",
+    "forest": "random forest",
+}  # fmt: skip
+"""Names in the picture."""
 
 FIGURES = {
     "accuracy": (100.0, 1), "log_loss": (1.0, 3), "auc": (1.0, 3), "columns": (1.0, 1),
@@ -113,17 +123,16 @@ def plain(method: str) -> str:
 def loss(wide: pd.DataFrame, methods: list[str]) -> str:
     """The loss said aloud: which methods are more accurate or surer, and by how much."""
     said = []
-    for figure, sign in (("accuracy", 1), ("log_loss", -1)):
+    peers = [m for m in methods if "softsplit" not in SHOWN[m]]
+    for figure, sign, noun in (("accuracy", 1, "points of accuracy"), ("log_loss", -1, "log-loss")):
         unit, digits = FIGURES[figure]
-        gaps = {
-            m: sign * unit * (wide[figure][m] - wide[figure]["default"]).mean() for m in methods
-        }
-        ahead = [f"{plain(m)} by {g:.{digits}f}" for m, g in gaps.items()
-                 if round(g, digits) > 0]  # fmt: skip
-        noun = "points of accuracy" if figure == "accuracy" else "log-loss"
-        said.append(f"{noun}: {', '.join(ahead) or 'none'}")
-    ahead_in = "; in ".join(said)
-    return f"Means over {len(wide)} tables. **What you lose**: ahead of the default in {ahead_in}."
+        own = wide[figure]["default"]
+        gaps = {m: sign * unit * (wide[figure][m] - own).mean() for m in peers}
+        ahead = sorted((g, m) for m, g in gaps.items() if round(g, digits) > 0)[::-1]
+        told = ", ".join(f"{g:.{digits}f} to {plain(m)}" for g, m in ahead)
+        said.append(f"{noun}: {told or 'nothing to any of them'}")
+    lost = "; ".join(said)
+    return f"Means over {len(wide)} tables. **What you lose** against the others, {lost}."
 
 
 def draw(means: pd.DataFrame) -> None:
@@ -139,23 +148,39 @@ def draw(means: pd.DataFrame) -> None:
     for axis, name, label in zip(
         axes, ("accuracy", "log_loss"), ("accuracy, %", "log-loss"), strict=True
     ):
-        unit = FIGURES[name][0]
-        middle = unit * wide[name][methods].mean().median()
-        for method in methods:
-            at = (wide["lookups"][method].mean(), unit * wide[name][method].mean())
-            own = "softsplit" in SHOWN[method]
-            axis.plot(*at, "o" if own else "s", color="C0" if own else "C7", ms=8 if own else 6)
-            words = plain(method).replace("explainable boosting ", "")
-            place = {"xytext": (0, 7 if (at[1] >= middle) == (name == "accuracy") else -15)}
-            weight = "bold" if own else "normal"
-            axis.annotate(words, at, textcoords="offset points", ha="center", fontsize=8,
-                          fontweight=weight, **place)  # fmt: skip
-        axis.set(xscale="log", xlabel="values to look up for a row (mean)", ylabel=label)
+        x = wide["lookups"][methods].mean()
+        y = FIGURES[name][0] * wide[name][methods].mean()
+        axis.set(xscale="log", xlim=(x.min() / 3, x.max() * 3), ylabel=label)
+        axis.set_xlabel("values to look up for a row (mean)")
+        axis.xaxis.set_major_formatter("{x:g}")
+        room = 0.15 * (y.max() - y.min())
+        limits = y.min() - room, y.max() + room
+        axis.set_ylim(*(limits if name == "accuracy" else limits[::-1]))
         axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(0.2)
-    axes[1].invert_yaxis()
+        _label(axis, x, y, upwards=name == "accuracy")
     figure.suptitle(f"Better is up, easier to read is left ({len(wide)} tables)", fontsize=10)
     figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def _label(axis: Any, x: pd.Series, y: pd.Series, *, upwards: bool) -> None:
+    """Points with their names beside them; names one above the other keep a distance."""
+    low, high = sorted(axis.get_ylim())
+    middle, last = float(np.sqrt(x.min() * x.max())), -np.inf
+    for method in y.sort_values(ascending=upwards).index:
+        own, left = "softsplit" in SHOWN[method], x[method] < middle
+        part = (y[method] - low) / (high - low)
+        place = max(part if upwards else 1 - part, last + 0.055)
+        last = place
+        axis.plot(x[method], y[method], "o" if own else "s", color="C0" if own else "C7", ms=7)
+        text = (
+            x[method] * (1.25 if left else 0.8),
+            low + (high - low) * (place if upwards else 1 - place),
+        )
+        axis.annotate(
+            DRAWN[method], (x[method], y[method]), text, fontsize=8, va="center",
+            ha="left" if left else "right", fontweight="bold" if own else "normal",
+            arrowprops={"arrowstyle": "-", "color": "0.8", "lw": 0.6},
+        )  # fmt: skip
 
 
 def main() -> None:
