@@ -260,11 +260,13 @@ class Scale(NamedTuple):
     """Units of a comparison.
 
     ``family`` is that of the units of the table, ``featureless`` the mean deviance of a tree
-    without features, ``weight`` that of the held-out rows, ``price`` that of a size.
+    without features, ``weight`` that of the held-out rows, ``places`` which row each of these is,
+    and ``price`` that of a size.
     """
 
     family: LeafFamily
     weight: FloatArray
+    places: NDArray[np.intp]
     featureless: float
     price: float
 
@@ -277,14 +279,16 @@ class Scale(NamedTuple):
         settings: NumberSettings,
     ) -> Scale:
         tested = np.concatenate([test for _, test in folds])
-        part = rows.part(np.unique(tested))
+        distinct, places = np.unique(tested, return_inverse=True)
+        part = rows.part(distinct)
         frame, y, weight = Frame.of(part, family), part.targets.values, part.targets.totals
         family = frame.family.scaled(frame.unit)
         scores = part.targets.offset + family.start(y, weight, part.targets.offset)
         featureless = float(np.average(family.deviance(y, scores), weights=weight))
         n_train = float(np.mean([rows.targets.totals[train].sum() for train, _ in folds]))
         price = SELECTIONS[settings.selection] * min(1.0, 1000.0 * frame.row_unit / n_train)
-        return cls(family, rows.targets.totals[tested], max(featureless, 1e-300), price)
+        featureless = max(featureless, 1e-300)
+        return cls(family, rows.targets.totals[tested], places, featureless, price)
 
     def judged(self, depth: int, strength: float, folds: list[HeldOut]) -> JudgedSetting:
         """Return what a setting has reached."""
@@ -294,13 +298,14 @@ class Scale(NamedTuple):
         share = self.share(truth, constant, effects)
         deviance = self.family.deviance(truth, constant + share * effects) / self.featureless
         error = float(np.average(deviance, weights=self.weight))
+        of_rows = np.bincount(self.places, deviance) / np.bincount(self.places)
         columns, coefficients, leaves = np.mean([fold.size for fold in folds], axis=0).tolist()
         price = self.price * (COLUMN_PRICE * columns + COEFFICIENT_PRICE * coefficients)
         point = NumberPoint(
-            depth, strength, error, float(np.std(deviance)) / np.sqrt(len(deviance)), columns,
+            depth, strength, error, float(np.std(of_rows)) / np.sqrt(len(of_rows)), columns,
             coefficients, leaves, error + price, share,
         )  # fmt: skip
-        return JudgedSetting(point, deviance)
+        return JudgedSetting(point, of_rows)
 
     def share(self, truth: FloatArray, constant: FloatArray, effects: FloatArray) -> float:
         """Return the share of effects on the log of a mean that fits rows best; else 1."""
