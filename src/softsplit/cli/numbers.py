@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import typer
 
     from softsplit.data.files import Table
+    from softsplit.fitted.leaf_numbers import LeafNumbers
     from softsplit.support.arrays import FloatArray
 
 MANY_VALUES = 30
@@ -211,11 +212,7 @@ def report_numbers(
 
     ``classes`` are options for trees that predict classes, by their names.
     """
-    import numpy as np
-    import pandas as pd
-
     from softsplit.data.files import with_decimal_points
-    from softsplit.variables.contents import number_of, read, truth_of
 
     given = [name for name, value in classes.items() if value is not None]
     if given:
@@ -225,29 +222,41 @@ def report_numbers(
     if target not in frame.columns:
         named = "" if target is None else f", and the table has no column {shown(target)}"
         raise ValueError(f"the report needs the numbers of the rows{named}; name it with --target.")
-    leaves, rows = tree.tree_.numbers, frame.drop(columns=target)
-    numbers = read(frame[target], number_of)
+    rows, answers, exposure = _labelled(tree.tree_.numbers, frame, target)
+    with heartbeat(quiet, "making the report"):
+        page = late("softsplit.report.anywhere", "report")(
+            tree, rows, answers, out, name=table.name, exposure=exposure
+        )
+    figures: dict[str, float] = page.data.figures
+    return figures
+
+
+def _labelled(
+    leaves: LeafNumbers, frame: pd.DataFrame, target: str
+) -> tuple[pd.DataFrame, Any, FloatArray | None]:
+    """Return the rows whose target is known, their targets as for ``fit``, and exposures."""
+    import numpy as np
+    import pandas as pd
+
+    from softsplit.variables.contents import number_of, read, truth_of
+
+    rows, numbers = frame.drop(columns=target), read(frame[target], number_of)
     if numbers is None and leaves.baseline is not None:
         numbers = read(frame[target], truth_of)
     if numbers is None:
         raise ValueError(f"{shown(target)} does not hold numbers; name the target with --target.")
-    known, answers, more = ~np.isnan(numbers), pd.Series(numbers), {}
-    if leaves.totals is not None:
-        what = "exposure" if leaves.baseline is None else "times"
-        if leaves.per is None:
-            raise ValueError(f"the tree knows no name of its {what}; make the report in Python.")
-        apart = Asked("number", None, leaves.per).column_apart(frame)
-        known, rows = known & ~np.isnan(apart), rows.drop(columns=leaves.per)
-        if leaves.baseline is None:
-            more = {"exposure": apart[known]}
-        else:
-            answers = pd.DataFrame({leaves.per: apart, target: numbers})
-    with heartbeat(quiet, "making the report"):
-        page = late("softsplit.report.anywhere", "report")(
-            tree, rows[known], answers[known], out, name=table.name, **more
-        )
-    figures: dict[str, float] = page.data.figures
-    return figures
+    known = ~np.isnan(numbers)
+    if leaves.totals is None:
+        return rows[known], numbers[known], None
+    what = "exposure" if leaves.baseline is None else "times"
+    if leaves.per is None:
+        raise ValueError(f"the tree knows no name of its {what}; make the report in Python.")
+    apart = Asked("number", None, leaves.per).column_apart(frame)
+    assert apart is not None
+    known, rows = known & ~np.isnan(apart), rows.drop(columns=leaves.per)
+    if leaves.baseline is None:
+        return rows[known], numbers[known], apart[known]
+    return rows[known], pd.DataFrame({leaves.per: apart, target: numbers})[known], None
 
 
 def _show(

@@ -137,8 +137,9 @@ class SurvivalBase(LeafTree):
             means = np.where(totals > 0, events_of / np.where(totals > 0, totals, 1.0), 1.0)
             numbers = replace(numbers, baseline=baseline, means=means, totals=totals)
             self.tree_ = replace(tree, numbers=numbers)
-            if getattr(self, "held_out_predictions_", None) is not None:
-                self.held_out_predictions_ = self.held_out_predictions_ / clock.to_numpy()
+            held_out = getattr(self, "held_out_predictions_", None)
+            if held_out is not None:  # expected events until the time
+                vars(self)["held_out_predictions_"] = held_out / clock.to_numpy()
             if hasattr(self, "best_estimator_"):
                 self.best_estimator_.tree_ = self.tree_
         return self

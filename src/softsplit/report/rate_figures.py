@@ -49,9 +49,10 @@ def rate_chart(report: NumberReport) -> list[Chart]:
             ends = max(true - noise, 0.0), true + noise
             spots.append(Spot(said, true, *ends, counted(len(part), "row")))
     top = float(f"{max(max(spot.x, spot.high) for spot in spots):.1e}") or 1.0
-    axes = [replace(axis, percent=False) for axis in square_axes((0.0, top), (0.0, top))]
+    x, y_axis = (replace(axis, percent=False) for axis in square_axes((0.0, top), (0.0, top)))
     level = ChartLine("diagonal", np.array([0.0, top]), np.array([0.0, top]))
-    return [Chart("Predicted and observed rates", "predicted", "observed", *axes, [level], spots)]
+    label = "Predicted and observed rates"
+    return [Chart(label, "predicted", "observed", x, y_axis, [level], spots)]
 
 
 def rate_table(report: NumberReport) -> PageTable:
