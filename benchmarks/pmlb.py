@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import Row, arguments, resumed
-from methods import fit_cart, fit_peer
+from methods import fit_cart, fit_peer, warm_up
 from reading_tables import FOLDS, Table, coded, folds_of, tables
 from reading_trees import measured as measured_tree
 from reading_trees import quality
@@ -205,6 +205,8 @@ def run(args: argparse.Namespace) -> None:
     missing = [m for m in args.methods if m in PACKAGES and not find_spec(PACKAGES[m])]
     for method in missing:
         print(f"{method} is left out: the package {PACKAGES[method]} is not installed.", flush=True)
+    if {"default", "best"} & set(args.methods):
+        warm_up()
 
     def tasks() -> Iterator[Any]:
         for table in tables(args.groups, None, args.datasets):
