@@ -159,6 +159,25 @@ class Choice(NamedTuple):
     def best(self) -> NumberPoint:
         return self.points[self.chosen]
 
+    @classmethod
+    def of(
+        cls,
+        points: list[NumberPoint],
+        folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+        results: list[dict[tuple[int, float], HeldOut]],
+        family: LeafFamily,
+        n_rows: int,
+    ) -> Choice:
+        """Return the choice of the least criterion."""
+        chosen = min(range(len(points)), key=lambda k: points[k].criterion)
+        held_out, relative = np.full((2, n_rows + 1), np.nan)
+        for (_, test), result in zip(folds, results, strict=True):
+            best = result[points[chosen].depth, points[chosen].strength]
+            scores = best.constant + points[chosen].share * best.effects
+            held_out[test] = family.prediction(scores)
+            relative[test] = (best.truth - held_out[test]) / best.spread
+        return cls(tuple(points), chosen, held_out, relative)
+
 
 class HeldOut(NamedTuple):
     """What a tree of a fold says of the rows that the fold holds out.
@@ -193,10 +212,9 @@ def compare(
     """
     folds = folds_of(rows, places, settings, seed)
     informative = min(family.informative(rows.targets.values[train]) for train, _ in folds)
-    depths, strengths = (
-        depths_of(settings, informative, ROWS_OF_RATES if family.log_link else ROWS_OF_DEPTH),
-        strengths_of(settings, family, rows.n_rows),
-    )
+    least = ROWS_OF_RATES if family.log_link else ROWS_OF_DEPTH
+    depths = depths_of(settings, informative, least)
+    strengths = strengths_of(settings, family, rows.n_rows)
     prepared = [
         _Fold(rows, family, fold, settings, max(depths), [seed, k]) for k, fold in enumerate(folds)
     ]
@@ -228,16 +246,7 @@ def compare(
         # 3. Deeper?
         if depth > 1 and min(point.criterion for point in points) >= lowest:
             break
-    if not points:
-        return None
-    chosen = min(range(len(points)), key=lambda k: points[k].criterion)
-    held_out, relative = np.full((2, rows.n_rows + 1), np.nan)
-    for (_, test), result in zip(folds, results, strict=True):
-        best = result[points[chosen].depth, points[chosen].strength]
-        scores = best.constant + points[chosen].share * best.effects
-        held_out[test] = scale.family.prediction(scores)
-        relative[test] = (best.truth - held_out[test]) / best.spread
-    return Choice(tuple(points), chosen, held_out, relative)
+    return Choice.of(points, folds, results, family, rows.n_rows) if points else None
 
 
 class JudgedSetting(NamedTuple):
