@@ -171,13 +171,16 @@ class SoftTreeClassifierCV(ChoiceParameters, SoftTreeBase):
             return False
         for name, most in limits.items():
             positive_integer(name, most)
-        vars(self).update(dict.fromkeys(limits))
+        self.set_params(**dict.fromkeys(limits))
         try:
             self._fit(*given)
         finally:
-            vars(self).update(limits)
+            self.set_params(**limits)
         self.best_estimator_.set_params(**limits)
-        return self.end_ == End.COMPLETE.value and within_limits(self)
+        met = within_limits(self)
+        if not met and self.end_ == End.INTERRUPTED.value:
+            raise KeyboardInterrupt("no tree was within the limits of size yet")
+        return met
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, sensitive: Any) -> None:
         # 1. Parameters, then rows: those to compare settings on, and all.

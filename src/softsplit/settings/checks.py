@@ -40,7 +40,9 @@ def one_among(words: Sequence[str]) -> Callable[[str, Any], str]:
 def points_form(name: str, value: Any) -> bool | str:
     """Whether questions are whole points, or "fine"."""
     if isinstance(value, str):
-        return one_of(name, value, ("fine",))
+        if value != "fine":
+            raise unfit(name, value, "must be True, False or 'fine'")
+        return value
     return truth(name, value)
 
 

@@ -14,6 +14,7 @@ full 20 above 60, at most 8".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
@@ -25,6 +26,9 @@ from softsplit.support.arrays import FloatArray
 
 # Edges that are computed from a start and a width keep so many digits.
 EDGE_DIGITS = 12
+
+# Digits that hold sums of any two floats.
+EXACT = Context(prec=1200)
 
 # Slopes are printed per 1 where none is larger.
 MOST_PER_ONE = 20
@@ -132,7 +136,8 @@ def counted_edges(start: float, width: float, steps: int) -> tuple[float, ...]:
 
 def decimal(start: float, steps: int, width: float) -> float:
     """Return ``start + steps * width`` of the decimal numbers as written: -0.2 + 2 x 0.1 is 0."""
-    return float(Fraction(repr(float(start))) + steps * Fraction(repr(float(width))))
+    first, each = Decimal(repr(float(start))), Decimal(repr(float(width)))
+    return float(EXACT.fma(each, steps, first))
 
 
 def readable_slopes(slopes: tuple[int, ...], unit: float) -> tuple[tuple[int, ...], float]:
