@@ -24,7 +24,8 @@ fuel = houses["area"] * np.where(houses["built"] < 1980, 16, 10) + 110 * houses[
 pump = 350 + 4.5 * houses["area"]
 cost = np.where(houses["heating"] == "heat pump", pump, fuel) + rng.normal(0, 120, 800)
 
-tree = SoftTreeRegressorCV(curves=0, random_state=0).fit(houses, pd.Series(cost.round(), name="cost"))
+tree = SoftTreeRegressorCV(curves=0, random_state=0)
+tree.fit(houses, pd.Series(cost.round(), name="cost"))
 print(export_text(tree))
 print(tree.explain(houses.iloc[0]))
 
