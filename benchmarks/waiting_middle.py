@@ -162,7 +162,7 @@ def memory(args: argparse.Namespace) -> None:
 def measured_peak(n_rows: int, n_columns: int, n_classes: int) -> dict[str, Any]:
     """Peak of the resident memory during a choice, less that before it, in copies of the input."""
     warnings.simplefilter("ignore")
-    few, labels = make_classification(300, 20, random_state=0)
+    few, labels = make_classification(5000, 20, random_state=0)  # code is loaded
     SoftTreeClassifierCV(random_state=0).fit(few, labels)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_columns))

@@ -79,15 +79,14 @@ def fitted_tree(
         if here is not prepared:
             return fitted_tree(here, solution, zero_threshold, stop)
     problem, steepness = prepared.problem, prepared.problem.steepness
-    parameters = _simplified(prepared, solution.parameters)
-    mass = rows.evaluate(parameters.splits, parameters.leaf_values, IDENTITY, steepness).mass
-    parameters = oriented(parameters, mass)
+    simpler, mass = _with_mass(prepared, solution.parameters)
+    parameters = oriented(simpler, mass)
     assigned = prepared.assigned
     costs = None if assigned else prepared.settings.cost_matrix
     costs = None if costs is None else np.array(costs, dtype=float)
     parts = pointed = None
     if points.wanted(prepared):
-        parts = pointed_parts(prepared, solution.parameters, stop=stop)
+        parts = points.in_points(prepared, _turned(simpler, mass), stop=stop)
     if parts is not None:
         pointed = _pointed_tree(prepared, solution, parts, costs, zero_threshold)
         if pointed is not None and not problem.rated:
@@ -147,12 +146,20 @@ def pointed_parts(
 
     ``rounds`` and ``stop`` are those of ``points.in_points``.
     """
-    tree, rows = _simplified(prepared, tree), prepared.problem.rows
-    steepness = prepared.problem.steepness
-    mass = rows.evaluate(tree.splits, tree.leaf_values, IDENTITY, steepness).mass
-    # Points of two classes speak for the second, as those of risk scores do.
-    turned = oriented(tree, mass[::-1] if len(mass) == 2 else mass)
-    return points.in_points(prepared, turned, rounds, stop)
+    return points.in_points(prepared, _turned(*_with_mass(prepared, tree)), rounds, stop)
+
+
+def _with_mass(prepared: Prepared, tree: TreeParameters) -> tuple[TreeParameters, FloatArray]:
+    """Return a tree without branches that have no effect, and the mass of classes in its leaves."""
+    tree, problem = _simplified(prepared, tree), prepared.problem
+    sums = problem.rows.evaluate(tree.splits, tree.leaf_values, IDENTITY, problem.steepness)
+    return tree, sums.mass
+
+
+def _turned(tree: TreeParameters, mass: FloatArray) -> TreeParameters:
+    """Return a tree as it is put into points: those of two classes speak for the second, as points
+    of risk scores do."""
+    return oriented(tree, mass[::-1] if len(mass) == 2 else mass)
 
 
 def _pointed_tree(

@@ -65,14 +65,15 @@ def decisive_walk(
 
 
 def shorter_tree(
-    tree: TreeParameters, walk: Walk, rows: Arriving, steepness: float
+    tree: TreeParameters, walk: Walk, rows: Arriving, steepness: float, most: float = np.inf
 ) -> TreeParameters | None:
     """The tree without the term that is missed least; None where every term decides something.
 
-    Of a tree of more than ``MANY_TERMS`` the term of each question goes that is missed least there.
     In place of a term its mean in the rows is added. It decides nothing where fewer than
     ``CHANGED`` of the rows get another class, and the log-loss rises by less than ``WORTH`` of what
-    it is where nothing is known.
+    it is where nothing is known. Of a tree of more than ``MANY_TERMS`` the term of each question
+    goes that is missed least there, as long as the log-loss is at ``most`` this: many terms that
+    are worth little by themselves are worth much together.
 
     1. Whether questions hold, the class on either side, and what the leaves give a row's label.
     2. Of a question: rows that get another class by another answer, and with gate p the
@@ -81,8 +82,7 @@ def shorter_tree(
     4. The tree without the terms that go.
     """
     total, labels = rows.weights.sum(), rows.labels
-    counts = np.bincount(labels, rows.weights)
-    worth = -WORTH * float(xlogy(counts, counts / total).sum())
+    worth = worth_of_terms(rows)
     # 1. all questions
     sums, holds = _sums(tree.weights.T, rows), _answers(walk, rows)
     ends = classes_below(holds, walk.classes)
@@ -91,10 +91,9 @@ def shorter_tree(
     reach, values = node_reach(left, right), node_values(left, right, tree.leaf_values[labels].T)
     means = rows.features @ rows.weights / total
 
-    def loss(likely: FloatArray) -> float:
-        return -float(rows.weights @ np.log(np.maximum(likely, 1e-12)))
-
-    known, least = loss(values[0]), list[tuple[float, int, int]]()
+    known, least = log_loss(rows, values[0]), list[tuple[float, int, int]]()
+    many = np.count_nonzero(tree.weights) > MANY_TERMS
+    worth = min(worth, most - known) if many else worth
     for t in np.flatnonzero(np.count_nonzero(tree.weights, axis=0) > 1).tolist():
         # 2. one question
         moving = reached(holds, t) & (ends[2 * t + 1] != ends[2 * t + 2])
@@ -107,17 +106,30 @@ def shorter_tree(
                 continue
             weight = tree.weights[j, t] / tree.n_features
             moved = gate_probabilities(scores[t] - weight * missed, steepness)[0]
-            lost[j] = loss(values[0] + (moved - left[t]) * gain) - known
+            lost[j] = log_loss(rows, values[0] + (moved - left[t]) * gain) - known
         least += sorted((value, j, t) for j, value in lost.items() if value < worth)[:1]
     # 4. the tree without them
     if not least:
         return None
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
-    many = np.count_nonzero(tree.weights) > MANY_TERMS
-    for _, j, t in sorted(least)[: None if many else 1]:
+    for value, j, t in sorted(least)[: None if many else 1]:
+        worth -= value
+        if worth < 0.0:
+            break
         thresholds[t] -= weights[j, t] * means[j] / tree.n_features
         weights[j, t] = 0.0
     return TreeParameters(weights, thresholds, tree.leaf_values)
+
+
+def worth_of_terms(rows: Arriving) -> float:
+    """``WORTH`` of the log-loss where nothing is known."""
+    counts = np.bincount(rows.labels, rows.weights)
+    return -WORTH * float(xlogy(counts, counts / rows.weights.sum()).sum())
+
+
+def log_loss(rows: Arriving, likely: FloatArray) -> float:
+    """The log-loss of rows, of whose classes the probabilities are given."""
+    return -float(rows.weights @ np.log(np.maximum(likely, 1e-12)))
 
 
 def _sums(used: FloatArray, rows: Arriving) -> FloatArray:

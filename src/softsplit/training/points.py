@@ -23,10 +23,10 @@ from softsplit.points.question import DEFAULTS, FINE, Effect, SearchOptions
 from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, pointed, without_terms
 from softsplit.problem.size_limits import NO_LIMITS
 from softsplit.training.pointed_parts import PointedParts, decoded
-from softsplit.training.pointed_walk import decisive_walk, shorter_tree
+from softsplit.training.pointed_walk import decisive_walk, log_loss, shorter_tree, worth_of_terms
 from softsplit.training.preparation import Prepared
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import split_scores
+from softsplit.tree.routing import mixed_values, split_scores
 from softsplit.variables import Coding
 from softsplit.variables.lookup import Lookup
 from softsplit.variables.variable import DATE, NUMBER
@@ -99,6 +99,9 @@ def _searched(
     ]
     # 2. The search, again without questions that decide nothing.
     options = _options(prepared, max(len(question.effects) for question in soft))
+    # The soft tree has seen the labels of all rows, of which these are a part.
+    taught = (1.0 - options.distilled) * min(1.0, len(rows.labels) / prepared.n_rows)
+    options = replace(options, distilled=1.0 - taught)
     given = (
         columns, soft, np.array(tree.leaf_values), np.asarray(rows.labels, dtype=np.intp),
         rows.weights, options, _directions(prepared, coding, tree, places),
@@ -127,9 +130,13 @@ def _idle_terms(
     """The terms that decide nothing, one after the other: (variable, question) each."""
     gains, steepness = np.eye(len(prepared.classes)), prepared.problem.steepness
     rows, dropped = parts.values(prepared.scaling, rows), list[tuple[int, int]]()
+    said = mixed_values(parts.parameters, rows.features, steepness)
+    known = min(1.0, len(rows.labels) / prepared.n_rows)
+    most = log_loss(rows, said[rows.labels, np.arange(len(rows.labels))])
+    most += known * worth_of_terms(rows)
     while not stop():
         walk = decisive_walk(parts, rows, steepness, gains)[1]
-        tree = shorter_tree(parts.parameters, walk, rows, steepness)
+        tree = shorter_tree(parts.parameters, walk, rows, steepness, most)
         if tree is None:
             break
         gone = np.argwhere((parts.parameters.weights != 0) & (tree.weights == 0))
