@@ -200,3 +200,29 @@ def test_a_term_that_decides_nothing_leaves_its_question():
         shorter = shorter_tree(tree, walk, points, 1.0)
         weights = tree.weights if shorter is None else shorter.weights
         assert (weights[:, 0] != 0).tolist() == kept
+
+
+def test_of_many_terms_those_that_go_together_cost_little():
+    """Each of thirty terms is worth little by itself, and hardly any would stay."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (30, 5000)).astype(float)
+    gates = 1.0 / (1.0 + np.exp(0.5 * (15.0 - values.sum(axis=0))))
+    labels = (rng.random(5000) < 0.45 - 0.35 * gates).astype(np.int64)
+    rows = Arriving(values, labels, np.ones(5000))
+    leaves = np.array([[0.9, 0.55], [0.1, 0.45]])
+    tree = TreeParameters(np.full((30, 1), 0.5 * 30), np.array([0.5 * 15.0]), leaves)
+    walk = decisive_walk(SimpleNamespace(parameters=tree, monotone=None), rows, 1.0, np.eye(2))[1]
+
+    def loss(some: TreeParameters) -> float:
+        likely = mixed_values(some, values, 1.0)[labels, np.arange(5000)]
+        return -float(np.log(likely).sum())
+
+    def trimmed(most: float) -> TreeParameters:
+        last, shorter = tree, shorter_tree(tree, walk, rows, 1.0, most)
+        while shorter is not None:
+            last, shorter = shorter, shorter_tree(shorter, walk, rows, 1.0, most)
+        return last
+
+    few, many = trimmed(np.inf), trimmed(loss(tree) + 3.0)
+    assert np.count_nonzero(few.weights) < 10 < 24 < np.count_nonzero(many.weights) < 30
+    assert loss(many) <= loss(tree) + 3.0 < loss(few)
