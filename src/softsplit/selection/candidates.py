@@ -22,7 +22,7 @@ import numpy as np
 from softsplit.formulations import ChoiceRules
 from softsplit.selection.cross_validation import FIRST_FOLDS, FoldTrainer
 from softsplit.selection.fold_paths import nearest_strength
-from softsplit.selection.scoreboard import PRICES, Candidate, Key, Scoreboard
+from softsplit.selection.scoreboard import LOOKED_UP, PRICES, Candidate, Key, Scoreboard
 from softsplit.training.observer import JudgedCandidate, Observer
 from softsplit.tree.parameters import TreeParameters
 
@@ -152,19 +152,24 @@ class CandidateSearch:
         and trees of a sparser row if those are large.
 
         Large are trees of more than ``READABLE_COLUMNS`` features, or with questions of more terms
-        than are read at a glance.
+        than are read at a glance. Points come near to the weights at most: those of trees whose
+        weights are no better than the first points at their size are not judged.
         """
         board, form = self.board, self.trainer.settings.points
         key = board.traded(self.selection)
         own = self._pointed(key, form)
         if own is None or form == "fine":
             return
-        if self.selection == "best" or board.worth(key) - board.worth(own) > DEAR:
+        price = LOOKED_UP * PRICES[self.selection]
+        known = board.net(own, price)
+        dear = self.selection == "best" or board.worth(key) - board.worth(own) > DEAR
+        if dear and board.net(key, price) > known:
             self._pointed(key, "fine")
         large = board.mean(own, "n_features") > READABLE_COLUMNS
         large |= bool(np.rint(board.mean(own, "long_terms")) > 0)
         sparse = board.traded("sparse")
-        if large and sparse != key and self.selection != "best":
+        large &= sparse != key and self.selection != "best"
+        if large and board.net(sparse, price) > known:
             self._pointed(sparse, form)
 
     def _pointed(self, key: Key, form: bool | str) -> Key | None:
