@@ -34,6 +34,9 @@ from softsplit.tree.routing import node_reach
 ROUNDS = 2
 EM_STEPS = 30
 
+# Trees of more terms than these take seconds to put into points, also without a search.
+MANY_EFFECTS = 200
+
 
 @dataclass(frozen=True)
 class SoftQuestion:
@@ -75,7 +78,7 @@ def pointed(
     points may only grow (1) or fall (-1) with the value; those of missing values are free. Of
     ``rounds`` those after the first find a little more. They go on from ``start``, if it is given,
     with the same answer for all rows to the questions ``idle``. Questions are left at their starts
-    where ``stop`` says so.
+    where ``stop`` says so, and those of a lengthy tree without points.
     """
     gates = expit(np.array([question.scores for question in soft]))
     # 1. Classes mixed with what the soft tree says.
@@ -97,6 +100,8 @@ def pointed(
             break
         # 2. Questions, from the root.
         for t, question in enumerate(soft):
+            if lengthy(soft) and stop():
+                break
             if not question.effects or t in idle:
                 continue
             answers, reach = node_answers(gates, leaves), node_reach(gates, 1.0 - gates)
@@ -128,6 +133,11 @@ def without_terms(solution: PointedTree, dropped: Collection[tuple[int, int]]) -
         gate = question.gate._replace(centre=question.gate.centre + question.gate.slope * mean)
         questions[t] = Question(terms, gate, sums_of(terms))
     return PointedTree(tuple(questions), solution.leaves)
+
+
+def lengthy(soft: Sequence[SoftQuestion]) -> bool:
+    """Whether a tree has so many terms that it stays in weights where no time is left."""
+    return sum(len(question.effects) for question in soft) > MANY_EFFECTS
 
 
 def node_answers(gates: FloatArray, leaves: FloatArray) -> list[FloatArray]:

@@ -20,7 +20,7 @@ from softsplit.fitted.monotone import order_directions
 from softsplit.fitted.walk import Arriving
 from softsplit.points.cells import CellColumn, cells_of
 from softsplit.points.question import DEFAULTS, FINE, Effect, SearchOptions
-from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, pointed, without_terms
+from softsplit.points.tree import ROUNDS, PointedTree, SoftQuestion, lengthy, pointed, without_terms
 from softsplit.problem.size_limits import NO_LIMITS
 from softsplit.training.pointed_parts import PointedParts, decoded
 from softsplit.training.pointed_walk import decisive_walk, log_loss, shorter_tree, worth_of_terms
@@ -51,9 +51,9 @@ def in_points(
 ) -> PointedParts | None:
     """Return a tree in whole points; None if it asks no question, or none that is allowed.
 
-    ``rounds`` are those of the search, which ends where ``stop`` says so. Limits of size that the
-    tree meets without them change nothing: they narrow the search only where its result is too
-    large.
+    ``rounds`` are those of the search, which ends where ``stop`` says so; a lengthy tree is None
+    then. Limits of size that the tree meets without them change nothing: they narrow the search
+    only where its result is too large.
     """
     problem = prepared.problem
     if problem.limits and prepared.rules is None:
@@ -97,6 +97,8 @@ def _searched(
         SoftQuestion(score, _effects(prepared, coding, rows, columns, places, tree, t))
         for t, score in enumerate(scores)
     ]
+    if lengthy(soft) and stop():
+        return None
     # 2. The search, again without questions that decide nothing.
     options = _options(prepared, max(len(question.effects) for question in soft))
     # The soft tree has seen the labels of all rows, of which these are a part.
@@ -107,6 +109,8 @@ def _searched(
         rows.weights, options, _directions(prepared, coding, tree, places),
     )  # fmt: skip
     solution, idle = pointed(*given, rounds, stop=stop), set[int]()
+    if lengthy(soft) and stop():
+        return None
     while any(question.terms for question in solution.questions):
         # 3. The tree on look-ups.
         parts = _parts(prepared, coding, solution, variables).under(prepared.monotone)
