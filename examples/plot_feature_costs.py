@@ -39,9 +39,7 @@ print(export_text(tree))
 _, ax = plt.subplots(figsize=(6.4, 4))
 ax.plot(spent, right, "o-")
 for scale, cost, share in zip(scales, spent, right, strict=True):
-    ax.annotate(
-        f"scale {scale:g}", (cost, share), xytext=(0, 7), ha="center", textcoords="offset points"
-    )
+    ax.annotate(f"scale {scale:g}", (cost, share), xytext=(7, -12), textcoords="offset points")
 ax.margins(0.15)
 ax.set(xlabel="what a held-out case costs, dollars", ylabel="right on held-out rows, %")
 plt.show()
