@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import Row, add_row, arguments, markdown, rows_of, timed
+from common import Row, add_row, arguments, markdown, put_into, rows_of, timed
 from reading_tables import coded
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LassoCV
@@ -67,6 +67,11 @@ PACKAGES = {
     "evals": ("openintro", "score", ["course_id", "prof_id"]),
 }
 """Tables of packages that ship data: package, target, columns that are left out."""
+
+PUBLISHED = {
+    "pilot": "PILOT (published)", "cart_unpruned": "CART, unpruned (published)",
+    "random_forest_best": "best forest (published)", "xgboost_best": "best XGBoost (published)",
+}  # fmt: skip
 
 Predicted = tuple[np.ndarray, Row]
 Method = Callable[[Any, np.ndarray, Any], Predicted]
@@ -233,8 +238,10 @@ def run(given: object) -> None:
 
 
 def table(given: object) -> None:
-    rows = pd.DataFrame(rows_of(given.out))
-    rows = rows.drop(columns=[]) if given.names == [] else rows[rows.table.isin(given.names)]
+    """Each method beside the tree on the tables of which it has all folds; then all tables."""
+    rows = pd.DataFrame(rows_of(given.out)).drop_duplicates(["table", "fold", "method"])
+    if given.names:
+        rows = rows[rows.table.isin(given.names)]
     if given.published:
         published = pd.read_csv(given.published).melt(
             id_vars=["file", "fold"], var_name="method", value_name="r2"
@@ -243,29 +250,39 @@ def table(given: object) -> None:
         published["fold"] -= 1
         own = rows[["table", "fold"]].drop_duplicates()
         rows = pd.concat([rows, published.merge(own, on=["table", "fold"])])
-    means = rows.groupby(["method", "table"])["r2"].mean().unstack(0)
-    print(means.round(3).to_string())
-    unseen = ~means.index.isin(DEVELOPMENT)
+    folds = rows.groupby(["method", "table"])["r2"].agg(["mean", "count"])
+    means = folds["mean"].where(folds["count"] == given.folds).unstack(0).dropna(subset="tree")
     lines = []
-    for method in means.columns:
+    for method in means.columns.drop("tree"):
         gap = (means["tree"] - means[method]).dropna()
-        sizes = rows[rows.method == method]
-        of_tables = sizes.groupby("table").mean(numeric_only=True)
-        shown = [
-            f"{of_tables[c].median():.1f}" if c in of_tables else ""
-            for c in ("columns", "coefficients", "leaves", "mixture", "covered", "seconds")
-        ]
-        spread = gap.std() / max(len(gap), 1) ** 0.5
+        unseen = gap[~gap.index.isin(DEVELOPMENT)]
         lines.append(
-            [method, f"{means[method].mean():.3f}", f"{means[method][unseen].mean():.3f}",
-             f"{gap.mean():+.3f} ± {spread:.3f}", f"{gap.min():+.3f}", *shown]
+            [PUBLISHED.get(method, method), str(len(gap)), f"{means[method][gap.index].mean():.3f}",
+             f"{means['tree'][gap.index].mean():.3f}",
+             f"{gap.mean():+.3f} ± {gap.std() / max(len(gap), 1) ** 0.5:.3f}",
+             f"{gap.median():+.3f}", f"{unseen.mean():+.3f}", f"{gap.min():+.3f} ({gap.idxmin()})"]
         )  # fmt: skip
-    columns = ["", "R2", "unseen", "tree ahead by", "at worst"]
-    print(
-        markdown([*columns, "columns", "coefficients", "leaves", "mixture", "covered", "s"], lines)
+    columns = ["", "tables", "R2", "tree", "tree ahead by", "median", "unseen tables", "at worst"]
+    trees = rows[rows.method == "tree"].groupby("table").mean(numeric_only=True)
+    sizes = ["columns", "coefficients", "leaves", "characters", "seconds"]
+    said = "; ".join(f"{c} {trees[c].median():.1f} ({trees[c].mean():.1f})" for c in sizes)
+    loss = (trees["mixture"] - trees["r2"]).mean()
+    shown = means.round(3).rename(columns=PUBLISHED)
+    each = [
+        [name, *("" if np.isnan(x) else f"{x:.3f}" for x in line)]
+        for name, line in zip(shown.index, shown.to_numpy(), strict=True)
+    ]
+    text = "\n\n".join(
+        [
+            markdown(columns, lines),
+            f"Trees on {len(means)} tables, median (mean) over tables: {said}. The walk is "
+            f"{loss:.3f} below its mixture; 90 % intervals cover "
+            f"{100 * trees['covered'].mean():.1f} %.",
+            "R2 of each table:",
+            markdown(["", *shown], each),
+        ]
     )
-    trees = rows[rows.method == "tree"]
-    print(trees.mean(numeric_only=True).round(3).to_string())
+    put_into(given.document, text)
 
 
 def main() -> None:
@@ -278,6 +295,7 @@ def main() -> None:
         most=(2000, "training rows of a fold at most"),
         out=(Path, "file of figures, to which a run adds"),
         published=(Path, "CSV file with R2 by file and fold of other methods"),
+        document=(Path, "file to put the tables into"),
     )
     given.names, given.methods = (
         [word for word in x if word] for x in (given.names, given.methods)
