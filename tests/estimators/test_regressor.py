@@ -298,3 +298,16 @@ def test_notebooks_and_tables_show_the_formulas():
     assert "charges = " in tree._repr_mimebundle_()["text/html"]
     assert tree.apply(charges()[0]).max() <= 6
     assert 1 <= tree.expected_cost(charges()[0]) <= len(tree.selected_features_)
+
+
+def test_the_error_of_the_mixture_can_be_trained():
+    """On a smooth surface constant leaves fit better as a mean, and each leaf alone worse."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (500, 2))
+    y = np.sin(3 * X[:, 0]) + 0.5 * X[:, 1]
+    given = {"depth": 2, "strength": 0.1, "leaf_terms": 0, "decision": "mixture", "curves": 0}
+    leaves = SoftTreeRegressor(**given, random_state=0).fit(X, y)
+    mixture = SoftTreeRegressor(**given, objective="mixture", random_state=0).fit(X, y)
+    assert mixture.score(X, y) > leaves.score(X, y) + 0.02
+    with pytest.raises(ValueError, match='it needs loss="squared" and decision="mixture"'):
+        SoftTreeRegressor(objective="mixture").fit(X, y)

@@ -237,3 +237,21 @@ def test_the_hessian_of_a_leaf_is_that_of_the_objective_at_its_scale():
         (gradient(line + step) - gradient(line - step)) / 2e-5 for step in 1e-5 * np.eye(len(line))
     ]
     np.testing.assert_allclose(hessian, np.array(columns), rtol=1e-4, atol=1e-3)
+
+
+def test_the_gradient_of_the_mixture_is_that_of_the_definition():
+    problem = replace(problem_of(), mixture=True)
+    tree = tree_of(problem)
+    function = Objective(problem, tree)
+    x = tree.matrix[tree.free] + 0.01
+    matrix, n = function.matrix(x), tree.n_branches
+    shares = leaf_probabilities(scores_of(matrix[:n], problem.lines), 1.0)
+    scores = scores_of(matrix[n:], problem.lines)
+    away = np.sum(shares * (scores + problem.targets.offset), axis=0) - problem.targets.values
+    assert function.sums(matrix)[0] == pytest.approx(problem.targets.totals @ away**2)
+    gradient = function(x)[1]
+    for j in range(0, len(x), 5):
+        step = np.zeros(len(x))
+        step[j] = 1e-6
+        slope = (function(x + step)[0] - function(x - step)[0]) / 2e-6
+        assert gradient[j] == pytest.approx(slope, rel=1e-4, abs=1e-5)

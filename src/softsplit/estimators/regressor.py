@@ -11,9 +11,11 @@ from sklearn.base import RegressorMixin
 
 from softsplit.estimators.exposures import Exposures
 from softsplit.estimators.leaf_tree import ChosenTree, LeafTree, SingleTree
+from softsplit.estimators.number_model import TargetTable
 from softsplit.estimators.row_reading import checked_rows
 from softsplit.estimators.training_rows import checked_weights
 from softsplit.fitted.conformal import checked_confidence
+from softsplit.selection.number_choice import NumberSettings
 from softsplit.settings.parameter import documented
 from softsplit.settings.regression import (
     NUMBER_SEARCH,
@@ -30,6 +32,15 @@ from softsplit.tree.leaf_families import FAMILIES, LeafFamily, Quantile, Tweedie
 @dataclass(kw_only=True, eq=False, repr=False)
 class RegressorBase(NumberParameters, RegressorMixin, LeafTree):
     """What both estimators of numbers have in common."""
+
+    def _settings(self, given: dict[str, Any], rows: TargetTable, groups: Any) -> NumberSettings:
+        mixture = given["objective"] == "mixture"
+        if mixture and (given["loss"], given["decision"]) != ("squared", "mixture"):
+            raise ValueError(
+                'objective="mixture" trains the mean over the leaves: it needs loss="squared" and '
+                'decision="mixture".'
+            )
+        return replace(super()._settings(given, rows, groups), mixture=mixture)
 
     def _family(self, given: dict[str, Any]) -> LeafFamily:
         if given["loss"] == "quantile":

@@ -93,6 +93,8 @@ class NumberSettings:
         Whether residuals of the cross-validation are wanted even if there is nothing to choose.
     threads : int
         Threads of passes over many rows and of folds; results do not depend on it.
+    mixture : bool
+        Whether the mean over the leaves is trained and judged, not the walk; for squared errors.
     """
 
     depth: int | None = None
@@ -106,6 +108,7 @@ class NumberSettings:
     min_leaf_rows: int = 10
     assess: bool = True
     threads: int = 1
+    mixture: bool = False
 
 
 @dataclass(frozen=True)
@@ -239,7 +242,7 @@ def compare(
             scale.judged(depth, strength, [result[depth, strength] for result in results])
             for strength in strengths
         ]
-        if base is None and family.log_link:
+        if base is None and (family.log_link or rows.n_rows < LOW_ROWS):
             some = [judged for judged in compared if judged.point.strength <= usual]
             base = min(some or compared, key=lambda judged: judged.point.criterion)
         points += [judged.beside(base, usual) for judged in compared]
@@ -388,13 +391,14 @@ class _Fold:
     ) -> None:
         train, test = (rows.part(part) for part in fold)
         self.frame, self.settings = Frame.of(train, family), settings
-        self.problem = self.frame.problem(train)
+        self.problem = self.frame.problem(train, mixture=settings.mixture)
         self.lines, self.targets = self.frame.lines(test.X), self.frame.targets(test.targets)
         self.seed = seed
 
     @cached_property
     def starts(self) -> Starts:
-        return Starts(self.problem, np.random.default_rng(self.seed))
+        constant = self.settings.leaf_terms == 0
+        return Starts(self.problem, np.random.default_rng(self.seed), constant)
 
     def judged(
         self, depth: int, strengths: tuple[float, ...], budget: Budget
@@ -416,6 +420,8 @@ class _Fold:
         problem, frame = self.problem, self.frame
         walk = walk_of(problem, point.tree, self.settings.min_leaf_rows)
         scores, leaves = walk.scores(self.lines)
+        if problem.mixture:
+            scores = walk.mixture(self.lines)
         constant = frame.level + frame.unit * (problem.start + self.targets.offset)
         truth = frame.level + frame.unit * self.targets.values
         spread = np.maximum(frame.unit * walk.scale, 1e-300)[leaves]

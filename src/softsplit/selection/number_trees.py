@@ -194,14 +194,14 @@ def _trained(
     """Return the tree of a depth and a strength: a path on a sample, a descent on all rows."""
     part = rows.part(drawn(rows, PATH_ROWS, seed))
     frame = Frame.of(part, family)
-    problem = frame.problem(part, settings.threads)
-    starts = Starts(problem, np.random.default_rng(seed))
+    problem = frame.problem(part, settings.threads, settings.mixture)
+    starts = Starts(problem, np.random.default_rng(seed), settings.leaf_terms == 0)
     path = elimination_path(starts, depth, limits_of(settings), budget)
     tree = best_point(path, strength).tree
     columns = np.arange(problem.n_columns)
     if part.n_rows < rows.n_rows:
         columns = tree.columns
-        problem, tree = frame.problem_of_columns(rows, tree, settings.threads)
+        problem, tree = frame.problem_of_columns(rows, tree, settings.threads, settings.mixture)
     tree = descend(problem, tree, FINAL_STEPS, 1e-3, budget).tree
     fitted = in_units(frame, columns, walk_of(problem, tree, settings.min_leaf_rows))
     return replace(fitted, family=frame.family.scaled(frame.unit), depth=depth, strength=strength)

@@ -96,12 +96,17 @@ class NumberParameters(LeafParameters):
         the leaves, so that rows belong to one leaf each.
     quantile : float, default=0.5
         Share of the rows that lie below the prediction, of loss "quantile".
+    objective : {"leaves", "mixture"}, default="leaves"
+        What training lowers: the loss expected over the leaves, or the squared error of their mean,
+        as in other soft regression trees; the tree then predicts by
+        this mean (``decision="mixture"``), and its leaves mean little one by one.
     power : float, default=1.5
         Variances are proportional to this power of the mean, between 1 and 2, of loss "tweedie".
     """
 
     loss: str = parameter("squared", check=one_among(LOSSES))
     quantile: float = parameter(0.5, check=_level)
+    objective: str = parameter("leaves", check=one_among(("leaves", "mixture")))
     power: float = parameter(1.5, check=_power)
 
 

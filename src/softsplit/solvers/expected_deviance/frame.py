@@ -164,23 +164,23 @@ class Frame:
         values = (targets.values - self.level) / self.unit
         return Numbers(values, targets.totals / self.row_unit, targets.offset / self.unit)
 
-    def problem(self, rows: NumberRows, threads: int = 1) -> NumberProblem:
+    def problem(self, rows: NumberRows, threads: int = 1, mixture: bool = False) -> NumberProblem:
         """Return the problem of some rows."""
         targets = self.targets(rows.targets)
         ridges = Ridges() if self.family.log_link else Ridges.of(targets.totals.sum())
         return NumberProblem(
             self.lines(rows.X), targets, self.family, self.groups, self.prices, self.signs, ridges,
-            threads,
+            threads, mixture,
         )  # fmt: skip
 
     def problem_of_columns(
-        self, rows: NumberRows, tree: SoftTree, threads: int
+        self, rows: NumberRows, tree: SoftTree, threads: int, mixture: bool = False
     ) -> tuple[NumberProblem, SoftTree]:
         """Return the problem of all rows with the columns of a tree alone, and the tree on them."""
         some = tree.columns
         problem = NumberProblem(
             self.lines(rows.X, some), self.targets(rows.targets), self.family, self.groups[some],
-            self.prices, self.signs[some], threads=threads,
+            self.prices, self.signs[some], threads=threads, mixture=mixture,
         )  # fmt: skip
         return problem, replace(tree, columns=np.arange(len(some)))
 

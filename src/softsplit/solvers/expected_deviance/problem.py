@@ -8,6 +8,13 @@ eta_l = a_l + u_l . z plus the offset of the row,
 
     dE/dz_t    = slope of the pass (engines/tree_pass.py)      dE/deta_l = v P_l d'(y, eta_l)
 
+With ``mixture`` it is the squared error of the mean over all leaves instead, as in other soft
+regression trees,
+
+    E = sum_i v_i (sum_l P_il eta_il - y_i)^2
+
+while removals are still priced by the deviance expected over the leaves.
+
 A tree is a matrix (n_branches + n_leaves, n_columns + 1): the gates (w_t, -m_t) and then the leaves
 (u_l, a_l), with a mask of what is free. A gate that sends all rows to one side is free of nothing
 and has the constant +-SHUT; leaves that nothing reaches are free of nothing.
@@ -77,6 +84,8 @@ class NumberProblem:
         Sign that leaf slopes must have, 0 for any; columns with a sign are in no gate.
     ridges : Ridges
     threads : int
+    mixture : bool
+        Whether the error is that of the mean over the leaves.
     """
 
     lines: FloatArray
@@ -87,6 +96,7 @@ class NumberProblem:
     signs: FloatArray
     ridges: Ridges = Ridges()
     threads: int = 1
+    mixture: bool = False
 
     @property
     def n_columns(self) -> int:
@@ -214,6 +224,12 @@ class SoftTree:
         matrix[:, -1] = self.matrix[:, -1]
         return replace(self, matrix=matrix, free=free)
 
+    def with_constants(self) -> SoftTree:
+        """Return the tree with constant leaves."""
+        free = self.free.copy()
+        free[self.n_branches :, :-1] = False
+        return self.with_free(free)
+
     def replaced(self, branch: int, by_left: bool) -> SoftTree:
         """Return the tree in which a child stands in the place of a branch."""
         matrix, free = np.zeros_like(self.matrix), np.zeros_like(self.free)
@@ -324,12 +340,20 @@ class Objective:
         scores = matrix[:, :-1] @ lines
         scores += matrix[:, -1:]
         scores[n:] += targets.offset[some]
-        costs, by_score, _ = self.problem.family.terms(targets.values[some], scores[n:])
-        slopes = np.empty_like(scores)
-        expected = expected_pass(
-            scores[:n], slopes[:n], targets.totals[some], np.ascontiguousarray(costs), slopes[n:]
-        )
-        slopes[n:] *= by_score
+        slopes, weight = np.empty_like(scores), targets.totals[some]
+        if self.problem.mixture:
+            with np.errstate(over="ignore"):
+                gates = 1.0 / (1.0 + np.exp(-scores[:n]))
+            shares = node_reach(gates, 1.0 - gates)[n:]
+            away = np.sum(shares * scores[n:], axis=0) - targets.values[some]
+            expected = weight @ away**2
+            leaves = np.ascontiguousarray(scores[n:])
+            expected_pass(scores[:n], slopes[:n], 2.0 * weight * away, leaves, slopes[n:])
+        else:
+            costs, by_score, _ = self.problem.family.terms(targets.values[some], scores[n:])
+            costs = np.ascontiguousarray(costs)
+            expected = expected_pass(scores[:n], slopes[:n], weight, costs, slopes[n:])
+            slopes[n:] *= by_score
         gradient = np.empty_like(matrix)
         np.matmul(slopes, lines.T, out=gradient[:, :-1])
         gradient[:, -1] = slopes.sum(axis=1)

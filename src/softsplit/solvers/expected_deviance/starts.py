@@ -93,12 +93,14 @@ class Starts:
         Of each rule, with ``reach``, the weights of rows at every node that is known.
     """
 
-    def __init__(self, problem: NumberProblem, generator: np.random.Generator) -> None:
+    def __init__(
+        self, problem: NumberProblem, generator: np.random.Generator, constant: bool = False
+    ) -> None:
         n_rows = problem.lines.shape[1]
         part = problem
         if n_rows > START_ROWS:
             part = problem.part(np.sort(generator.permutation(n_rows)[:START_ROWS]))
-        self.problem, self.given = problem, working(part)
+        self.problem, self.given, self.constant = problem, working(part), constant
         rules = RULES if len(self.given.gated) else ()
         self.generators = dict(zip(rules, generator.spawn(len(rules)), strict=True))
         self.gates: dict[str, list[FloatArray]] = {rule: [] for rule in rules}
@@ -118,6 +120,8 @@ class Starts:
         every = [self.questions(rule, depth) for rule in self.gates] if depth else []
         every = every or [np.zeros((0, 0))]
         trees = [with_leaves(self.problem, self.given, gates) for gates in every]
+        if self.constant:
+            trees = [tree.with_constants() for tree in trees]
         ends = [descend(self.problem, tree, RACE_STEPS, budget=budget) for tree in trees]
         return sorted(ends, key=lambda end: end.value)
 

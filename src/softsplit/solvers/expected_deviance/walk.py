@@ -20,6 +20,7 @@ from softsplit.solvers.expected_deviance.descent import gram
 from softsplit.solvers.expected_deviance.problem import NumberProblem, SoftTree, scores_of
 from softsplit.solvers.expected_deviance.removal import LeafBlock
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import node_reach
 from softsplit.tree.ways import hard_leaves
 
 NEWTON_STEPS = 8
@@ -58,10 +59,20 @@ class WalkedTree:
         scores = scores_of(tree.matrix[n:], held)[leaves, np.arange(len(leaves))]
         return np.clip(scores, self.low[leaves], self.high[leaves]), leaves
 
+    def mixture(self, lines: FloatArray) -> FloatArray:
+        """Return the mean score of each row over the leaves of the soft tree."""
+        tree, n, (low, high) = self.mixed, self.mixed.n_branches, self.mixed_bounds
+        scores = scores_of(tree.matrix, lines[tree.columns])
+        with np.errstate(over="ignore"):
+            gates = 1.0 / (1.0 + np.exp(-scores[:n]))
+        shares = node_reach(gates, 1.0 - gates)[n:]
+        return np.asarray(np.sum(shares * np.clip(scores[n:], low[:, None], high[:, None]), axis=0))
+
 
 def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> WalkedTree:
     """Return the walk of a soft tree."""
-    tree = with_enough_rows(problem, tree, least_rows)
+    if not problem.mixture:
+        tree = with_enough_rows(problem, tree, least_rows)
     n, targets = tree.n_branches, problem.targets
     lines = problem.lines[tree.columns]
     leaves = hard_leaves(scores_of(tree.matrix[:n], lines))
@@ -72,6 +83,8 @@ def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walked
     low, high, rows, deviance, scale = np.zeros((5, tree.n_leaves))
     for leaf in np.flatnonzero(tree.alive).tolist():
         some = np.flatnonzero(leaves == leaf)
+        if not len(some):  # of a tree that predicts by the mixture
+            continue
         part = _LeafRows(problem, lines[:, some], some, slope)
         line, kept = part.fitted(matrix[n + leaf], free[n + leaf], problem.signs[tree.columns])
         matrix[n + leaf], free[n + leaf] = line, kept
@@ -88,9 +101,11 @@ def walk_of(problem: NumberProblem, tree: SoftTree, least_rows: float) -> Walked
 
 def _bounds(problem: NumberProblem, tree: SoftTree) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and largest score of the rows that walk into each leaf; of all rows for
-    leaves that none walks into."""
+    leaves that none walks into, and where the mixture is trained."""
     n = tree.n_branches
     scores = scores_of(tree.matrix, problem.lines[tree.columns])
+    if problem.mixture:
+        return scores[n:].min(axis=1), scores[n:].max(axis=1)
     leaves = hard_leaves(scores[:n])
     own = scores[n:][leaves, np.arange(len(leaves))]
     low, high = np.full(n + 1, np.inf), np.full(n + 1, -np.inf)
