@@ -139,7 +139,7 @@ class SurvivalBase(LeafTree):
             self.tree_ = replace(tree, numbers=numbers)
             held_out = getattr(self, "held_out_predictions_", None)
             if held_out is not None:  # expected events until the time
-                vars(self)["held_out_predictions_"] = held_out / clock.to_numpy()
+                self.held_out_predictions_ = held_out / clock.to_numpy()
             if hasattr(self, "best_estimator_"):
                 self.best_estimator_.tree_ = self.tree_
         return self

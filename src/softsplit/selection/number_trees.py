@@ -165,9 +165,10 @@ def fit_numbers(
     if settings.assess or settings.depth is None or settings.strength is None:
         choice = compare(merged, places, family, settings, seed, budget)
     if choice is None:
-        usual = depths_of(settings, merged.n_rows)[:2][-1], usual_price(merged.targets.totals.sum())
-        given = settings.depth, settings.strength
-        depth, strength = (u if g is None else g for u, g in zip(usual, given, strict=True))
+        usual = usual_price(merged.targets.totals.sum())
+        strength = usual if settings.strength is None else settings.strength
+        depth = depths_of(settings, merged.n_rows)[:2][-1]
+        depth = depth if settings.depth is None else settings.depth
     else:
         depth, strength = choice.best.depth, choice.best.strength
     # 3. and 4. The tree and its walk.

@@ -46,7 +46,7 @@ from softsplit.tree.parameters import TreeParameters
 PRICES = {"best": 0.0, "default": 0.0025, "one_se": 0.005, "sparse": 0.008}
 """What a feature costs in the choice, as a part of the log-loss without features, by selection."""
 
-LOOKED_UP = 1.5
+LOOKED_UP = 2.0
 """Times its price that a feature costs in points: a person looks each of them up."""
 
 ERRORS = {"best": 0.0, "default": 1.0, "one_se": 1.0, "sparse": 2.0}
