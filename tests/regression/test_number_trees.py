@@ -123,7 +123,8 @@ def test_sizes_follow_selection_and_limits():
     assert len(columns(fitted(selection="sparse"))) <= len(columns(fitted(selection="best")))
     assert len(columns(fitted(max_features=2))) <= 2
     assert np.max(np.count_nonzero(fitted(leaf_terms=1).leaves.slopes, axis=0)) <= 1
-    assert not fitted(leaf_terms=0).leaves.slopes.any()
+    constant = fitted(leaf_terms=0)
+    assert not constant.leaves.slopes.any() and constant.weights.any()
     assert np.count_nonzero(fitted(max_leaves=1).leaf_rows) == 1
     large = fitted(min_leaf_rows=90).leaf_rows
     assert large[large > 0].min() >= 90

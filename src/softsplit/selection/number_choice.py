@@ -9,7 +9,7 @@ Targets under a log link, counts and times, often say little beside their noise.
   effects are too large in a fit, though their order is right (van Houwelingen and le Cessie 1990);
 - prices near that of Akaike are compared, and a stronger price or a deeper tree must be better than
   the best tree of these by a standard error of the difference: else noise chooses, which on few
-  rows prefers no columns at all.
+  rows prefers no columns at all. So it is for any target of fewer than LOW_ROWS rows.
 """
 
 from __future__ import annotations
