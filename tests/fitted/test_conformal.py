@@ -52,11 +52,12 @@ def test_a_search_keeps_its_held_out_rows(table: tuple[np.ndarray, np.ndarray], 
     back = loads_model(dumps_model(tree))
     for level in (0.8, 0.9, 0.95):
         sets = tree.predict_set(X[400:], level)
-        assert level - 0.035 < sets[np.arange(800), y[400:]].mean() < level + 0.035
+        error = np.sqrt(level * (1 - level) * (1 / 400 + 1 / 800))  # of 400 known, 800 new rows
+        assert abs(sets[np.arange(800), y[400:]].mean() - level) < 2 * error
         np.testing.assert_array_equal(back.predict_set(X[400:], level), sets)
     by_class = back.predict_set(X[400:], 0.8, class_conditional=True)
     for k in (0, 1):
-        assert abs(by_class[y[400:] == k, k].mean() - 0.8) < 0.06
+        assert abs(by_class[y[400:] == k, k].mean() - 0.8) < 0.07  # two errors of 200 known rows
 
 
 def test_who_cannot_be_sure_says_so(table: tuple[np.ndarray, np.ndarray]) -> None:
