@@ -61,6 +61,14 @@ def test_a_fit_ends_with_how_good_how_many_columns_and_where_the_report_is(tmp_p
     assert works(invoke(*given, "-m", model)).splitlines()[-1] == page.partition(",")[0]
 
 
+def test_the_demo_prints_its_tree_and_writes_the_report(tmp_path):
+    page = tmp_path / "demo.html"
+    text = works(invoke("demo", "--out", page, "-q", "--jobs", 1))
+    assert "question 1: add the points" in text
+    assert text.splitlines()[-1] == f"report: {page}"
+    assert "repaid: no or yes?" in page.read_text(encoding="utf-8")
+
+
 def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(classifier_cv, "ROWS", replace(ROWS, compared=50))
     path = tmp_path / "t.csv"

@@ -62,7 +62,7 @@ def demo(
         )
         report_data = write_report(
             out, fitted.tree, rows, data.value, fitted.provenance, seed=seed, jobs=jobs, say=tell,
-            points=5, resamples=False,
+            points=5,
         )  # fmt: skip
     accuracy = report_data.accuracy(report_data.chosen)
     if as_json:
