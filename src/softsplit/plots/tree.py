@@ -46,8 +46,8 @@ LONGEST_NAME = 26
 LOOSE, BOLD = 1.06, 1.12
 """Type on a screen is wider than its outlines, and bold type wider still."""
 
-BAR = 0.14
-"""Height of the bar of a term, as part of a line."""
+BAR, BAR_SHADE = 0.9, 0.3
+"""Height of the bar behind a term, as part of a line, and how much of its colour it has."""
 
 LEAF_CLASSES, FOOTNOTES = 3, 16
 """Lines of classes in a leaf and of footnotes, at most."""
@@ -208,14 +208,15 @@ class TreeDisplay:
         return colours[node.classes[0][0]]
 
     def _bars(self, sheet: TreeSheet, box: NodeBox) -> None:
-        """Bars under the terms of a leaf: to the right of the middle if added, else to the left."""
+        """Bars behind the terms of a leaf: right of the middle if added, else left of it."""
         from matplotlib.patches import Rectangle
 
         longest = (box.width - STYLE.pad_x) / 2
         for i, line in enumerate(leaf_box(self.model, box.node.leaf)):
-            foot = sheet.up(box.y) - STYLE.pad_y - (i + 1.08) * STYLE.line
+            foot = sheet.up(box.y) - STYLE.pad_y - (i + 0.5 + BAR / 2) * STYLE.line
             shape = Rectangle((box.middle, foot), longest * line.bar, BAR * STYLE.line)
-            shape.set(facecolor=UP if line.bar > 0 else DOWN, linewidth=0, zorder=4)
+            colour = UP if line.bar > 0 else DOWN
+            shape.set(facecolor=colour, alpha=BAR_SHADE, linewidth=0, zorder=3.5)
             if line.bar:
                 self.ax_.add_patch(shape)
 
